@@ -55,9 +55,11 @@ class LevelReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name of the level.
-        standing: the verdict; ``no times`` if the level needs real time and the history has none.
-        certified: whether a checker certified this verdict, or the one that it follows from.
-        follows_from: the level whose verdict this one follows from; null if it was checked.
+        standing: the verdict; ``no times`` if the level needs real time and the history has no
+            times.
+        certified: whether a checker certified this verdict, or the verdict from which it follows.
+        follows_from: the level from whose verdict this verdict follows; null if this level was
+            checked.
         anomaly: the name of the violation.
         reason: the meaning of the anomaly, or why the verdict is unknown.
         seconds: how long the check took.
@@ -75,7 +77,7 @@ class LevelReport(Struct, frozen=True, kw_only=True):
 
 
 class OwnReport(Struct, frozen=True, kw_only=True):
-    """The verdict of the specification of ``--spec``, and its place among the levels.
+    """The verdict of the specification in ``--spec``, and its place among the levels.
 
     Attributes:
         verdict: the verdict on the history.
@@ -94,16 +96,16 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
     """The verdicts of all levels of the library on a history.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         history: the history, as named on the command line.
         strongest: the satisfied levels that no other satisfied level implies.
         weakest_violated: the violated levels that imply no other violated level.
         levels: the verdicts of all levels.
-        own: the verdict of the specification of ``--spec``; null without it.
+        own: the verdict of the specification in ``--spec``; null without this option.
         clock_errors: with ``--clock-error auto``, for each violated level that uses real time, the
             least clock error in nanoseconds with which it is satisfied; null if none suffices.
         seconds: how long all checks took.
-        notes: why the satisfied levels are no evidence, if so.
+        notes: reasons why the satisfied levels may be no evidence.
     """
 
     schema: Literal[1] = 1

@@ -36,9 +36,9 @@ class OutcomeReport(Struct, frozen=True, kw_only=True):
     """The outcome of one interleaving.
 
     Attributes:
-        schedule: the sessions, from 1, in the order of their steps; the last step of a transaction
-            is COMMIT.
-        shown: for each session the operations of its transactions, or why they did not commit.
+        schedule: the number of the session that runs each step, from 1; the last step of a
+            transaction is COMMIT.
+        shown: for each session, the operations of its transactions, or why they did not commit.
         anomaly: the name of the violation; null if the outcome only equals the history.
     """
 
@@ -51,9 +51,9 @@ class LitmusReport(Struct, frozen=True, kw_only=True):
     """The outcomes of one program on a database.
 
     Attributes:
-        allowed_by: the level that allows the history; null if it is from a file.
-        forbidden_by: the level that forbids it; null if none was named.
-        program: the history, in a line.
+        allowed_by: the level that allows the history; null if the history is from a file.
+        forbidden_by: the level that forbids the history; null if no level was named.
+        program: the history in one line.
         database: the name and version of the database; null if nothing was run.
         level: the level of the database.
         possible: how many interleavings could produce the history.
@@ -81,10 +81,10 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
     """The outcomes of all programs on all requested levels.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         results: the outcomes of each program on each level.
-        skipped: edges of the lattice that no history of single-key reads separates.
-        phenomena: with --suite, what became of each of Hermitage's phenomena on each level.
+        skipped: the edges of the lattice that no history with single-key reads separates.
+        phenomena: with --suite, the result for each of Hermitage's phenomena at each level.
     """
 
     schema: Literal[1] = 1

@@ -36,14 +36,14 @@ _SHOWN: Final = 110  # the largest number of characters of an example to print
 
 
 class NotSeen(Struct, frozen=True, kw_only=True):
-    """A kind of what an application did and the observer did not record.
+    """A kind of operation that an application ran and that the observer did not record.
 
     Attributes:
-        kind: the name of its kind, as ``--allow-unseen`` takes it.
-        what: what it was, in the words of the output.
-        count: how often.
+        kind: the name of the kind, which ``--allow-unseen`` accepts.
+        what: a description of the operations, as the text output prints it.
+        count: the number of such operations.
         first: the first example.
-        harmless: whether it cannot change a verdict, or was allowed.
+        harmless: whether these operations cannot change a verdict, or were allowed.
     """
 
     kind: str
@@ -54,11 +54,11 @@ class NotSeen(Struct, frozen=True, kw_only=True):
 
 
 class ObserveReport(Report, frozen=True, kw_only=True):
-    """The report of a check, and what was not seen.
+    """The report of a check, with the unseen operations.
 
     Attributes:
-        unseen: what was not recorded, by kind.
-        command_code: the exit code of the command; ``None`` without a command.
+        unseen: the operations that were not recorded, by kind.
+        command_code: the exit code of the command; ``None`` if no command was given.
     """
 
     unseen: tuple[NotSeen, ...] = ()

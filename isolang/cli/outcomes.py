@@ -30,8 +30,8 @@ class OutcomeAtLevel(Struct, frozen=True, kw_only=True):
         level: the level, as named on the command line.
         standing: whether the level allows the outcome.
         certified: whether an independent checker accepted the proof.
-        anomaly: the name of the violation of a forbidden outcome; else null.
-        reason: why the verdict is unknown; else null.
+        anomaly: the name of the violation if the outcome is forbidden; otherwise null.
+        reason: why the verdict is unknown; null if it is known.
     """
 
     level: str
@@ -45,7 +45,7 @@ class ProgramOutcome(Struct, frozen=True, kw_only=True):
     """One outcome of the program.
 
     Attributes:
-        number: its number, from 1, with which the files of --save begin.
+        number: the number of the outcome, from 1, with which the files of --save begin.
         reads: the value that each read returned, by the name of the read.
         aborted: the numbers, from 1, of the transactions that aborted.
         history: the history, in EDN.
@@ -77,7 +77,7 @@ class TargetReport(Struct, frozen=True, kw_only=True):
     Attributes:
         exists: the condition.
         title: the name of the condition in the program; may be empty.
-        outcomes: the numbers of the outcomes that satisfy it.
+        outcomes: the numbers of the outcomes that satisfy the condition.
         levels: whether each level allows one of these outcomes.
     """
 
@@ -91,7 +91,7 @@ class OutcomesReport(Struct, frozen=True, kw_only=True):
     """The outcomes that a program may observe at each level.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         program: the name of the program.
         title: the title of the program; may be empty.
         sessions: for each session the texts of its transactions.

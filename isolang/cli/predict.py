@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class ReadReport(Struct, frozen=True, kw_only=True):
-    """A read that returns another version in a predicted history.
+    """A read that returns a different version in a predicted history.
 
     Attributes:
         transaction: the name of the transaction that reads.
         operation: the read as it was recorded.
-        caller: the ``file:line`` that executed it; empty if unknown.
-        recorded: the transaction whose version it returned; ``T0`` for the initial version.
-        predicted: the transaction whose version it returns now.
+        caller: the ``file:line`` that executed the read; empty if unknown.
+        recorded: the transaction whose version the read returned; ``T0`` for the initial version.
+        predicted: the transaction whose version the read returns in the predicted history.
     """
 
     transaction: str
@@ -41,14 +41,14 @@ class ReadReport(Struct, frozen=True, kw_only=True):
 
 
 class PlayedReport(Struct, frozen=True, kw_only=True):
-    """What a database did when a prediction was played.
+    """The result of playing a prediction on a database.
 
     Attributes:
         database: the database, with its version; empty if nothing was played.
-        level: the level of the transactions there.
-        calls: what was called: first by the stranger, then by those of the path.
-        confirmed: whether the recorded history violates the stronger level, certified.
-        why: why it was not confirmed; empty if it was.
+        level: the isolation level of the played transactions.
+        calls: the functions that were called: first by the stranger, then by the path.
+        confirmed: whether the recorded history violates the stronger level, with a certificate.
+        why: why the prediction was not confirmed; empty if it was confirmed.
         anomaly: the name of the violation; empty if there is none.
         profile: the outcome of the database's own profile on the recorded history.
         history: the recorded history, in EDN; empty if there is none.
@@ -65,22 +65,23 @@ class PlayedReport(Struct, frozen=True, kw_only=True):
 
 
 class PredictionReport(Struct, frozen=True, kw_only=True):
-    """A history that a level allows and another level forbids, made of the run.
+    """A history, derived from the run, that a level allows and another level forbids.
 
     Attributes:
-        rule: which rule of docs/foresee.md made it: one stranger, or same statements.
+        rule: the rule of docs/foresee.md that derived the history: one stranger, or same
+            statements.
         anomaly: the name of the violation.
         stranger: the transaction that reads other versions.
-        overlooked: the transaction whose version it overlooks.
-        path: the transactions that close the cycle, from the overlooked one on.
-        programs: what the stranger, the overlooked transaction and the last one of the path are
-            instances of: labels, ``file:line`` or operations.
-        changed: the reads that changed.
-        count: how often the run has this kind.
-        assumption: what the application is assumed to do.
+        overlooked: the transaction whose version the stranger overlooks.
+        path: the transactions that close the cycle, beginning with the overlooked transaction.
+        programs: the programs of the stranger, the overlooked transaction, and the last transaction
+            of the path: labels, ``file:line`` or operations.
+        changed: the reads that return different versions.
+        count: how many predictions of this kind the run has.
+        assumption: the assumption about the application.
         certified: whether checkers certified both verdicts on the whole predicted history.
-        confirmed: whether it was played on a database, and violated the level there.
-        played: what happened when it was played; ``None`` if it was not.
+        confirmed: whether the history was played on a database and violated the level there.
+        played: the result of playing the history; ``None`` if it was not played.
         transactions: the number of transactions of the predicted history.
         history: the predicted history, in EDN.
     """
@@ -105,17 +106,17 @@ class PredictReport(Struct, frozen=True, kw_only=True):
     """The predictions of a run at a weaker level.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         history: the run, as named on the command line.
-        transactions: how many of its transactions were considered.
+        transactions: how many transactions of the run were considered.
         at: the weaker level.
         against: the level that the run satisfies and the predicted histories violate.
-        outcome: whether something was found; if not, whether the search was complete. Nothing found
-            does not mean safe.
-        predictions: one prediction of each kind, those first for which least has to move.
-        more: how many further kinds were found and not certified, because --most is smaller.
-        bound: what the search was restricted to; empty if the levels need no such restriction.
-        gave_up: where the search gave up.
+        outcome: whether a prediction was found; if not, whether the search was complete. If nothing
+            was found, the run need not be safe.
+        predictions: one prediction of each kind; those that change the run least come first.
+        more: how many further kinds were found but not certified, because of the limit --most.
+        bound: the restriction of the search; empty if the levels need no restriction.
+        gave_up: the parts of the search that were given up.
     """
 
     schema: Literal[1] = 1

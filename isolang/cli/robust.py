@@ -40,9 +40,9 @@ class RobustTransaction(Struct, frozen=True, kw_only=True):
     """A transaction of a counterexample.
 
     Attributes:
-        name: its program with the values of its parameters.
-        program: its program.
-        session: the number of its session, from 1.
+        name: the name of the program, with the values of its parameters.
+        program: the name of the program.
+        session: the number of the session, from 1.
     """
 
     name: str
@@ -54,8 +54,8 @@ class RobustStatement(Struct, frozen=True, kw_only=True):
     """A statement of a counterexample.
 
     Attributes:
-        transaction: the number of its transaction, from 1.
-        text: the statement.
+        transaction: the number of the statement's transaction, from 1.
+        text: the text of the statement.
     """
 
     transaction: int
@@ -66,15 +66,15 @@ class RobustCounterexample(Struct, frozen=True, kw_only=True):
     """An execution that the level allows, and that is not serializable.
 
     Attributes:
-        transactions: its transactions; all but the first one run alone.
+        transactions: the transactions; all except the first run alone.
         statements: the statements in the order in which they run.
-        allowed_by: the specification that it satisfies.
-        forbidden_by: the specification that it violates.
+        allowed_by: the specification that the execution satisfies.
+        forbidden_by: the specification that the execution violates.
         anomaly: the name of the violation.
         certified: whether both independent checkers accepted the proofs of both verdicts.
-        accepted: what each checker accepted of the two proofs.
-        locks_of_rows_refuse: whether two concurrent transactions write other columns of one row,
-            which databases that lock rows do not let happen.
+        accepted: how much of the two proofs each checker accepted.
+        locks_of_rows_refuse: whether two concurrent transactions write different columns of one
+            row, which databases with row locks prevent.
         history: the history, in EDN.
     """
 
@@ -94,9 +94,9 @@ class RobustMend(Struct, frozen=True, kw_only=True):
 
     Attributes:
         program: the program.
-        step: the number of its step, from 1.
+        step: the number of the step in the program, from 1.
         read: the read.
-        update: the update in its place.
+        update: the update that replaces the read.
     """
 
     program: str
@@ -106,12 +106,12 @@ class RobustMend(Struct, frozen=True, kw_only=True):
 
 
 class LowestLevel(Struct, frozen=True, kw_only=True):
-    """The lowest level of a program, if the others have theirs.
+    """The lowest level of a program, if each other program runs at its own lowest level.
 
     Attributes:
         program: the program.
         level: the level.
-        sql: the level, as SQL names it.
+        sql: the name of the level in SQL.
     """
 
     program: str
@@ -120,25 +120,27 @@ class LowestLevel(Struct, frozen=True, kw_only=True):
 
 
 class RobustReport(Struct, frozen=True, kw_only=True):
-    """The answer whether templates are robust at a level.
+    """The answer to whether templates are robust at a level.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
-        source: the file, or the text.
+        schema: a number that changes when a field is removed or changes its meaning.
+        source: the file, or the text of the templates.
         at: the level.
-        against: what each execution should be: ``ser``, or ``pl-3`` without sessions.
+        against: the level that each execution should satisfy: ``ser``, or ``pl-3`` without
+            sessions.
         standing: the answer.
         programs: the names of the programs.
-        branches: how many ways through the programs there are.
-        transactions: how many transactions of the run the templates describe; null without a run.
-        dropped: how many ways abort, or touch no row, and are left out; of a run, how many
-            transactions did not certainly commit, or touch no row.
-        conditions: the conditions of the answer ``robust``.
-        reason: why the answer is unknown; else null.
-        counterexample: an execution that fails; else null.
+        branches: the number of ways through the programs.
+        transactions: the number of transactions of the run that the templates describe; null
+            without a run.
+        dropped: how many ways are left out because they abort or touch no row; for a run, how many
+            transactions did not certainly commit or touch no row.
+        conditions: the conditions under which the answer ``robust`` is correct.
+        reason: why the answer is unknown; null if it is known.
+        counterexample: an execution that is not serializable; null if none was found.
         mends: the smallest sets of changes, each of which makes the templates robust.
         lowest: the lowest levels at which all programs together are robust.
-        notes: what could not be computed, and why.
+        notes: the results that could not be computed, with reasons.
     """
 
     schema: Literal[1] = 1

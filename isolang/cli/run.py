@@ -55,21 +55,21 @@ class RunReport(Report, frozen=True, kw_only=True):
         sessions_at_a_time: the number of concurrent clients.
         seed: the seed of all random choices.
         ran_seconds: how long the run took.
-        throughput: committed transactions per second.
+        throughput: the number of committed transactions per second.
         abort_rate: the share of transactions that aborted.
-        latency: the average seconds of a committed transaction.
+        latency: the average duration of a committed transaction in seconds.
         errors: the most frequent errors of the database, with their counts.
         faults: the faults injected into the server, with their counts.
-        interrupted: whether the run ended before its time.
+        interrupted: whether the run was ended early.
         strongest: the strongest levels of the library that the history satisfies.
         first_transaction: the number, from 1, of the violation's first transaction in the history;
             0 without a violation.
         statements: the statements that the transactions of the violation sent.
-        doubts: reasons why the verdict may mean less than it seems to.
-        grave: whether a doubt makes a valid verdict meaningless; then the exit code is 3.
+        doubts: reasons why the verdict may mean less than it seems to mean.
+        grave: whether a doubt makes a valid verdict meaningless; if so, the exit code is 3.
         lost: acknowledged commits that a kill of the server lost.
-        rounds: the rounds that ``auto`` played after its workloads. If one of them violated its
-            level, it is the last one, and the report is about its history.
+        rounds: the rounds that ``auto`` played after its workloads. If a round violated its level,
+            it is the last round, and the report is about its history.
     """
 
     database: str

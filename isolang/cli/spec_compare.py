@@ -75,20 +75,21 @@ class ProofReport(Struct, frozen=True, kw_only=True):
 
 
 class WitnessReport(Struct, frozen=True, kw_only=True):
-    """A history that tells two specifications apart.
+    """A history that one specification allows and another forbids.
 
     Attributes:
-        allowed_by: the specification that it satisfies.
-        forbidden_by: the specification that it violates.
-        transactions: the number of its transactions.
-        operations: the number of its operations.
-        keys: the number of its keys.
-        smallest: whether no other one has fewer transactions, then operations, then keys.
+        allowed_by: the specification that the history satisfies.
+        forbidden_by: the specification that the history violates.
+        transactions: the number of transactions.
+        operations: the number of operations.
+        keys: the number of keys.
+        smallest: whether no other separating history has fewer transactions, then operations, then
+            keys.
         anomaly: the name of the violation.
         certified: whether the independent checker accepted both verdicts.
-        shown: the operations in a line: `->` within a session, `||` between sessions.
+        shown: the operations in one line: `->` within a session, `||` between sessions.
         history: the history as EDN; null if EDN cannot express it.
-        not_written: why EDN cannot express it; empty if it can.
+        not_written: why EDN cannot express the history; empty if it can.
     """
 
     allowed_by: str
@@ -108,23 +109,23 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
     """The comparison of two specifications.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         a: the first specification, as named on the command line.
         b: the second specification.
         relation: how the first relates to the second; unknown if a direction has neither a proof
             nor a witness.
         proof: the proofs, for each direction in which one specification implies the other.
-        witnesses: a history for each direction in which it does not.
+        witnesses: a separating history for each direction in which the implication does not hold.
         searched: for ``a implies b`` and its reverse, up to how many transactions no witness
             exists; null for a direction with a proof or a witness.
         bounded: the relation on all histories of up to ``up_to`` transactions, if the relation is
             unknown; null if no size was searched completely.
-        up_to: the transactions of these histories; null if ``bounded`` is null.
+        up_to: the greatest number of transactions of these histories; null if ``bounded`` is null.
         one_at_a_time: whether the relation is known only if a session runs one transaction at a
             time.
         lacking: relations that the searched histories have only in part: from the times of whole
             transactions, and from statements of one operation.
-        keys: the most keys of the searched histories.
+        keys: the greatest number of keys of the searched histories.
         seconds: how long the comparison took.
     """
 

@@ -22,10 +22,10 @@ class LevelRow(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name for ``--spec``.
-        style: the style of its axioms.
-        kind: the route that decides it; ``-`` if no engine does.
-        title: the title of its header.
-        alias_of: the level that this is another name for; empty for none.
+        style: the style of the level's axioms.
+        kind: the route that decides the level; ``-`` if no engine decides it.
+        title: the title in the level's header.
+        alias_of: the level of which this name is an alias; empty for none.
     """
 
     name: str
@@ -39,14 +39,14 @@ class Shown(Struct, frozen=True, kw_only=True):
     """A specification, parsed and expanded.
 
     Attributes:
-        name: the name in its header, else of its file.
-        title: the title in its header.
-        source: its file.
-        sha256: the hash of all its texts.
-        texts: its texts by file, the main one first.
+        name: the name in the header; if there is no header, the name of the file.
+        title: the title in the header.
+        source: the file of the specification.
+        sha256: the hash of all texts.
+        texts: the texts by file, with the main text first.
         exists: the existential relations.
         checks: the checks, with all definitions expanded.
-        shows: the relations that it shows, expanded.
+        shows: the relations that ``show`` statements name, with all definitions expanded.
         notes: how the input was understood.
         warnings: probable mistakes.
     """

@@ -28,9 +28,9 @@ class LintFinding(Struct, frozen=True):
 
     Attributes:
         severity: ``error`` or ``warning``.
-        file: the file that it is about.
-        line: the line, from 1; 0 if it has no place.
-        column: the column, from 1; 0 if it has no place.
+        file: the file that the finding is about.
+        line: the line, from 1; 0 if the finding has no place.
+        column: the column, from 1; 0 if the finding has no place.
         message: the whole text, with the source line, a caret and the hint.
     """
 
@@ -46,10 +46,12 @@ class Linted(Struct, frozen=True):
 
     Attributes:
         file: the file, as named on the command line.
-        findings: errors and warnings; those in the file itself first, in the order of its lines.
+        findings: errors and warnings; those in the file itself come first, in the order of their
+            lines.
         notes: how the input was understood.
         examples: how many examples have the verdict that the file states.
-        search: which small histories were searched; empty if each question had its answer soon.
+        search: which small histories were searched; empty if the search answered each question
+            early.
     """
 
     file: str

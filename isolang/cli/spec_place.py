@@ -43,8 +43,8 @@ class Neighbour(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name of the level.
-        proof: why one implies the other.
-        witness: a history that tells them apart; null if none was found.
+        proof: the proof that one of the two implies the other.
+        witness: a history that separates the two; null if none was found.
     """
 
     name: str
@@ -57,8 +57,8 @@ class BoundedRelation(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name of the level.
-        relation: how the specification relates to it.
-        up_to: the most transactions of these histories.
+        relation: how the specification relates to the level.
+        up_to: the greatest number of transactions of these histories.
     """
 
     name: str
@@ -70,7 +70,7 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
     """The place of a specification among the levels of the library.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         name: the name of the specification.
         equal: the levels that allow the same histories.
         above: the weakest levels that are stronger.
@@ -80,7 +80,7 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
             the nearest ones.
         lacking: relations that the histories of `bounded` have only in part: from the times of
             whole transactions, and from statements of one operation.
-        unknown: the levels whose relation to it is unknown on histories of any size.
+        unknown: the levels whose relation to the specification is unknown on histories of any size.
         one_at_a_time: whether the place is known only if a session runs one transaction at a time.
         seconds: how long the search took.
     """
@@ -103,7 +103,7 @@ class EdgeReport(Struct, frozen=True, kw_only=True):
     Attributes:
         stronger: the implying level.
         weaker: the implied level.
-        proof: why the stronger level implies the weaker one.
+        proof: the proof that the stronger level implies the weaker level.
         witness: a history that only the weaker level allows; null if none was found.
     """
 
@@ -114,12 +114,12 @@ class EdgeReport(Struct, frozen=True, kw_only=True):
 
 
 class Separation(Struct, frozen=True, kw_only=True):
-    """The reason why one level does not imply another one.
+    """The reason why one level does not imply another level.
 
     Attributes:
         allows: the level that the history satisfies, by the first name of its class.
         forbids: the level that the history violates, by the first name of its class.
-        shown: the history in a line, as witnesses are shown.
+        shown: the history in one line, in the notation of witnesses.
     """
 
     allows: str
@@ -128,15 +128,16 @@ class Separation(Struct, frozen=True, kw_only=True):
 
 
 class LatticeReport(Struct, frozen=True, kw_only=True):
-    """The levels of the library, and which imply which.
+    """The levels of the library, and which of them imply others.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
-        classes: levels that are equal, together.
-        edges: each level with the next weaker ones, by the first names of their classes. A level
-            implies another one iff edges lead there.
-        separated: all other pairs, each with a history; none has fewer transactions.
-        unknown: pairs of which it is unknown whether one implies the other.
+        schema: a number that changes when a field is removed or changes its meaning.
+        classes: the classes of equal levels.
+        edges: each level with the next weaker levels, by the first names of their classes. A level
+            implies another iff a path of edges leads to it.
+        separated: all other pairs of levels, each with a separating history with the fewest
+            transactions.
+        unknown: the pairs of levels for which it is unknown whether one implies the other.
         seconds: how long the comparisons took.
     """
 

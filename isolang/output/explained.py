@@ -20,11 +20,11 @@ class Graph(Struct, frozen=True, kw_only=True):
     Attributes:
         name: the name of the check.
         states: the number of states.
-        steps: by relation, the pairs of states between which an edge of it leads.
+        steps: for each relation, the pairs of states between which its edges lead.
         epsilon: the pairs of states between which the automaton moves without an edge.
-        repeatable: the relations of which the pairs of neighbours suffice.
+        repeatable: the relations for which pairs of neighbours suffice.
         return_paths: the states where a return path may begin and end.
-        direct: the relations of return paths of a single edge.
+        direct: the relations of return paths that consist of a single edge.
     """
 
     name: str
@@ -43,10 +43,10 @@ class ExplainedCheck(Struct, frozen=True, kw_only=True):
         name: the name of the check.
         text: the check, with all definitions expanded.
         file: the file that contains it.
-        line: its line in the file.
-        event_graph: the automaton of its event graph; null if it has none.
-        why_not: why it has no event graph.
-        hint: a change that would give it one.
+        line: the line of the check in this file.
+        event_graph: the automaton of the event graph; null if the check has none.
+        why_not: why the check has no event graph; empty if it has one.
+        hint: a change after which the check would have an event graph.
     """
 
     name: str
@@ -62,17 +62,17 @@ class Explained(Struct, frozen=True, kw_only=True):
     """The explanation of a specification.
 
     Attributes:
-        name: the name in its header, else of its file.
-        title: the title in its header.
-        files: the files of its texts, the main one first.
-        sha256: the hash of all its texts.
-        kind: the route that decides it; null if no engine does.
-        engine: what that engine does.
-        reasons: why it has this route.
-        refused: why no engine decides it.
+        name: the name in the header; if there is no header, the name of the file.
+        title: the title in the header.
+        files: the files of the texts, with the main file first.
+        sha256: the hash of all texts.
+        kind: the route that decides the specification; null if no engine decides it.
+        engine: a description of the engine of this route.
+        reasons: why the specification has this route.
+        refused: why no engine decides the specification.
         exists: the existential relations.
-        uses: which facts of a history it uses.
-        checks: its checks.
+        uses: the facts of a history that the specification uses.
+        checks: the checks of the specification.
         graphs: the automata of the native engine.
         same_level_faster: an equal level of the library that is faster to decide; null for none.
         notes: how the input was understood.

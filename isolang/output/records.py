@@ -27,11 +27,12 @@ class SpecReport(Struct, frozen=True, kw_only=True):
     """The specification.
 
     Attributes:
-        name: the name in its header, else of its file.
-        title: the title in its header.
-        source: its file; ``library:`` and the name for a level of the library.
-        sha256: the hash of all its texts.
-        notes: the relations that it shows, and remarks about how it was decided.
+        name: the name in the header; if there is no header, the name of the file.
+        title: the title in the header.
+        source: the file; ``library:`` and the name for a level of the library.
+        sha256: the hash of all texts.
+        notes: the values of ``show`` statements, and remarks about how the specification was
+            decided.
     """
 
     name: str
@@ -42,17 +43,17 @@ class SpecReport(Struct, frozen=True, kw_only=True):
 
 
 class Input(Struct, frozen=True, kw_only=True):
-    """How the history was understood.
+    """How isocheck interpreted the history.
 
     Attributes:
         format: the format.
         files: the files that were read.
         sha256: the hash of the bytes of all files.
-        initial: how a read of the initial state looks.
-        session: what a session is.
+        initial: how reads of the initial state are recognized.
+        session: the meaning of a session.
         real_time: the source of real time.
-        ignored: which records were ignored, and how many.
-        notes: how something was understood.
+        ignored: the kinds of records that were ignored, with their counts.
+        notes: remarks on how the input was interpreted.
     """
 
     format: str
@@ -70,7 +71,7 @@ class ClaimReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         pair: ``encoding/solver/prune``.
-        outcome: its verdict; ``wrong`` if its model or its refutation is false.
+        outcome: the verdict of the pair; ``wrong`` if its model or its refutation is false.
         detail: how far the verdict is certified, or why it is unknown.
         seconds: how long the pair took.
     """
@@ -87,8 +88,8 @@ class CrossCheckReport(Struct, frozen=True, kw_only=True):
     Attributes:
         summary: the result as a sentence.
         claims: the results of the pairs; the first pair decided the verdict.
-        history: where the history of a disagreement was saved.
-        minimal: where a smallest part of that history was saved.
+        history: the file in which the history of a disagreement was saved.
+        minimal: the file in which a smallest part of that history was saved.
     """
 
     summary: str
@@ -101,9 +102,9 @@ class Limits(Struct, frozen=True, kw_only=True):
     """The limits of the check.
 
     Attributes:
-        timeout: seconds; ``null`` for no limit.
-        memory: megabytes; ``null`` for no limit.
-        default_memory: whether the memory is the default, a share of the machine's.
+        timeout: the time limit in seconds; ``null`` for no limit.
+        memory: the memory limit in megabytes; ``null`` for no limit.
+        default_memory: whether the memory limit is the default, a share of the machine's memory.
     """
 
     timeout: float | None = None
@@ -112,13 +113,13 @@ class Limits(Struct, frozen=True, kw_only=True):
 
 
 class Standing(Struct, frozen=True, kw_only=True):
-    """Between which levels of the library the history lies.
+    """The levels of the library between which the history lies.
 
     Attributes:
         strongest: the satisfied levels that no other satisfied level implies.
         weakest_violated: the violated levels that imply no other violated level.
         unknown: whether some level was not decided within the limit of work or time.
-        looked_for: whether the levels were checked at all; not for large histories.
+        looked_for: whether the levels were checked at all, which is not done for large histories.
     """
 
     strongest: tuple[str, ...] = ()
@@ -131,30 +132,30 @@ class Report(Struct, frozen=True, kw_only=True):
     """The verdict of one specification on one history.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         history: the history, as named on the command line.
         spec: the specification, as named on the command line.
-        verdict: the verdict; ``error`` if the history cannot be read, or not be checked.
+        verdict: the verdict; ``error`` if the history cannot be read or checked.
         reason: the reason of the verdict in words; empty if valid.
         anomaly: the name of the violation.
-        transactions: the number of transactions without the initial one; null, as the following
-            counts, if the history was not read.
+        transactions: the number of transactions without the initial transaction. If the history was
+            not read, this count and the following counts are null.
         committed: the number of committed transactions.
         aborted: the number of aborted transactions.
         maybe: the number of indeterminate transactions.
         operations: the number of operations.
         sessions: the number of sessions.
         keys: the number of keys.
-        solver: the solver that decided; null if the pre-pass did.
+        solver: the solver that decided; null if the pre-pass decided.
         encoding: the encoding for the solver.
         prune: the stage of pruning.
-        choice: why this solver, encoding and stage were chosen, if the options left it open.
+        choice: why this solver, encoding and stage were chosen, if the options did not choose them.
         certified: whether an independent checker accepted the proof.
-        certified_reason: which checker accepted it, or why none did.
+        certified_reason: which checker accepted the proof, or why no checker did.
         seconds: wall-clock seconds by phase.
         violation: why the history is invalid.
         level: the specification.
-        input: how the history was understood.
+        input: how isocheck interpreted the history.
         anomalies: intrinsic anomalies, including those that the specification allows.
         certificate: the file of the certificate.
         minimal: the file that ``--minimal`` wrote.
@@ -163,12 +164,14 @@ class Report(Struct, frozen=True, kw_only=True):
         drawn: the text of a form of ``--output`` such as ``dot``.
         cross_check: the result of ``--cross-check``.
         findings: with ``--all``, every kind of anomaly in the history.
-        standing: the strongest satisfied and the weakest violated levels, if that was cheap.
+        standing: the strongest satisfied and the weakest violated levels, if finding them was
+            cheap.
         warnings: warnings about the specification, and files that could not be saved.
         caveats: remarks that change the meaning of the verdict; the text before the first colon is
             the short form. All are among the remarks of ``input`` and ``level``, or tell how the
             history was read, or that no checker certified the verdict.
-        unsaved: what could not be saved or printed, and why; the verdict holds all the same.
+        unsaved: the files that could not be saved or printed, with reasons; the verdict is not
+            affected.
         statistics: counts of the engine; ``seconds_…`` are the times of stages of solving.
         limits: the limits of the check.
     """

@@ -34,15 +34,16 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
         anomaly: the name of the violation; empty for none.
         certified: whether a checker accepted the proof, as the report says.
         target: the database or the program that was tested; empty if unknown.
-        version: its version; empty if unknown.
+        version: the version of the target; empty if unknown.
         isolation: the level that the clients requested; empty if unknown.
         workload: the workload; empty if unknown.
         seed: the seed; empty if unknown.
-        transactions: how many transactions the violation shows, or else the history has.
+        transactions: the number of transactions that the violation shows, or else that the history
+            has.
         sha256: the hash of the history; empty if unknown.
         source: the file in which the verdict was found.
-        evidence: the files that support the verdict, each with what it is: ``certificate``,
-            ``smallest part``, ``page``, ``chain``.
+        evidence: the files that support the verdict, each with its kind: ``certificate``,
+            ``smallest part``, ``page`` or ``chain``.
     """
 
     history: str
@@ -76,12 +77,12 @@ class RunGroup(Struct, frozen=True, kw_only=True):
         level: the specification.
         version: the version.
         runs: how many runs were judged.
-        valid: how many are valid.
-        invalid: how many are invalid.
-        unknown: how many are unknown.
-        errors: how many have no verdict.
+        valid: the number of valid verdicts.
+        invalid: the number of invalid verdicts.
+        unknown: the number of unknown verdicts.
+        errors: the number of runs without a verdict.
         seeds: the seeds of the invalid runs.
-        failing: the share of the decided runs that are invalid; null if none was decided.
+        failing: the share of the decided runs that are invalid; null if no run was decided.
         interval: between which shares the true one lies, with 95 % confidence (Wilson), if runs
             are independent; null if none was decided.
         flaky: whether some runs are valid and others invalid.
@@ -110,8 +111,8 @@ class FirstBad(Struct, frozen=True, kw_only=True):
         isolation: the level that the clients requested.
         level: the specification.
         version: the first version with an invalid run.
-        before: the version before it; empty if it is the first that ran.
-        valid_before: how many valid runs the versions before it have.
+        before: the version before this version; empty if this version is the first.
+        valid_before: the number of valid runs of earlier versions.
     """
 
     target: str
@@ -123,7 +124,7 @@ class FirstBad(Struct, frozen=True, kw_only=True):
 
 
 class KnownViolation(Struct, frozen=True, kw_only=True):
-    """One kind of violation, however many runs show it.
+    """A violation that one or more runs show.
 
     Attributes:
         target: the target.
@@ -132,15 +133,17 @@ class KnownViolation(Struct, frozen=True, kw_only=True):
         anomaly: the name of the anomaly.
         reason: the anomaly in words.
         runs: how many runs show it.
-        of_runs: how many runs of this target and level were decided.
-        versions: the versions that show it.
-        seeds: the seeds that show it.
-        new: whether ``--against`` does not show it; null without ``--against``.
-        history: the history of the run with the shortest argument, certified if one is.
+        of_runs: the number of decided runs of this target and level.
+        versions: the versions that show the violation.
+        seeds: the seeds that show the violation.
+        new: whether the reports in ``--against`` do not contain the violation; null without
+            ``--against``.
+        history: the history of the run with the shortest argument; runs with a certified proof are
+            preferred.
         certified: whether a checker accepted the proof of that run.
         source: the file with the report of that run.
         evidence: the other files about that run.
-        argument: its argument as text; empty if the report does not contain it.
+        argument: the argument as text; empty if the report does not contain it.
     """
 
     target: str
@@ -169,11 +172,11 @@ class Summary(Struct, frozen=True, kw_only=True):
     """The summary of many runs.
 
     Attributes:
-        schema: changes when a field changes its meaning or goes.
+        schema: a number that changes when a field is removed or changes its meaning.
         groups: the counts by target, level and version.
         first_bad: the first bad version of each target and level.
-        violations: each violation once, new ones first.
-        gone: the violations of ``--against`` that no run shows any more.
+        violations: each violation once, with new violations first.
+        gone: the violations in ``--against`` that no run shows any more.
         skipped: the files that are not reports, by kind.
         runs: all verdicts; therefore a summary can be summarized again.
     """
