@@ -20,7 +20,7 @@ from isolang.certify.history_index import (
     SET_READS,
     WRITE,
 )
-from isolang.certify.versions import states_another
+from isolang.certify.versions import states_other_version
 
 
 class Anomaly(IntEnum):
@@ -56,8 +56,8 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
         return value == facts.as_read(facts.value[write])
 
     if own:
-        if is_what_was_read(own[-1]) and not states_another(facts, op, own[-1]):
-            return _named_otherwise(facts, op)
+        if is_what_was_read(own[-1]) and not states_other_version(facts, op, own[-1]):
+            return _returns_other_value(facts, op)
         found = {Anomaly.NOT_OWN_WRITE}
         if any(is_what_was_read(w) for w in own[:-1]):
             found.add(Anomaly.NOT_LAST_OWN_WRITE)
@@ -65,7 +65,7 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
             found.add(Anomaly.FUTURE_READ)
         return found
     if facts.candidates(op):
-        return _named_otherwise(facts, op)
+        return _returns_other_value(facts, op)
     if facts.source[op] >= 0:
         writes = [facts.source[op]] if facts.key[facts.source[op]] == key else []
         writes = [w for w in writes if facts.kind[w] in (WRITE, APPEND)]
@@ -73,10 +73,10 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
         writes = facts.writes_seen(op)
     else:
         writes = []
-    return _why_not(facts, op, writes)
+    return _why_no_source(facts, op, writes)
 
 
-def _named_otherwise(facts: Facts, op: int) -> set[Anomaly]:
+def _returns_other_value(facts: Facts, op: int) -> set[Anomaly]:
     """Return ``{TWO_VALUES}`` if the read returned a value other than that of its named version.
 
     If the read returned the value of the version, or this value is unknown, return the empty set.
@@ -105,7 +105,7 @@ def value_of_initial(facts: Facts, op: int) -> int | None:
     return facts.value[op] if named and facts.candidates(op) and not facts.own_before(op) else None
 
 
-def disagree(facts: Facts, op: int, other: int) -> bool:
+def initial_values_disagree(facts: Facts, op: int, other: int) -> bool:
     """Return whether two reads of the initial version of one key returned different values."""
     values = value_of_initial(facts, op), value_of_initial(facts, other)
     return facts.key[op] == facts.key[other] and None not in values and values[0] != values[1]
@@ -115,10 +115,10 @@ def _set_read_anomalies(facts: Facts, op: int, own: list[int]) -> set[Anomaly]:
     if own:
         fits = facts.set_allows(op, facts.value[own[-1]])
         return set() if fits else {Anomaly.NOT_OWN_WRITE}
-    return set() if facts.has_candidate(op) else _why_not(facts, op, facts.writes_seen(op))
+    return set() if facts.has_candidate(op) else _why_no_source(facts, op, facts.writes_seen(op))
 
 
-def _why_not(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
+def _why_no_source(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
     """Return the anomalies that explain why none of ``writes`` can be the source of ``op``.
 
     If ``writes`` is empty, the read is a thin-air read.
@@ -170,7 +170,7 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
     for value in values:
         writer = facts.element_writer(key, value)
         if writer is None:
-            found |= _why_not(facts, op, facts.writes.get((key, value), []))
+            found |= _why_no_source(facts, op, facts.writes.get((key, value), []))
             writer = -1
         if writer == reader and value in later and value not in own:
             found.add(Anomaly.FUTURE_READ)
@@ -202,7 +202,7 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
     return found
 
 
-def incompatible(facts: Facts, op: int, other: int) -> bool:
+def are_incompatible(facts: Facts, op: int, other: int) -> bool:
     """Return whether two operations read lists of one key and neither list is a prefix."""
     if not (facts.is_read(op) and facts.is_read(other)):
         return False

@@ -43,7 +43,7 @@ _BY_KIND = {"iwr": False, "pwr": True}
 _Pairs = Iterable[tuple[int, int]]
 
 
-def only_grows(e: Core) -> bool:
+def is_monotonic(e: Core) -> bool:
     r"""Return whether an expression never loses a pair when its relations gain pairs.
 
     The right side of a difference may contain only ``id`` and the sets of transactions with a label
@@ -52,7 +52,7 @@ def only_grows(e: Core) -> bool:
     # mutant: definition-only-grows
     if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
         return False
-    return all(only_grows(part) for part in children(e))
+    return all(is_monotonic(part) for part in children(e))
 
 
 class Claim(Evaluator):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from isolang.certify.claim import Claim, only_grows
+from isolang.certify.claim import Claim, is_monotonic
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.evaluator import holds
+from isolang.certify.evaluator import is_satisfied
 from isolang.certify.facts import Facts
-from isolang.certify.least import Rules, at_least, rules_of, with_pairs
+from isolang.certify.least import Rules, least_values, rules_of, with_pairs
 from isolang.certify.steps import Edge
 from isolang.language.meaning.core import Check, Spec
 
@@ -59,12 +59,12 @@ class Cycles:
             raise CertificateRejected(f"cycle: '{relations}' does not violate {name}")
 
     def _meets(self, check: Check, edges: Sequence[Edge]) -> bool:
-        if check.negated or check.bound is not None or not only_grows(check.expr):
+        if check.negated or check.bound is not None or not is_monotonic(check.expr):
             raise NotCertifiedError(
                 f"not certified by definition: check {check.name} may fail on a "
                 "part although it holds on the whole"
             )
-        return holds(Claim(self._facts, edges), check)
+        return is_satisfied(Claim(self._facts, edges), check)
 
     # --- an order of all transactions ---
 
@@ -90,7 +90,7 @@ class Cycles:
             known: pairs of transactions that the order must contain in addition.
         """
         claim = Claim(self._facts, edges, rules.order)
-        values = at_least(rules, self._exists, claim.t0, claim.everyone)
+        values = least_values(rules, self._exists, claim.t0, claim.everyone)
         place = claim.of_transaction
         more = [(place[a], place[b]) for a, b in known]
         values[rules.order] = with_pairs(values[rules.order], (*claim.before(), *more))

@@ -198,12 +198,12 @@ class Evaluator(ABC):
         return self._domains[id(rows)][0]
 
 
-def holds(value_of: Evaluator, check: Check) -> bool:
+def is_satisfied(value_of: Evaluator, check: Check) -> bool:
     """Return whether the values of an evaluator satisfy a check."""
     value = value_of.value(check.expr)
     match check.kind:
         case "acyclic":
-            met = not cyclic(value)
+            met = not has_cycle(value)
         case "irreflexive":
             met = not any(row >> i & 1 for i, row in value.items())
         case "empty":
@@ -215,7 +215,7 @@ def holds(value_of: Evaluator, check: Check) -> bool:
     return met != check.negated
 
 
-def cyclic(rows: Rows) -> bool:
+def has_cycle(rows: Rows) -> bool:
     """Return whether a relation has a cycle, by removing nodes without predecessors repeatedly."""
     missing = {i: row.bit_count() for i, row in inverse_of(rows).items()}
     remaining = set(missing) | {i for i, row in rows.items() if row}

@@ -9,12 +9,12 @@ from itertools import combinations, product
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.evaluator import holds
+from isolang.certify.evaluator import is_satisfied
 from isolang.certify.facts import Facts
 from isolang.certify.relations import (
+    bounds_violation,
     contradictions,
-    ordered,
-    outside_bounds,
+    order_of_sequence,
 )
 from isolang.certify.world import ConcreteInterpretation
 from isolang.language.classify.relational import why_not_closed
@@ -24,7 +24,7 @@ from isolang.language.meaning.mentions import (
     key_classes,
     mentioned,
     names,
-    speaks_of_events,
+    uses_events,
     uses_reads_from,
 )
 from isolang.language.vocabulary import BEGIN_WITH_T0, OVERWRITING
@@ -33,7 +33,7 @@ from isolang.rows import Rows, bits, bits_of, inverse_of, set_members
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-LARGEST = 8
+MAX_TRANSACTIONS = 8
 """The largest number of transactions to check, because more transactions have too many orders."""
 TRIES = 40_000
 """The number of complete or partial assignments after which the check gives up."""
@@ -59,7 +59,7 @@ def check_exhaustion(
     Args:
         history: the whole history.
         spec: the lowered specification.
-        transactions: the numbers of the transactions, of which there are at most ``LARGEST``.
+        transactions: the numbers of the transactions, at most ``MAX_TRANSACTIONS`` of them.
         seconds: the time after which to give up; ``None`` for no limit.
 
     Raises:
@@ -67,10 +67,10 @@ def check_exhaustion(
         NotCertifiedError: if the spec is not closed under sub-histories and the transactions are
             only a part of the history; or if there are too many choices to try.
     """
-    if len(set(transactions)) > LARGEST:
+    if len(set(transactions)) > MAX_TRANSACTIONS:
         raise NotCertifiedError(
             f"not certified: {len(set(transactions))} transactions have too many orders to try "
-            f"(at most {LARGEST})"
+            f"(at most {MAX_TRANSACTIONS})"
         )
     facts = Facts(history)
     reason = why_not_closed(spec)
@@ -91,7 +91,7 @@ class _CandidateSearch:
         self._spec = spec
         self._members = members
         self._judged = uses_reads_from(spec)
-        self._events = speaks_of_events(spec)
+        self._events = uses_events(spec)
         self._declared = [e for e in spec.exists if e.name != "rf"]
         self._stages = self._staged()
         self._keys = self._relevant_keys()
@@ -214,7 +214,7 @@ class _CandidateSearch:
     ) -> bool:
         """Return whether the choice can be completed with relations from index ``at`` on."""
         world = self._world(included, sources, chosen)
-        if not all(holds(world, check) for check in self._stages[at]):
+        if not all(is_satisfied(world, check) for check in self._stages[at]):
             return False
         if at == len(self._declared):
             return True
@@ -251,7 +251,7 @@ class _Growth:
         self, exists: Exists, checks: list[Check], probe: Callable[[Rows], ConcreteInterpretation]
     ) -> None:
         self._probe = probe
-        growing = [c for c in checks if not c.negated and _grows(c.expr, exists.name)]
+        growing = [c for c in checks if not c.negated and _is_monotonic_in(c.expr, exists.name)]
         if exists.key is not None:
             growing = []
         self.rules = [
@@ -262,14 +262,18 @@ class _Growth:
     def closed(self, low: Rows, high: Rows) -> Iterator[Rows]:
         """Yield all values between ``low`` and ``high`` that the rules and the limits allow."""
         world = self._probe(low)
-        while added := [(i, row) for e in self.rules for i, row in _beyond(world.value(e), low)]:
+        while added := [
+            (i, row) for e in self.rules for i, row in _missing_pairs(world.value(e), low)
+        ]:
             low = dict(low)
             for i, row in added:
                 low[i] = low.get(i, 0) | row
             world = self._probe(low)
-        if any(_beyond(low, high)) or not all(holds(world, check) for check in self.limits):
+        if any(_missing_pairs(low, high)) or not all(
+            is_satisfied(world, check) for check in self.limits
+        ):
             return
-        free = next(_beyond(high, low), None)
+        free = next(_missing_pairs(high, low), None)
         if free is None:
             yield low
             return
@@ -279,14 +283,14 @@ class _Growth:
         yield from self.closed({**low, i: low.get(i, 0) | one}, high)
 
 
-def _grows(e: Core, name: str) -> bool:
+def _is_monotonic_in(e: Core, name: str) -> bool:
     """Return whether an expression never loses a pair when the named relation gains pairs."""
     if isinstance(e, Diff) and name in names(e.right):
         return False
-    return all(_grows(part, name) for part in children(e))
+    return all(_is_monotonic_in(part, name) for part in children(e))
 
 
-def _beyond(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
+def _missing_pairs(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
     """Yield the pairs of ``a`` that ``b`` lacks, as an element and a row of bits."""
     return ((i, row & ~b.get(i, 0)) for i, row in a.items() if row & ~b.get(i, 0))
 
@@ -308,16 +312,16 @@ def _values(
                 **least,
                 world.t0: least.get(world.t0, 0) | set_members(over) & ~(1 << world.t0),
             }
-        candidates = (ordered(row) for row in _extensions(elements, least))
+        candidates = (order_of_sequence(row) for row in _extensions(elements, least))
     elif exists.kind == "choice":
-        candidates = _picks(over)
+        candidates = _choice_subsets(over)
     else:
         candidates = growth.closed(*_bounds(world, exists, binding, elements))
     found = []
     for number, value in enumerate(candidates):
         if number > TRIES:
             raise NotCertifiedError(f"not certified: too many values of {exists.name} to try")
-        if not outside_bounds(world, exists, binding, over, value):
+        if not bounds_violation(world, exists, binding, over, value):
             found.append(value)
     return found
 
@@ -333,7 +337,7 @@ def _extensions(elements: list[int], least: Rows) -> Iterator[list[int]]:
                 yield [i, *row]
 
 
-def _picks(of: Rows) -> Iterator[Rows]:
+def _choice_subsets(of: Rows) -> Iterator[Rows]:
     """Yield all subsets of a relation that have exactly one pair for each element of its range."""
     beginnings = {j: list(bits(row)) for j, row in inverse_of(of).items() if row}
     for picked in product(*beginnings.values()):

@@ -58,18 +58,18 @@ def check_by_kernel(
         NotCertifiedError: if the kernel is not installed, does not support the level, the history
             or the proof, or stops without a decision.
     """
-    from isolang.certify.kernel_text import LevelText, beyond
+    from isolang.certify.kernel_text import LevelText, unsupported
 
     program = find_kernel()
     if program is None:
-        raise beyond(MISSING)
+        raise unsupported(MISSING)
     code, answer = run_kernel(program, kernel_text(history, spec, proof), seconds)
     if code == _ACCEPTED:
         return
     if code != _REFUSED:
-        raise beyond(answer or f"the program ended with exit code {code}")
+        raise unsupported(answer or f"the program ended with exit code {code}")
     if reason := LevelText(spec).may_refuse:
-        raise beyond(f"it rejects the proof, but {reason}, so the proof may still hold")
+        raise unsupported(f"it rejects the proof, but {reason}, so the proof may still hold")
     raise CertificateRejected(f"kernel: the proof does not hold ({answer})")
 
 
@@ -83,13 +83,13 @@ def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
     from isolang.certify.kernel_text import (
         HistoryText,
         LevelText,
-        beyond,
         has_lists,
+        unsupported,
         witness_text,
     )
 
     if not isinstance(proof, Witness | Refutation):
-        raise beyond(f"the proof is of the kind {type(proof).__name__.lower()}")
+        raise unsupported(f"the proof is of the kind {type(proof).__name__.lower()}")
     level = LevelText(spec, lists=has_lists(history))
     text = HistoryText(history, level)
     if isinstance(proof, Witness):
@@ -103,7 +103,7 @@ def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[
     Raises:
         NotCertifiedError: if the program cannot be started, or does not end in time.
     """
-    from isolang.certify.kernel_text import beyond
+    from isolang.certify.kernel_text import unsupported
 
     # The functions that Coq extracted recurse along lists. Therefore raise the limit on the stack
     # as far as possible.
@@ -118,7 +118,7 @@ def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise beyond(f"not within {seconds:g} s") from None
+        raise unsupported(f"not within {seconds:g} s") from None
     except OSError as error:
-        raise beyond(f"{program}: {error.strerror}") from None
+        raise unsupported(f"{program}: {error.strerror}") from None
     return done.returncode, (done.stdout or done.stderr).strip().partition("\n")[0]

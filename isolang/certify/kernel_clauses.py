@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Sequence
 
-from isolang.certify.kernel_text import beyond
+from isolang.certify.kernel_text import unsupported
 
 
 class Clauses:
@@ -50,7 +50,7 @@ class Clauses:
         """
         clause = list(dict.fromkeys(clause))
         if any(-literal in clause for literal in clause):
-            raise beyond("a step that is always true")
+            raise unsupported("a step that is always true")
         true: set[int] = set()
         reason: dict[int, int] = {}
         trail: list[int] = []
@@ -102,10 +102,10 @@ class Clauses:
                 hints.append(reason[literal])
                 needed |= {-other for other in self._clauses[reason[literal]] if other != literal}
         hints = list(dict.fromkeys(reversed(hints)))
-        self.add(f"rup {listed(clause)} {listed(hints)}", clause)
+        self.add(f"rup {format_numbers(clause)} {format_numbers(hints)}", clause)
         return True
 
 
-def listed(numbers: Sequence[int]) -> str:
+def format_numbers(numbers: Sequence[int]) -> str:
     """Return numbers in the kernel's input format: the count, followed by the numbers."""
     return " ".join(map(str, (len(numbers), *numbers)))

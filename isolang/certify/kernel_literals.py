@@ -7,8 +7,8 @@ from typing import Final
 
 from isolang.certify import steps as s
 from isolang.certify.history_index import INDETERMINATE
-from isolang.certify.kernel_clauses import Clauses, listed
-from isolang.certify.kernel_text import HistoryText, LevelText, beyond
+from isolang.certify.kernel_clauses import Clauses, format_numbers
+from isolang.certify.kernel_text import HistoryText, LevelText, unsupported
 
 ROUNDS: Final = 3
 """How many times the kernel applies the axioms of an order to the edges of a cycle."""
@@ -65,7 +65,7 @@ class Literals:
 
     def condition(self, *txns: int) -> str:
         """Return the literals of :meth:`inclusions` in the kernel's input format."""
-        return listed(self.inclusions(*txns))
+        return format_numbers(self.inclusions(*txns))
 
     def unless(self, *txns: int) -> list[int]:
         """Return the negations of the literals of :meth:`inclusions`."""
@@ -90,7 +90,7 @@ class Literals:
         for this choice.
         """
         if op not in self._text.place:
-            raise beyond(f"a source of operation {op}")
+            raise unsupported(f"a source of operation {op}")
         txn, number = self._text.place[op]
         literal, new = self.atom("source", txn, number, self.number(u))
         if new:
@@ -113,7 +113,7 @@ class Literals:
         literals = [self.source(op, u) for u in sources]
         reader = self._facts.txn_of[op]
         self.clauses.add(
-            f"choice {txn} {number} {listed(literals)} {self.condition(reader)}",
+            f"choice {txn} {number} {format_numbers(literals)} {self.condition(reader)}",
             literals + self.unless(reader),
         )
 
@@ -141,7 +141,7 @@ class Literals:
                 other = self.atoms[atom(b, a)]
                 either = [literal, other, *self.unless(a, b)]
                 self.clauses.add(f"either {literal} {other} {self.condition(a, b)}", either)
-                self.clauses.add(f"order {listed([literal, other])}", [-literal, -other])
+                self.clauses.add(f"order {format_numbers([literal, other])}", [-literal, -other])
         if initial not in (a, b) and (key, a, b) not in self._compared:
             self._compared.add((key, a, b))
             for op in self._telling(key):

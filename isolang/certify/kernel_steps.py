@@ -18,9 +18,9 @@ from isolang.certify import steps as s
 from isolang.certify.anomalies import Anomaly
 from isolang.certify.cycles import Cycles
 from isolang.certify.history_index import COMMITTED, FROM_MISSING, INDETERMINATE
-from isolang.certify.kernel_clauses import Clauses, listed
+from isolang.certify.kernel_clauses import Clauses, format_numbers
 from isolang.certify.kernel_literals import ROUNDS, Literals
-from isolang.certify.kernel_text import HistoryText, LevelText, beyond
+from isolang.certify.kernel_text import HistoryText, LevelText, unsupported
 from isolang.certify.proofs import Refutation
 from isolang.language.meaning.core import Spec
 
@@ -75,7 +75,7 @@ class _Steps:
             case s.AnomalyStep(kind=kind, txn=txn, op=op, other_op=other):
                 of_two = kind == Anomaly.INCOMPATIBLE_ORDER and other is not None
                 if op not in self._text.place or (of_two and other not in self._text.place):
-                    raise beyond(f"the anomaly {Anomaly(kind).name.lower().replace('_', ' ')}")
+                    raise unsupported(f"the anomaly {Anomaly(kind).name.lower().replace('_', ' ')}")
                 if self._facts.is_list(op):
                     self._anomaly_of_lists(op, other if of_two else None)
                 elif self._facts.is_external(op):
@@ -93,7 +93,7 @@ class _Steps:
             case s.OrderStep(key=key, txns=txns):
                 pairs = zip(txns, (*txns[1:], txns[0]), strict=True)
                 literals = [self._literals.before(key, a, b) for a, b in pairs]
-                self._clauses.add(f"order {listed(literals)}", [-v for v in literals])
+                self._clauses.add(f"order {format_numbers(literals)}", [-v for v in literals])
             case s.RupStep(literals=literals):
                 clause = [self._literals.literal(positive, of) for positive, of in literals]
                 # In the kernel, orders constrain only included transactions.
@@ -106,7 +106,7 @@ class _Steps:
                 }
                 self._propagate([*clause, *sorted(excluded - set(clause))])
             case s.ExhaustionStep():
-                raise beyond("the refutation is an exhaustive search")
+                raise unsupported("the refutation is an exhaustive search")
 
     def _anomaly_of_lists(self, op: int, other: int | None) -> None:
         """Add the steps that derive a contradiction from one list read, or from two list reads."""
@@ -147,7 +147,7 @@ class _Steps:
                     found.append(f"rw {source} {before}")
                     clause += [-source, -before]
                 case relation:
-                    raise beyond(f"an edge of {relation}")
+                    raise unsupported(f"an edge of {relation}")
         return found, clause
 
     def _cycle(self, step: s.CycleStep) -> None:
@@ -155,7 +155,7 @@ class _Steps:
         cycles = self._cycles
         if cycles is None or cycles.rules is None:
             if step.check not in self._level.number:
-                raise beyond(f"a cycle of {step.check}")
+                raise unsupported(f"a cycle of {step.check}")
             self._emit(self._level.number[step.check], edges, clause)
             self._shorten(clause)
             return
@@ -216,7 +216,7 @@ class _Steps:
         if not self._clauses.propagate(clause):
             self._state_forced()
             if not self._clauses.propagate(clause):
-                raise beyond("a step that does not follow from the steps before it")
+                raise unsupported("a step that does not follow from the steps before it")
 
 
 class _ListAnomalies:
@@ -257,7 +257,7 @@ class _ListAnomalies:
         for one, literal, first, second in ((op, forth, a, b), (other, back, b, a)):
             if self._facts.shows(one, first, second):
                 self._literals.add_listed(literal, one, first, second)
-        self._add(f"order {listed([forth, back])}", [-forth, -back])
+        self._add(f"order {format_numbers([forth, back])}", [-forth, -back])
         # The writers of the elements are included, because the lists show their elements.
         for one in (op, other):
             self.state_shown(one)

@@ -29,7 +29,7 @@ from isolang.certify.history_index import (
     UNKNOWN_VALUE,
     WRITE,
 )
-from isolang.certify.witness import included_by
+from isolang.certify.witness import included_transactions
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -62,7 +62,7 @@ _HISTORY_RELATIONS: Final = ("so", "rt", "init", "id")
 _KEYED: Final = ("wr", "ww", "rw")
 
 
-def beyond(reason: str) -> NotCertifiedError:
+def unsupported(reason: str) -> NotCertifiedError:
     """Return the error for something that the kernel does not support."""
     return NotCertifiedError(f"not certified by the kernel: {reason}")
 
@@ -120,12 +120,12 @@ class LevelText:
             return
         if any(exists.kind != "order" or exists.over != Rel("T") for exists in orders):
             name = next(e.name for e in orders if e.kind != "order" or e.over != Rel("T"))
-            raise beyond(f"the level chooses the relation {name}")
+            raise unsupported(f"the level chooses the relation {name}")
         if len(orders) > 1 or any(exists.name == "ww" for exists in spec.exists):
-            raise beyond("the level chooses several orders")
+            raise unsupported("the level chooses several orders")
         (order,) = orders
         if order.within is not None:
-            raise beyond(f"{order.name} has an upper bound")
+            raise unsupported(f"{order.name} has an upper bound")
         self.order = order.name
         self.may_refuse = "the level does not try every order of all transactions"
         if order.containing is not None and (least := self._least(order.containing)) is not None:
@@ -153,12 +153,14 @@ class LevelText:
 
     def _add(self, check: Check) -> None:
         if check.negated:
-            raise beyond(f"check {check.name} has not")
+            raise unsupported(f"check {check.name} has not")
         if check.kind != "require":
             self.checks.append(f"{check.kind} {self._expr(check.expr, ())}")
             return
         if self.order is None or check.bound != Rel(self.order):
-            raise beyond(f"check {check.name} requires pairs in another relation than an order")
+            raise unsupported(
+                f"check {check.name} requires pairs in another relation than an order"
+            )
         e = check.expr
         if (
             isinstance(e, ForKey)
@@ -180,11 +182,11 @@ class LevelText:
                     return name
                 if name in _KEYED:
                     if self._lists and self.order and name != "wr" and not self._orders_versions:
-                        raise beyond(f"{name} beside an order of all transactions, and lists")
+                        raise unsupported(f"{name} beside an order of all transactions, and lists")
                     return f"{name} {_key(key, keys)}"
                 if name == self.order:
                     return "co"
-                raise beyond(f"the relation {name}")
+                raise unsupported(f"the relation {name}")
             case Union(parts=parts):
                 return self._nested("union", parts, keys)
             case Seq(parts=parts):
@@ -212,7 +214,7 @@ class LevelText:
             case ForKey(key=key, body=body, within=None):
                 # If an inner key has the same name as an outer key, the name means the inner key.
                 return f"for {len(keys)} {self._expr(body, (*keys, key))}"
-        raise beyond(f"the expression {_named(e)}")
+        raise unsupported(f"the expression {_named(e)}")
 
     def _nested(self, word: str, parts: Sequence[Core], keys: tuple[str, ...]) -> str:
         *others, last = [self._expr(part, keys) for part in parts]
@@ -257,18 +259,18 @@ class HistoryText:
     def __init__(self, history: History, level: LevelText) -> None:
         columns = history.columns
         if columns.implicit or columns.statements():
-            raise beyond("the history has predicate reads")
+            raise unsupported("the history has predicate reads")
         if columns.has_versions:
-            raise beyond("the history states versions")
+            raise unsupported("the history states versions")
         self.facts = facts = Facts(history)
         if facts.has_own_clocks:
-            raise beyond("the history was read with a clock error")
+            raise unsupported("the history was read with a clock error")
         if level.mentions("rt"):
             if not facts.has_time:
-                raise beyond("the level uses rt, but the history has no times")
+                raise unsupported("the level uses rt, but the history has no times")
             facts.require_times()
         if has_lists(history) and not level.judges_reads:
-            raise beyond("the level ignores reads, but the history has lists")
+            raise unsupported("the level ignores reads, but the history has lists")
         self.place: dict[int, tuple[int, int]] = {}
         self._lists = self._list_keys()
         self._by_write = self._numbers_writes()
@@ -312,7 +314,7 @@ class HistoryText:
             elif kind == WRITE or (kind in SET_READS and known) or facts.value[op] > NIL:
                 registers.add(facts.key[op])
         if both := lists & registers:
-            raise beyond(f"key {min(both)} is both a register and a list")
+            raise unsupported(f"key {min(both)} is both a register and a list")
         return lists
 
     def _numbers_writes(self) -> bool:
@@ -338,7 +340,7 @@ class HistoryText:
                 continue
             value = value_of_initial(facts, op)
             if value is not None and found.setdefault(facts.key[op], value) != value:
-                raise beyond("two reads of an initial version returned different values")
+                raise unsupported("two reads of an initial version returned different values")
 
     def _transaction(self, t: int) -> str:
         facts = self.facts
@@ -451,10 +453,10 @@ def witness_text(text: HistoryText, witness: Witness) -> str:
         NotCertifiedError: if the kernel does not support this kind of witness.
     """
     if witness.commits is not None:
-        raise beyond("the witness orders COMMITs")
+        raise unsupported("the witness orders COMMITs")
     facts = text.facts
     sources = witness.source.tolist()
-    included = included_by(facts, sources)
+    included = included_transactions(facts, sources)
     maybe = [str(text.number(t)) for t in sorted(included) if facts.status[t] == INDETERMINATE]
     lines = [" ".join(["witness\nincluded", str(len(maybe)), *maybe])]
     read = [(op, u) for op, u in enumerate(sources) if u >= 0]

@@ -11,11 +11,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
-from isolang.certify.claim import only_grows
+from isolang.certify.claim import is_monotonic
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.evaluator import Evaluator, holds
+from isolang.certify.evaluator import Evaluator, is_satisfied
 from isolang.language.meaning.core import Check, Core, Exists, Inverse, Rel, Spec, Union
-from isolang.language.meaning.mentions import summands, uses_version_order
+from isolang.language.meaning.mentions import union_parts, uses_version_order
 from isolang.language.vocabulary import BEGIN_WITH_T0, FROM_T0
 from isolang.rows import Rows, inverse_of, transitive_closure, union
 
@@ -76,7 +76,7 @@ class Rules(Struct, frozen=True, kw_only=True):
             if any(row >> i & 1 for i, row in values[self.order].items()):
                 return False
             if not added:
-                return all(holds(of, check) for check in self.limits)
+                return all(is_satisfied(of, check) for check in self.limits)
 
 
 def pairs_beyond(a: Rows, b: Rows) -> Rows:
@@ -109,7 +109,7 @@ def rules_of(spec: Spec) -> Rules | None:
             "of all transactions and relations within it"
         )
     (order,) = orders
-    containing = summands(order.containing)
+    containing = union_parts(order.containing)
     if Rel("vo") not in containing:
         raise NotCertifiedError(f"not certified: {order.name} need not contain vo")
     if order.name not in BEGIN_WITH_T0 and not any(Rel(name) in containing for name in FROM_T0):
@@ -132,7 +132,7 @@ def rules_of(spec: Spec) -> Rules | None:
         if check.flag:
             continue
         name = _either_way(check.bound)
-        if check.negated or not only_grows(check.expr):
+        if check.negated or not is_monotonic(check.expr):
             beyond = f"check {check.name}"
         elif check.bound is None:
             limits.append(check)
@@ -145,14 +145,14 @@ def rules_of(spec: Spec) -> Rules | None:
     return Rules(
         order=order.name,
         chosen=tuple(e.name for e in chosen),
-        contains=tuple((e, name) for e, name in contains if only_grows(e)),
+        contains=tuple((e, name) for e, name in contains if is_monotonic(e)),
         either=tuple(either),
         limits=tuple(limits),
         beyond=beyond,
     )
 
 
-def at_least(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
+def least_values(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
     """Return the least values of the chosen relations, to which rules have not added pairs yet.
 
     In relations that begin with T0, T0 precedes all other transactions. Other relations are empty.
@@ -172,7 +172,7 @@ def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
     return found
 
 
-def total(rows: Rows, elements: int) -> list[int]:
+def linear_extension(rows: Rows, elements: int) -> list[int]:
     """Return the elements in a total order that contains the acyclic relation ``rows``.
 
     Args:

@@ -6,9 +6,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.prefix import NameOf, numbered, prefix_text
+from isolang.certify.prefix import NameOf, number_names, prefix_text
 from isolang.certify.proofs import Refutation, Witness
-from isolang.certify.translate import BACK_BY_STATEMENT, BY_STATEMENT, EARLIER, ONE_KEY, judged
+from isolang.certify.translate import (
+    BACK_BY_STATEMENT,
+    BY_STATEMENT,
+    EARLIER,
+    ONE_KEY,
+    judged_checks,
+)
 
 if TYPE_CHECKING:
     from isolang._native import CheckKind
@@ -35,15 +41,15 @@ def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, .
     Raises:
         NotCertifiedError: if a check cannot be expressed as an event graph.
     """
-    return [_as_taken(check) for check in judged(spec)]
+    return [_native_form(check) for check in judged_checks(spec)]
 
 
 @lru_cache(maxsize=256)  # one level often judges many histories
-def _as_taken(check: Check) -> tuple[str, CheckKind, str, tuple[NameOf, ...]]:
+def _native_form(check: Check) -> tuple[str, CheckKind, str, tuple[NameOf, ...]]:
     from isolang._native import CheckKind
 
     kind = getattr(CheckKind, _KINDS[check.kind])
-    return check.name, kind, prefix_text(check.expr), numbered(check.expr)[1]
+    return check.name, kind, prefix_text(check.expr), number_names(check.expr)[1]
 
 
 def check_natively(

@@ -66,7 +66,7 @@ def _letter(e: Core) -> str:
     return name.name if name.name.partition(_AT)[0] in known else ""
 
 
-def numbered(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
+def number_names(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
     """Replace each name in quotes by a number. Return the new expression and the list of names."""
     found: list[NameOf] = []
 
@@ -154,7 +154,7 @@ def _over_keys(key: str, body: Core) -> Core:
     if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:
         return found
     if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if x does not occur in a
-        speaking = [i for i, part in enumerate(body.parts) if _speaks_of(part, key)]
+        speaking = [i for i, part in enumerate(body.parts) if _mentions_key(part, key)]
         if len(speaking) > 1:
             first, last = speaking[0], speaking[-1] + 1
             inner = _filtered(body.parts[first:last], key)
@@ -165,7 +165,7 @@ def _over_keys(key: str, body: Core) -> Core:
             parts = list(body.parts)
             parts[speaking[0]] = _over_keys(key, parts[speaking[0]])
             return _without_key_variables(Seq(tuple(parts)))
-    if not _speaks_of(body, key):
+    if not _mentions_key(body, key):
         return _without_key_variables(body)
     raise NotCertifiedError(
         f"not certified: 'for {key}:' restricts relations to one key, which "
@@ -173,7 +173,7 @@ def _over_keys(key: str, body: Core) -> Core:
     )
 
 
-def _speaks_of(e: Core, key: str) -> bool:
+def _mentions_key(e: Core, key: str) -> bool:
     return any(isinstance(part, Rel) and part.key == key for part in walk(e))
 
 
@@ -245,10 +245,10 @@ def prefix_text(expr: Core) -> str:
             return f"({sign} {text(e.arg)})"
         raise NotCertifiedError(f"not certified: {_describe(e)} is not part of an event graph")
 
-    return text(plain(numbered(expr)[0]))
+    return text(plain(number_names(expr)[0]))
 
 
-def nullable(expr: Core) -> bool:
+def accepts_empty_word(expr: Core) -> bool:
     """Return whether the empty word is one of the words that an expression describes.
 
     Raises:
@@ -265,7 +265,7 @@ def nullable(expr: Core) -> bool:
         return empty(e.arg) if isinstance(e, Plus) else True
 
     prefix_text(expr)  # raises NotCertifiedError if the prefix form cannot express the expression
-    return empty(plain(numbered(expr)[0]))
+    return empty(plain(number_names(expr)[0]))
 
 
 def _describe(expr: Core) -> str:

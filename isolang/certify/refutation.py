@@ -10,9 +10,9 @@ from msgspec import Struct
 
 from isolang.certify.anomalies import (
     Anomaly,
+    are_incompatible,
     contradicts_order,
-    disagree,
-    incompatible,
+    initial_values_disagree,
     shows_anomaly,
 )
 from isolang.certify.claim import OF_TRANSACTIONS
@@ -36,7 +36,7 @@ from isolang.certify.steps import (
     Step,
     parse_step,
 )
-from isolang.certify.versions import contradict, stated_before
+from isolang.certify.versions import stated_before, versions_contradict
 from isolang.language.meaning.core import Spec
 from isolang.language.meaning.mentions import mentioned, uses_reads_from
 from isolang.language.vocabulary import FILTERED, STATEMENT_LETTERS
@@ -67,18 +67,18 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
 
     If the check succeeds, the history violates the specification.
 
-    The arguments are those of :func:`follow`.
+    The arguments are those of :func:`follow_steps`.
 
     Raises:
         CertificateRejected: if a step does not follow; the message says which and why.
         NotCertifiedError: if this checker cannot decide the specification, the history or a step.
     """
-    followed = follow(history, spec, steps)
+    followed = follow_steps(history, spec, steps)
     if followed.outside:
         raise NotCertifiedError(followed.outside)
 
 
-def follow(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
+def follow_steps(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
     """Check the steps of a refutation, except cycle steps that cannot be decided by definition.
 
     The clauses of such cycle steps are accepted without a check.
@@ -172,7 +172,7 @@ class _RefutationChecker:
         readers = [step.txn]
         if step.kind == Anomaly.CONTRADICTING_VERSIONS:
             # Contradicting stated versions violate every specification.
-            if not contradict(facts, step.op, step.other_op):
+            if not versions_contradict(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: the versions do not contradict each other")
         elif not self._judges_reads:
             # A specification without rf is violated only by a contradiction in vo, which every ww
@@ -182,11 +182,11 @@ class _RefutationChecker:
                 raise CertificateRejected("anomaly: the level ignores reads, and vo is an order")
             readers.append(facts.txn_of[other])
         elif step.kind == Anomaly.INCOMPATIBLE_ORDER and step.other_op is not None:
-            if not incompatible(facts, step.op, step.other_op):
+            if not are_incompatible(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: one list read is a prefix of the other")
             readers.append(facts.txn_of[step.other_op])
         elif step.kind == Anomaly.TWO_VALUES and self._is_read(step.other_op):
-            if not disagree(facts, step.op, step.other_op):
+            if not initial_values_disagree(facts, step.op, step.other_op):
                 raise CertificateRejected(
                     "anomaly: the two reads do not give one version two values"
                 )

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from isolang.certify.anomalies import anomalies_of, incompatible
+from isolang.certify.anomalies import anomalies_of, are_incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.evaluator import holds
+from isolang.certify.evaluator import is_satisfied
 from isolang.certify.facts import Facts
 from isolang.certify.history_index import INITIAL
 from isolang.certify.versions import first_contradiction
 from isolang.certify.world import ConcreteInterpretation
 from isolang.language.meaning.core import Exists, Spec
-from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
+from isolang.language.meaning.mentions import mentioned, uses_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.rows import Rows, bits, set_members
 
@@ -59,11 +59,11 @@ def check_relations(
     facts.require(mentioned(spec))
     world = _world(facts, spec, included, relations)
     for check in spec.checks:
-        if not check.flag and not holds(world, check):
+        if not check.flag and not is_satisfied(world, check):
             raise CertificateRejected(f"check {check.name}: the chosen relations violate it")
 
 
-def world_of(
+def interpretation_of(
     history: History,
     spec: Spec,
     included: Sequence[int],
@@ -91,7 +91,7 @@ def _world(
         for contradiction in contradictions(facts, members):
             raise CertificateRejected(contradiction)
     sources = _sources(facts, members, relations.get("rf", {}), judged=judged)
-    world = ConcreteInterpretation(facts, members, sources, events=speaks_of_events(spec))
+    world = ConcreteInterpretation(facts, members, sources, events=uses_events(spec))
     for exists in spec.exists:
         if exists.name != "rf":
             _choose(world, exists, relations.get(exists.name, {}))
@@ -141,7 +141,7 @@ def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
     for reads in lists.values():
         longest = max(reads, key=lambda op: len(facts.list_of(op)))
         for op in reads:
-            if incompatible(facts, op, longest):
+            if are_incompatible(facts, op, longest):
                 return [f"the list reads {op} and {longest} are incompatible"]
     return []
 
@@ -184,12 +184,12 @@ def _choose(
         over = world.value(exists.over, binding)
         make = {"order": _order, "relation": _relation, "choice": _choice}[exists.kind]
         value = make(exists.name, over, pairs)
-        if wrong := outside_bounds(world, exists, binding, over, value):
+        if wrong := bounds_violation(world, exists, binding, over, value):
             raise CertificateRejected(f"{exists.name}: {wrong}")
         world.choose(exists.name, None if exists.key is None else key, value)
 
 
-def outside_bounds(
+def bounds_violation(
     world: ConcreteInterpretation,
     exists: Exists,
     binding: Mapping[str, int],
@@ -222,10 +222,10 @@ def _order(name: str, over: Rows, pairs: Pairs) -> Rows:
         row.append(following[row[-1]])
     if len(following) < len(pairs) or sorted(row) != list(bits(members)):
         raise CertificateRejected(f"{name} is not a total order of its elements")
-    return ordered(row)
+    return order_of_sequence(row)
 
 
-def ordered(row: Sequence[int]) -> Rows:
+def order_of_sequence(row: Sequence[int]) -> Rows:
     """Return the relation in which each element of a sequence precedes all later elements."""
     value: Rows = {}
     later = 0

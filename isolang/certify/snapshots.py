@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
 
-def see(  # noqa: PLR0917 - a witness, and what is known of the history
+def resolve_set_reads(  # noqa: PLR0917 - a witness, and what is known of the history
     facts: Facts,
     history: History,
     rows: StatedRows,

@@ -35,7 +35,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.prefix import TO_WRITE, nullable, prefix_text, walk
+from isolang.certify.prefix import TO_WRITE, accepts_empty_word, prefix_text, walk
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -54,7 +54,7 @@ from isolang.language.meaning.core import (
     Star,
     Union,
 )
-from isolang.language.meaning.mentions import summands
+from isolang.language.meaning.mentions import union_parts
 from isolang.language.vocabulary import (
     BETWEEN_COMMITS_BY_OPERATION,
     BETWEEN_COMMITS_BY_STATEMENT,
@@ -86,7 +86,7 @@ _ALLOWED = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 _CHOSEN = ("rf", "ww")
 
 
-def judged(spec: Spec) -> tuple[Check, ...]:
+def judged_checks(spec: Spec) -> tuple[Check, ...]:
     """Return the checks that decide the verdict: all checks in order, except flags.
 
     If the spec has an order of all transactions, its axioms are translated to checks over
@@ -96,8 +96,8 @@ def judged(spec: Spec) -> tuple[Check, ...]:
         NotCertifiedError: if a check is neither ``acyclic`` nor ``irreflexive``, or if it is
             negated.
     """
-    if over_one_order(spec):
-        return translated(spec)
+    if chooses_order(spec):
+        return translate_axioms(spec)
     checks = tuple(check for check in spec.checks if not check.flag)
     for check in checks:
         if check.kind not in ("acyclic", "irreflexive") or check.negated:
@@ -122,7 +122,7 @@ def _read(check: Check) -> Check:
         return replace(check, kind=kind, expr=_over_statements(check.expr))
     if check.kind != "irreflexive":
         return check
-    expr = _turned(check.expr)
+    expr = _rotate_to_rw(check.expr)
     if isinstance(expr, ForKey):
         try:
             prefix_text(expr)
@@ -136,16 +136,16 @@ def _read(check: Check) -> Check:
     return replace(check, expr=expr)
 
 
-def _turned(e: Core) -> Core:
+def _rotate_to_rw(e: Core) -> Core:
     """Rotate the closed walks of an expression such that each one ends in its only ``rw``.
 
     An expression that defines ``wr`` or ``rw`` by other relations is returned unchanged. This is
     correct too, because rotating a closed walk does not change the cycle.
     """
     if isinstance(e, ForKey):
-        return replace(e, body=_turned(e.body))
+        return replace(e, body=_rotate_to_rw(e.body))
     if isinstance(e, Union):
-        return replace(e, parts=tuple(map(_turned, e.parts)))
+        return replace(e, parts=tuple(map(_rotate_to_rw, e.parts)))
     if isinstance(e, Seq):
         overwriting = [i for i, part in enumerate(e.parts) if OVERWRITING & _names(part)]
         if len(overwriting) == 1 and isinstance(e.parts[overwriting[0]], Rel):
@@ -169,8 +169,8 @@ def _over_statements(e: Core) -> Core:
     if isinstance(e, Rel) and e.name in BETWEEN_COMMITS_BY_STATEMENT:
         return e
     if isinstance(e, Seq) and e.parts[1:-1] in (_STAYS, (*_STAYS, _GOES_ON)):
-        there = [_among(part, _LEADS_THERE) for part in summands(e.parts[0])]
-        away = [_among(part, _LEADS_AWAY) for part in summands(e.parts[-1])]
+        there = [_among(part, _LEADS_THERE) for part in union_parts(e.parts[0])]
+        away = [_among(part, _LEADS_AWAY) for part in union_parts(e.parts[-1])]
         on = (Opt(Union((Rel("answered-before"), Rel("po")))),) if len(e.parts) > 3 else ()
         if Rel("tx") in away:
             return Seq((Union(tuple(there)), *on, Union(tuple(away))))
@@ -201,8 +201,8 @@ def _over_operations(e: Core) -> Core:
         first = at - (2 if entry else 1)
         if at and parts[at + 1 : at + 2] == (_GOES_ONWARDS,) and at + 2 < len(parts):
             before, after = parts[:first], parts[at + 3 :]
-            there = tuple(entry) or summands(parts[first])
-            through = _through(there, summands(parts[at + 2]))
+            there = tuple(entry) or union_parts(parts[first])
+            through = _through(there, union_parts(parts[at + 2]))
             return Seq((*map(_over_operations, before), through, *map(_over_operations, after)))
     raise NotCertifiedError("not certified: walks that pass operations have an unknown form")
 
@@ -276,7 +276,7 @@ def _without_key(e: Core, key: str) -> Core:
                 f"not certified: 'for {key}:' restricts relations to one key next "
                 "to other keys, which no event graph can express"
             )
-    return _changed(e, lambda part: replace(part, key=None))
+    return _map_names(e, lambda part: replace(part, key=None))
 
 
 def _of_class(keyless: Core, of: ForKey) -> Core:
@@ -284,25 +284,25 @@ def _of_class(keyless: Core, of: ForKey) -> Core:
     if of.within is None:
         return keyless
     keyed = (*OF_READS, "ww", *TESTS)
-    return _changed(
+    return _map_names(
         keyless,
         lambda part: of.of(replace(part, key=of.key)) if part.name in keyed else part,
     )
 
 
-def over_one_order(spec: Spec) -> bool:
+def chooses_order(spec: Spec) -> bool:
     """Return whether a spec chooses relations besides ``rf`` and ``ww``."""
     return any(e.name not in _CHOSEN for e in spec.exists)
 
 
-def translated(spec: Spec) -> tuple[Check, ...]:
+def translate_axioms(spec: Spec) -> tuple[Check, ...]:
     """Translate the axioms on an order of all transactions to checks over dependencies.
 
     Raises:
         NotCertifiedError: if the axioms do not have a form that can be translated.
     """
     order, vis = _chosen(spec)
-    into_order: list[Core] = list(summands(order.containing))
+    into_order: list[Core] = list(union_parts(order.containing))
     if Rel("vo") not in into_order:
         raise _refusal(f"{order.name} need not contain vo")
     into_order.remove(Rel("vo"))
@@ -331,21 +331,23 @@ def translated(spec: Spec) -> tuple[Check, ...]:
     letters = {"ww"} if total else set()
     if vis is not None:
         least = _least(vis, into_vis, total=total)
-        into_order = [_put(e, vis.name, least) for e in into_order] + [least]
-        observed = [(c, None if e is None else _put(e, vis.name, least)) for c, e in observed]
-        letters |= {e.name for e in summands(vis.containing) if isinstance(e, Rel)}
+        into_order = [_substitute(e, vis.name, least) for e in into_order] + [least]
+        observed = [
+            (c, None if e is None else _substitute(e, vis.name, least)) for c, e in observed
+        ]
+        letters |= {e.name for e in union_parts(vis.containing) if isinstance(e, Rel)}
     letters |= {e.name for e in into_order if isinstance(e, Rel)}
     for e in into_order:
-        _need(_names(e) <= _ALLOWED | letters, f"what {order.name} contains")
+        _require(_names(e) <= _ALLOWED | letters, f"what {order.name} contains")
     whole = Check(name=order.name, kind="acyclic", expr=Union((*into_order, Rel("ww"))))
     checks = [whole]
     for check, seen_by in observed:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
-        _need(not nullable(phi), f"check {check.name}: a reader that observes itself")
+        _require(not accepts_empty_word(phi), f"check {check.name}: a reader that observes itself")
         # Tests may be ignored, because they only restrict the transactions on a walk.
         within = phi in into_order or _names(phi) - {*TESTS, *NAMED} <= letters
-        _need(within, f"check {check.name} observes more than {order.name} contains")
+        _require(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))
     return tuple(checks)
 
@@ -353,16 +355,16 @@ def translated(spec: Spec) -> tuple[Check, ...]:
 def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
     own = [e for e in spec.exists if e.name not in _CHOSEN]
     used = frozenset[str]().union(*(_names(c.expr) for c in spec.checks if not c.flag))
-    _need(not used & {"ww", *OVERWRITING}, "a version order beside the order of transactions")
-    _need(len(own) in (1, 2), "more than one order and a relation within it")
+    _require(not used & {"ww", *OVERWRITING}, "a version order beside the order of transactions")
+    _require(len(own) in (1, 2), "more than one order and a relation within it")
     order = own[0]
-    _need(order.kind == "order" and order.over == Rel("T"), f"{order.name} is not an order of T")
-    _need(order.within is None, f"{order.name} has an upper bound")
+    _require(order.kind == "order" and order.over == Rel("T"), f"{order.name} is not an order of T")
+    _require(order.within is None, f"{order.name} has an upper bound")
     if len(own) == 1:
         return order, None
     vis = own[1]
-    _need(vis.kind == "relation" and vis.over == Rel("T"), f"{vis.name} is not a relation on T")
-    _need(vis.within == Rel(order.name), f"{vis.name} is not within {order.name}")
+    _require(vis.kind == "relation" and vis.over == Rel("T"), f"{vis.name} is not a relation on T")
+    _require(vis.within == Rel(order.name), f"{vis.name} is not within {order.name}")
     return order, vis
 
 
@@ -400,7 +402,7 @@ def _all_writers(e: Core) -> bool:
 def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
     """Return the smallest value of ``vis``: its lower bound, closed under the rules."""
     name = Rel(vis.name)
-    base: list[Core] = list(summands(vis.containing))
+    base: list[Core] = list(union_parts(vis.containing))
     before: list[Core] = []
     between: list[Core] = []
     after: list[Core] = []
@@ -409,7 +411,9 @@ def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
             base.append(rule)
             continue
         parts = list(rule.parts) if isinstance(rule, Seq) else [rule]
-        _need(all(p == name or vis.name not in _names(p) for p in parts), f"a rule for {vis.name}")
+        _require(
+            all(p == name or vis.name not in _names(p) for p in parts), f"a rule for {vis.name}"
+        )
         others = [p for p in parts if p != name]
         middle = Seq(tuple(others)) if others else Rel("id")
         if parts == [name, *others, name]:
@@ -423,7 +427,7 @@ def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
     if total:
         # Because ``vis`` is within the order, it relates the writers of a key as ``ww`` does.
         base.append(Rel("ww"))
-    _need(bool(base), f"{vis.name} may be empty")
+    _require(bool(base), f"{vis.name} may be empty")
     step: Core = Seq((*_any(before), Union(tuple(base)), *_any(after)))
     return Seq((step, Star(Seq((Union(tuple(between)), step))))) if between else step
 
@@ -432,12 +436,12 @@ def _any(rules: list[Core]) -> tuple[Core, ...]:
     return (Star(Union(tuple(rules))),) if rules else ()
 
 
-def _put(e: Core, name: str, value: Core) -> Core:
+def _substitute(e: Core, name: str, value: Core) -> Core:
     """Return ``e`` with the relation ``name`` replaced by ``value``."""
-    return _changed(e, lambda part: value if part == Rel(name) else part)
+    return _map_names(e, lambda part: value if part == Rel(name) else part)
 
 
-def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
+def _map_names(e: Core, change: Callable[[Rel], Core]) -> Core:
     """Return ``e`` with each name replaced by the result of ``change`` for this name."""
     if isinstance(e, Rel):
         return change(e)
@@ -445,9 +449,9 @@ def _changed(e: Core, change: Callable[[Rel], Core]) -> Core:
     for part in e.__struct_fields__:
         old = getattr(e, part)
         if isinstance(old, Core):
-            changed[part] = _changed(old, change)
+            changed[part] = _map_names(old, change)
         elif part == "parts":
-            changed[part] = tuple(_changed(p, change) for p in old)
+            changed[part] = tuple(_map_names(p, change) for p in old)
     return replace(e, **changed) if changed else e
 
 
@@ -456,7 +460,7 @@ def _names(e: Core) -> frozenset[str]:
     return named | frozenset(part.name for part in walk(e) if isinstance(part, Rel)) - {"id"}
 
 
-def _need(holds: bool, what: str) -> None:
+def _require(holds: bool, what: str) -> None:
     if not holds:
         raise _refusal(what)
 

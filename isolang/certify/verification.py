@@ -208,11 +208,11 @@ def _by_definition(
         if not isinstance(proof, Refutation):
             check_proof(history, spec, proof, seconds)
             return "all", ""
-        from isolang.certify.refutation import follow
+        from isolang.certify.refutation import follow_steps
 
         # A refutation that uses some of the checks refutes the whole specification.
         parts = _parts_of(spec, proof)
-        followed = follow(history, spec if parts is None else parts.part, proof.steps)
+        followed = follow_steps(history, spec if parts is None else parts.part, proof.steps)
     except NotCertifiedError as error:
         return "", _reason(error)
     accepted = f"{followed.accepted:,} of {followed.cycles:,} cycle steps"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from isolang.certify.facts import Facts
 
 
-def contradict(facts: Facts, op: int, other: int | None) -> bool:
+def versions_contradict(facts: Facts, op: int, other: int | None) -> bool:
     """Return whether the stated versions of two operations contradict each other.
 
     If ``other`` is ``None``, return whether the version of ``op`` is a contradiction by itself.
@@ -40,14 +40,14 @@ def contradict(facts: Facts, op: int, other: int | None) -> bool:
         return not agree if same else all(facts.source[o] == FROM_INITIAL for o in reads)
     if not reads:
         first, last = sorted((op, other))
-        descends = facts.txn_of[op] == facts.txn_of[other] and follows(facts, first, last)
+        descends = facts.txn_of[op] == facts.txn_of[other] and is_later_version(facts, first, last)
         return same or descends
     (read,) = reads
     write = other if read == op else op
-    return facts.source[read] == FROM_INITIAL and follows(facts, read, write)
+    return facts.source[read] == FROM_INITIAL and is_later_version(facts, read, write)
 
 
-def states_another(facts: Facts, read: int, own: int) -> bool:
+def states_other_version(facts: Facts, read: int, own: int) -> bool:
     """Return whether a read states a version other than that of its transaction's preceding write.
 
     Args:
@@ -62,7 +62,7 @@ def states_another(facts: Facts, read: int, own: int) -> bool:
     return min(versions) >= 0 and versions[0] != versions[1]
 
 
-def follows(facts: Facts, a: int, b: int) -> bool:
+def is_later_version(facts: Facts, a: int, b: int) -> bool:
     """Return whether the stated version of ``a`` is later than the stated version of ``b``."""
     return facts.versions_ordered and facts.version_number(a) > facts.version_number(b)
 
@@ -79,11 +79,11 @@ def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
             continue
         of_key[facts.key[op]].append(op)
         alone = facts.source[op] if facts.source[op] >= 0 else None
-        if contradict(facts, op, alone):
+        if versions_contradict(facts, op, alone):
             return op, alone
     for ops in of_key.values():
         for op, other in _neighbours(facts, ops):
-            if contradict(facts, op, other):
+            if versions_contradict(facts, op, other):
                 return op, other
     return None
 
@@ -129,10 +129,12 @@ def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
     first, second = facts.last[a].get(key), facts.last[b].get(key)
     if not facts.versions_ordered or first is None or second is None:
         return False
-    return _counts(facts, first) and _counts(facts, second) and follows(facts, second, first)
+    return (
+        _counts(facts, first) and _counts(facts, second) and is_later_version(facts, second, first)
+    )
 
 
-def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]:
+def sort_by_version(facts: Facts, key: int, writers: Iterable[int]) -> list[int]:
     """Return the writers that state a version of ``key``, in the order of versions, without T0."""
     if not facts.versions_ordered:
         return []
@@ -141,9 +143,9 @@ def in_stated_order(facts: Facts, key: int, writers: Iterable[int]) -> list[int]
     return [t for op, t in sorted(known, key=lambda one: facts.version_number(one[0]))]
 
 
-def keeps_stated(facts: Facts, key: int, order: list[int]) -> bool:
+def agrees_with_stated(facts: Facts, key: int, order: list[int]) -> bool:
     """Return whether a version order of ``key`` agrees with the versions that its writers state."""
     if not facts.versions_ordered:
         return True
     stated = [facts.last[t][key] for t in order if _counts(facts, facts.last[t][key])]
-    return not any(follows(facts, a, b) for a, b in pairwise(stated))
+    return not any(is_later_version(facts, a, b) for a, b in pairwise(stated))

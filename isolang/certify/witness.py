@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from isolang.certify.anomalies import anomalies_of, value_of_initial
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.evaluator import holds
+from isolang.certify.evaluator import is_satisfied
 from isolang.certify.facts import Facts
 from isolang.certify.history_index import COMMITTED, NO_SOURCE
-from isolang.certify.least import Rules, at_least, rules_of, total, with_pairs
-from isolang.certify.relations import LARGEST, ordered, outside_bounds
-from isolang.certify.snapshots import see
+from isolang.certify.least import Rules, least_values, linear_extension, rules_of, with_pairs
+from isolang.certify.relations import LARGEST, bounds_violation, order_of_sequence
+from isolang.certify.snapshots import resolve_set_reads
 from isolang.certify.statements import check_statements
-from isolang.certify.versions import first_contradiction, keeps_stated
+from isolang.certify.versions import agrees_with_stated, first_contradiction
 from isolang.certify.world import ConcreteInterpretation
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.meaning.core import Check, Spec
-from isolang.language.meaning.mentions import mentioned, speaks_of_events, uses_reads_from
+from isolang.language.meaning.mentions import mentioned, uses_events, uses_reads_from
 from isolang.rows import bits, union
 
 if TYPE_CHECKING:
@@ -88,18 +88,18 @@ def check_witness(
         )
     if wrong := first_contradiction(facts):
         raise CertificateRejected(f"operation {wrong[0]} contradicts {wrong[1]} by its version")
-    included = included_by(facts, sources)
+    included = included_transactions(facts, sources)
     orders = _orders(facts, included, order_start, order_txn)
     reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     if rows is not None and history.columns.implicit:
-        reads |= see(facts, history, rows, included, orders, commits, seen)
-    world = ConcreteInterpretation(facts, included, reads, events=speaks_of_events(spec))
+        reads |= resolve_set_reads(facts, history, rows, included, orders, commits, seen)
+    world = ConcreteInterpretation(facts, included, reads, events=uses_events(spec))
     for key, order in enumerate(orders):
-        world.choose("ww", key, ordered([facts.n, *order]))
+        world.choose("ww", key, order_of_sequence([facts.n, *order]))
     if rules is not None:
         _choose(world, spec, rules)
     for check in spec.checks if only is None else only:
-        if not check.flag and not holds(world, check):
+        if not check.flag and not is_satisfied(world, check):
             if rules is not None and rules.beyond:
                 raise NotCertifiedError(
                     f"not certified by definition: no rule for everything ({rules.beyond})"
@@ -115,7 +115,7 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
     cannot make the checker accept a wrong witness, because the bounds and the checks of the spec
     are evaluated on the relations that it sets.
     """
-    values = at_least(rules, spec.exists, world.t0, world.transactions)
+    values = least_values(rules, spec.exists, world.t0, world.transactions)
     before = world.relation("ww")
     pairs = ((i, j) for i, row in before.items() for j in bits(row))
     values[rules.order] = with_pairs(values[rules.order], pairs)
@@ -129,19 +129,19 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
         # The spec in the form of the theorem has more pairs that the order must contain, because it
         # is total.
         (form,) = theorem.spec.checks
-        if not holds(world, form):
+        if not is_satisfied(world, form):
             raise CertificateRejected(f"check {form.name}: the witness has a violating cycle")
         least = union((least, world.value(form.expr)))
-    values[rules.order] = ordered(total(least, world.transactions))
+    values[rules.order] = order_of_sequence(linear_extension(least, world.transactions))
     rules.extend(world, values, fixed=True)
     for exists in spec.exists:
         if exists.name in rules.chosen:
             over = world.value(exists.over)
-            if wrong := outside_bounds(world, exists, {}, over, values[exists.name]):
+            if wrong := bounds_violation(world, exists, {}, over, values[exists.name]):
                 raise CertificateRejected(f"{exists.name}: {wrong}")
 
 
-def included_by(facts: Facts, source: Sequence[int]) -> set[int]:
+def included_transactions(facts: Facts, source: Sequence[int]) -> set[int]:
     """Return the transactions that a witness includes.
 
     These are the committed transactions, and all indeterminate transactions that an included
@@ -231,7 +231,7 @@ def _orders(
         for op in facts.list_reads(key):
             if facts.txn_of[op] in included:
                 _contains(facts, order, op)
-        if not keeps_stated(facts, key, order):
+        if not agrees_with_stated(facts, key, order):
             raise CertificateRejected(
                 f"the order of key {key} differs from the order that its versions state"
             )

@@ -17,7 +17,7 @@ from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import Facts
 from isolang.certify.history_index import APPEND, NIL, WRITE
 from isolang.certify.timing import Timing
-from isolang.certify.versions import in_stated_order
+from isolang.certify.versions import sort_by_version
 from isolang.language.meaning.core import Named
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import BUILTIN_UNKEYED, word_of
@@ -248,7 +248,7 @@ class ConcreteInterpretation(Evaluator):
 
     def _stated_order(self, key: int) -> Rows:
         """Return the order of a key's writers that their stated versions show."""
-        stated = in_stated_order(self.facts, key, self._writers.get(key, ()))
+        stated = sort_by_version(self.facts, key, self._writers.get(key, ()))
         rows: Rows = {}
         later = 0
         for t in reversed(stated):

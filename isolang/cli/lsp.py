@@ -127,7 +127,7 @@ def server() -> Any:
     @found.feature(lsp_types.TEXT_DOCUMENT_FORMATTING)
     def layout(request: lsp_types.DocumentFormattingParams) -> list[lsp_types.TextEdit]:
         text, path = buffer(request.text_document.uri)
-        better = editing.formatted(text, path)
+        better = editing.format_buffer(text, path)
         if better is None or better == text:
             return []
         whole = lsp_types.Range(

@@ -12,7 +12,7 @@ from isolang.encodings.relational.circuit import FALSE
 from isolang.encodings.relational.evaluate import CoreEvaluator, Side
 from isolang.encodings.relational.interpretation import T0
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation, relation_of
-from isolang.language.classify.expression import plain
+from isolang.language.classify.expression import simplify
 from isolang.language.meaning.core import Check, Exists, Plus
 from isolang.language.vocabulary import BEGIN_WITH_T0
 
@@ -150,14 +150,14 @@ class Choices:
     def _check(self, check: Check) -> Iterator[int]:
         """Yield literals that are all true iff the history and the choices meet the check."""
         side = Side.EXACT if check.negated else self._side
-        expr = plain(check.expr)
+        expr = simplify(check.expr)
         found = self._evaluator.value(Plus(expr) if check.kind == "acyclic" else expr, side)
         if check.kind in ("acyclic", "irreflexive"):
             bad = [found.get(i, i) for i in found.rows()]
         else:
             within = EMPTY
             if check.bound is not None:
-                within = self._evaluator.value(plain(check.bound), Side(-side))
+                within = self._evaluator.value(simplify(check.bound), Side(-side))
             bad = [x for _, _, x in self._algebra.diff(found, within).pairs()]
         if check.negated:
             yield self._circuit.any_of(bad)

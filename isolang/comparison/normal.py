@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from isolang.errors import SpecError
 from isolang.language.classify.event_graph import NotAnEventGraph
-from isolang.language.classify.expression import NotRegularError, language_of, plain
+from isolang.language.classify.expression import NotRegularError, language_of, simplify
 from isolang.language.classify.observed import NotThisFormError, rewrite
-from isolang.language.classify.regular import Dfa, TooLargeError, included, plus
+from isolang.language.classify.regular import Dfa, TooLargeError, is_included, plus
 from isolang.language.classify.return_paths import classify_return_paths
 from isolang.language.classify.theorems import event_graph_form
 from isolang.language.meaning import mentions
@@ -86,7 +86,7 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
         for check in self.checks:
             if not check.negated and check.kind in ("acyclic", "irreflexive"):
                 with suppress(NotRegularError, TooLargeError):
-                    words = language_of(plain(check.expr))
+                    words = language_of(simplify(check.expr))
                     cycles = plus(words) if check.kind == "acyclic" else words
                     found = letters_within(cycles, ("ww",))
                     if found:
@@ -192,7 +192,7 @@ def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
     """
     found: list[str] = []
     for name in (*first, *(r for r in ("so", "rt", "wr") if r not in first)):
-        if included(language_of(Plus(Union(tuple(map(Rel, (*found, name)))))), words):
+        if is_included(language_of(Plus(Union(tuple(map(Rel, (*found, name)))))), words):
             found.append(name)
         elif name in first:
             break

@@ -27,10 +27,10 @@ from isolang.encodings.relational.relation import EMPTY
 from isolang.errors import IsolangError
 from isolang.history.columns import PARTLY_KNOWN, WRITE
 from isolang.history.stats import Possible
-from isolang.language.classify.automaton import in_order, restriction_of
+from isolang.language.classify.automaton import restriction_of, sort_letters
 from isolang.language.classify.event_graph import steps_of
-from isolang.language.classify.expression import NotRegularError, is_of_one_key, plain
-from isolang.language.classify.regular import Dfa, TooLargeError, without
+from isolang.language.classify.expression import NotRegularError, is_on_one_key, simplify
+from isolang.language.classify.regular import Dfa, TooLargeError, words_without
 from isolang.language.meaning.show import show_check
 from isolang.language.vocabulary import (
     BUILTIN_WORDS,
@@ -136,9 +136,9 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
     if candidates.refusal:
         return found(candidates.refusal, possible=True)
     if axiom.implied_by is not None:
-        form, expr = "irreflexive", plain(axiom.implied_by)
+        form, expr = "irreflexive", simplify(axiom.implied_by)
     elif not check.negated and check.kind in ("acyclic", "irreflexive"):
-        form, expr = check.kind, plain(check.expr)
+        form, expr = check.kind, simplify(check.expr)
     else:
         return found("it does not forbid cycles", possible=True)
     words = None
@@ -146,17 +146,19 @@ def _judged(axiom: Axiom, candidates: _Candidates) -> Possible:
         words = violation_language(form, expr, names=True)
     if words is None:
         return found("its violations are not walks of transactions", possible=True)
-    words = without(words, ("init",))
+    words = words_without(words, ("init",))
     counts |= {r: candidates.count(r) for r in steps_of(words)}
     missing = [r for r, count in counts.items() if not count]
     unpassed = [
-        test for test in in_order(words.letters) if is_test(test) and not candidates.passing(test)
+        test
+        for test in sort_letters(words.letters)
+        if is_test(test) and not candidates.passing(test)
     ]
-    words = without(words, (*missing, *unpassed))
+    words = words_without(words, (*missing, *unpassed))
     whys = list(dict.fromkeys((*map(_no_pairs, missing), *map(_no_transaction_passes, unpassed))))
     if words.empty:
         return found("; ".join(whys) or "nothing leads to the initial state", possible=False)
-    if not candidates.may_spell(words, of_key=is_of_one_key(expr)):
+    if not candidates.may_spell(words, of_key=is_on_one_key(expr)):
         return found("; ".join((*whys, "its steps can close no such cycle")), possible=False)
     return found("", possible=True)
 
@@ -348,7 +350,7 @@ class _Candidates:
             of_key: whether all pairs of the walk that have a key must have the same key.
         """
         letters: dict[str, dict[int, list[Pair]]] = {}
-        for letter in in_order(words.letters):
+        for letter in sort_letters(words.letters):
             pairs = self._pairs_of(letter)
             if pairs is None:
                 return True

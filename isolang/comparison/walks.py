@@ -31,12 +31,12 @@ from isolang.language.classify.expression import (
     NotRegularError,
     by_operation,
     by_statement,
-    is_of_one_key,
+    is_on_one_key,
     language_of,
     lettered,
-    of_one_key,
-    plain,
-    speaks_of_statements,
+    simplify,
+    visits_statements,
+    without_key,
 )
 from isolang.language.classify.regular import (
     Dfa,
@@ -44,13 +44,13 @@ from isolang.language.classify.regular import (
     TooLargeError,
     concatenate,
     determinise,
-    included,
+    is_included,
     minimise,
     plus,
     rotations,
     union,
     up_to_last,
-    without,
+    words_without,
 )
 from isolang.language.meaning.core import (
     Check,
@@ -245,29 +245,29 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
             return ProofStep(check=shown, by=(_check_text(check),), part=True)
     if not stronger.chooses_only_dependencies:
         return None
-    if any(speaks_of_statements(check.expr) for check in stronger.checks):
+    if any(visits_statements(check.expr) for check in stronger.checks):
         if (step := _step_between_operations(stronger, axiom)) is not None:
             return step
-    elif speaks_of_statements(axiom.check.expr):
+    elif visits_statements(axiom.check.expr):
         with suppress(NotRegularError):
             axiom = Axiom(check=axiom.check, implied_by=_transaction_walks(axiom.check))
     shorter = ""
     if axiom.implied_by is not None:
-        form, expr = axiom.check.kind, plain(axiom.implied_by, splits=splits)
+        form, expr = axiom.check.kind, simplify(axiom.implied_by, splits=splits)
         form = form if form in ("acyclic", "irreflexive") else "irreflexive"
     elif (short := _short_cycles_of_key(axiom.check)) is not None:
-        form, expr, shorter = "irreflexive", plain(short, splits=splits), brief(short)
+        form, expr, shorter = "irreflexive", simplify(short, splits=splits), brief(short)
     elif _is_about_cycles(axiom.check):
-        form, expr = axiom.check.kind, plain(axiom.check.expr, splits=splits)
+        form, expr = axiom.check.kind, simplify(axiom.check.expr, splits=splits)
     else:
         return None
     with suppress(NotRegularError, TooLargeError):
         spelled = violation_language(form, expr)
         if spelled is None:
             return None
-        of_key = bool(shorter) or (isinstance(expr, ForKey) and is_of_one_key(expr))
+        of_key = bool(shorter) or (isinstance(expr, ForKey) and is_on_one_key(expr))
         about = [
-            (c.kind, _without_constant_key(plain(c.expr, splits=splits), of_key=of_key), c)
+            (c.kind, _without_constant_key(simplify(c.expr, splits=splits), of_key=of_key), c)
             for c in stronger.checks
             if _is_about_cycles(c)
         ]
@@ -306,7 +306,7 @@ def _transaction_walks(check: Check) -> Core:
             return Opt(e)
         return rebuild(e, tuple(map(without_operations, children(e))))
 
-    return without_operations(by_operation(plain(check.expr)))
+    return without_operations(by_operation(simplify(check.expr)))
 
 
 def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None:
@@ -321,7 +321,7 @@ def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None
                 left = union(left, concatenate(up_to_last(left, "rw"), own))
         else:
             return None
-        left = without(left, ("init",))
+        left = words_without(left, ("init",))
         right: list[tuple[str, Dfa]] = []
         for one in filter(_is_about_cycles, stronger.checks):
             with suppress(NotRegularError):
@@ -336,7 +336,7 @@ def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None
 
 def _operation_language(check: Check) -> Dfa:
     """Return the language of the closed walks over operations that violate a check."""
-    expr = by_operation(plain(check.expr))
+    expr = by_operation(simplify(check.expr))
     words = language_of(expr, stretch=_ORDERS, letters=WORDS_BY_OPERATION)
     return plus(words) if check.kind == "acyclic" else words
 
@@ -354,7 +354,7 @@ def _short_cycles_of_key(check: Check) -> Core | None:
     if not _is_about_cycles(check):
         return None
     try:
-        words = without(language_of(of_one_key(plain(check.expr))), ("init",))
+        words = words_without(language_of(without_key(simplify(check.expr))), ("init",))
     except (NotRegularError, TooLargeError):
         return None
     words = plus(words) if check.kind == "acyclic" else words
@@ -376,14 +376,14 @@ def _short_cycles_of_key(check: Check) -> Core | None:
 
 
 def _are_equal(one: Dfa, other: Dfa) -> bool:
-    return included(one, other) and included(other, one)
+    return is_included(one, other) and is_included(other, one)
 
 
 def _without_constant_key(e: Core, *, of_key: bool) -> Core:
     """Return the expression without its key if walks stay with one key; otherwise unchanged."""
     if of_key and isinstance(e, ForKey):
         with suppress(NotRegularError):
-            return of_one_key(e)
+            return without_key(e)
     return e
 
 
@@ -393,8 +393,8 @@ def _check_text(check: Check) -> str:
 
 def _is_same_check(one: Check, other: Check) -> bool:
     def content(check: Check) -> object:
-        bound = None if check.bound is None else plain(check.bound)
-        return check.kind, check.negated, plain(check.expr), bound
+        bound = None if check.bound is None else simplify(check.bound)
+        return check.kind, check.negated, simplify(check.expr), bound
 
     return content(one) == content(other)
 
@@ -408,7 +408,7 @@ def _is_part(one: Check, other: Check) -> bool:
         return False
 
     def parts(check: Check) -> tuple[Core, ...]:
-        e = plain(check.expr)
+        e = simplify(check.expr)
         return e.parts if isinstance(e, Union) else (e,)
 
     return all(part in parts(other) for part in parts(one))
@@ -424,7 +424,7 @@ def _forbidden_words(form: str, e: Core) -> Dfa | None:
     If no such word is found, return ``None``.
     """
     words = None
-    if speaks_of_statements(e):
+    if visits_statements(e):
         with suppress(NotRegularError):
             words = _statement_words(language_of(by_statement(e), letters=WORDS_BY_STATEMENT))
     for part in e.parts if isinstance(e, Union) else (e,):
@@ -448,7 +448,7 @@ def _statement_words(words: Dfa) -> Dfa:
         steps = {a: t for a, t in row.items() if a in _STEPS - OF_READS}
         read = words.moves[row["wr"]].get("tx") if "wr" in row else None
         rows.append(steps if read is None else {**steps, "wr": read})
-    return without(Dfa(tuple(rows), words.final), ())
+    return words_without(Dfa(tuple(rows), words.final), ())
 
 
 @lru_cache(maxsize=1024)
@@ -462,8 +462,8 @@ def violation_language(form: str, e: Core, *, names: bool = False) -> Dfa | None
         e: the expression that must have this form.
         names: whether names in quotes may restrict letters.
     """
-    words = language_of(plain(_without_keys(lettered(e if names else _without_names(e)))))
-    if words.nullable or not without(words, steps_of(words)).empty:
+    words = language_of(simplify(_without_keys(lettered(e if names else _without_names(e)))))
+    if words.nullable or not words_without(words, steps_of(words)).empty:
         return None
     if not set(map(whole_letter, words.letters)) <= _STEPS | _TESTS | set(NAMED) | {"init"}:
         return None
@@ -655,7 +655,7 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
     bases = [{"so"}, {"rt"}]
     for check in checks:
         if check not in about and _is_about_cycles(check):
-            forbidden = _forbidden_words(check.kind, plain(check.expr))
+            forbidden = _forbidden_words(check.kind, simplify(check.expr))
             if forbidden is not None:
                 bases.append(set(letters_within(forbidden)))
     if any(all(_follows_relations(check, base) for check in about) for base in bases):
@@ -667,8 +667,8 @@ def _follows_relations(check: Check, base: set[str]) -> bool:
     if not _is_about_cycles(check):
         return False
     with suppress(NotRegularError, TooLargeError):
-        words = violation_language(check.kind, plain(check.expr))
+        words = violation_language(check.kind, simplify(check.expr))
         if words is not None:
-            steps = without(words, ("init",)).letters - _TESTS
+            steps = words_without(words, ("init",)).letters - _TESTS
             return {relation_of(step) for step in steps} <= base | {"ww"}
     return False

@@ -149,7 +149,7 @@ def completions(text: str, path: Path) -> dict[str, str]:
     return words | {f'"{entry.name}.iso"': entry.title for entry in list_library()}
 
 
-def formatted(text: str, path: Path) -> str | None:
+def format_buffer(text: str, path: Path) -> str | None:
     """Return a text in the usual layout; if it does not follow the grammar, return ``None``."""
     from isolang.language.syntax.layout import format_text
     from isolang.language.syntax.source import SourceText

@@ -60,12 +60,12 @@ def implied_by(name: str) -> frozenset[str]:
     return frozenset(found)
 
 
-def among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+def implications_among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """Return, for each of the given levels, the given levels that it implies directly.
 
     A level is implied directly if none of the other given levels lies between them.
 
-    >>> among(["ser", "si", "pl-3", "pl-1"])
+    >>> implications_among(["ser", "si", "pl-3", "pl-1"])
     {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}
     """
     below = dict.fromkeys(names, frozenset[str]())

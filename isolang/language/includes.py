@@ -10,11 +10,11 @@ from typing import Protocol
 from msgspec import Struct
 
 from isolang.errors import SpecError
-from isolang.language.library import FRAGMENTS, SPECS, library_source, near_names
+from isolang.language.library import FRAGMENTS, SPECS, library_source, similar_names
 from isolang.language.syntax import ast
 from isolang.language.syntax.parser import begins_like_a_specification, parse
 from isolang.language.syntax.source import SourceText, Span, error_at
-from isolang.language.trees import parsed
+from isolang.language.trees import library_tree
 
 MAX_BYTES = 1 << 20
 """The greatest size of a specification in bytes. A larger file is probably a history that the user
@@ -118,7 +118,7 @@ def _read(path: Path, span: Span | None) -> SourceText:
     return SourceText(name, text)
 
 
-def is_there(path: Path) -> bool:
+def path_exists(path: Path) -> bool:
     """Return whether a file or folder exists; if its name is not valid, it does not."""
     try:
         return path.exists()
@@ -126,7 +126,7 @@ def is_there(path: Path) -> bool:
         return False
 
 
-def readable(name: str) -> str:
+def printable_name(name: str) -> str:
     """Return a name for use in messages, shortened and with control characters escaped."""
     text = "".join(char if char.isprintable() else ascii(char)[1:-1] for char in name)
     return text if len(text) <= 200 else f"{text[:100]}…{text[-60:]}"
@@ -186,7 +186,7 @@ class _Walk:
             raise error_at(include.span, what)
         self._seen.add(found.identity)
         self._sources.append(source)
-        file = parsed(source) if found.in_library else parse(source)
+        file = library_tree(source) if found.in_library else parse(source)
         for item in file.items:
             if not isinstance(item, ast.Include):
                 self._items.append(item)
@@ -210,7 +210,8 @@ class _Files:
     def find(self, include: ast.Include, place: _FoundText) -> _FoundText:
         span, name = include.span, Path(include.file)
         if name.is_absolute() or os.path.normpath(name).startswith(".."):
-            what = f"an include can only name a file in its folder (got {readable(include.file)})"
+            got = printable_name(include.file)
+            what = f"an include can only name a file in its folder (got {got})"
             hint = f'give the folder with --include, and write `include "{name.name}"`'
             raise error_at(span, what, hint=hint)
         known = library_source(include.file)
@@ -219,10 +220,12 @@ class _Files:
             folders = []
         for folder in folders:
             found = folder / name
-            if not is_there(found) or found.is_dir():
+            if not path_exists(found) or found.is_dir():
                 continue
             if not found.resolve().is_relative_to(folder.resolve()):
-                raise error_at(span, f"{readable(str(found))} is a link that leaves its folder")
+                raise error_at(
+                    span, f"{printable_name(str(found))} is a link that leaves its folder"
+                )
             source = read_source(found, span=span)
             if source is known:
                 break
@@ -261,6 +264,6 @@ class _Carried:
 
 
 def _not_found(include: ast.Include, places: str) -> SpecError:
-    near = near_names(include.file)
+    near = similar_names(include.file)
     hint = f'did you mean "{near[0]}.iso"?' if near else "name more folders with --include"
     return error_at(include.span, f"include not found (looked in {places})", hint=hint)

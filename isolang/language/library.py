@@ -204,14 +204,14 @@ def file_of(source: str) -> Path:
     return next((path for folder in folders if (path := folder / name).is_file()), SPECS / name)
 
 
-def names_of_texts() -> list[str]:
+def text_names() -> list[str]:
     """Return all names for which the library has a text, including fragments and profiles."""
     return [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
 
 
-def near_names(name: str) -> list[str]:
+def similar_names(name: str) -> list[str]:
     """Return the library's names that resemble ``name``, beginning with the most similar name."""
-    stem, names = normalise(name), names_of_texts()
+    stem, names = normalise(name), text_names()
     close = difflib.get_close_matches(stem, names, 4, 0.6)
     return close or [known for known in names if stem and stem in known][:4]
 

@@ -16,11 +16,11 @@ from isolang.language.includes import (
     Gathered,
     gather,
     gather_carried,
-    is_there,
+    path_exists,
+    printable_name,
     read_source,
-    readable,
 )
-from isolang.language.library import library_source, near_names, plain_levels
+from isolang.language.library import library_source, plain_levels, similar_names
 from isolang.language.meaning.core import Example, Spec
 from isolang.language.meaning.lower import lower
 from isolang.language.meaning.sorts import check_sorts
@@ -76,14 +76,14 @@ def load_spec(
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (expected a folder with files to include)")
     if source.name.startswith("library:"):  # texts of the library include only texts of the library
-        return _of_library(source, tuple(notes))
-    return _lowered(gather(source, path=path, include_path=folders), notes)
+        return _load_from_library(source, tuple(notes))
+    return _lower_all(gather(source, path=path, include_path=folders), notes)
 
 
 @lru_cache(maxsize=256)
-def _of_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
+def _load_from_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
     """Load a level of the library only once, because routes are cached by the object's identity."""
-    return _lowered(gather(source, path=None), notes)
+    return _lower_all(gather(source, path=None), notes)
 
 
 def load_texts(texts: Mapping[str, str]) -> Spec:
@@ -98,10 +98,10 @@ def load_texts(texts: Mapping[str, str]) -> Spec:
     sources = [SourceText(name, text) for name, text in texts.items()]
     if not sources:
         raise SpecError("no specification was given (got no text)")
-    return _lowered(gather_carried(sources), [])
+    return _lower_all(gather_carried(sources), [])
 
 
-def _lowered(gathered: Gathered, notes: Sequence[str]) -> Spec:
+def _lower_all(gathered: Gathered, notes: Sequence[str]) -> Spec:
     source = gathered.sources[0]
     stem = Path(source.name.removeprefix("library:").strip("<>")).stem
     scope = check_sorts(gathered.items, source)
@@ -181,7 +181,7 @@ def load_buffer(text: str, path: Path) -> Buffer:
         gathered = gather(SourceText(str(path), text), path=path, include_path=())
         if errors := find_sort_errors(gathered.items):
             return Buffer(gathered=gathered, spec=None, errors=tuple(errors))
-        return Buffer(gathered=gathered, spec=_lowered(gathered, []), errors=())
+        return Buffer(gathered=gathered, spec=_lower_all(gathered, []), errors=())
     except SpecError as error:
         return Buffer(gathered=gathered, spec=None, errors=(error,))
 
@@ -207,7 +207,7 @@ def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, 
         looks_like_path = argument.endswith(".iso") or "/" in argument or os.sep in argument
         if not looks_like_path and (found := library_source(argument)):
             notes = []
-            if is_there(Path(argument)):
+            if path_exists(Path(argument)):
                 hint = f"write ./{argument} for the file"
                 notes.append(
                     f"{argument} is the library's level, not the file of that name; {hint}"
@@ -216,7 +216,7 @@ def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, 
     if isinstance(argument, str) and not argument.strip():
         raise SpecError("no specification was given (got an empty string)")
     path = Path(argument)
-    if is_there(path):
+    if path_exists(path):
         return read_source(path), path, []
     known = library_source(path.name) if path.suffix == ".iso" else None
     if known is not None:
@@ -226,12 +226,12 @@ def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, 
 
 
 def _not_found(path: Path) -> SpecError:
-    near = near_names(path.name)
+    near = similar_names(path.name)
     if near:
         hint = did_you_mean(near)
     else:
         hint = f"the library has {', '.join(plain_levels())}; `isocheck spec list` lists all names"
     is_name = path.parent == Path() and not path.suffix
     kind = "neither a file nor a level of the library has this name" if is_name else "no such file"
-    shown = readable(str(path)) if str(path).strip() else "''"
+    shown = printable_name(str(path)) if str(path).strip() else "''"
     return SpecError(f"{shown}: {kind}\n  hint: {hint}", file=str(path), hint=hint)

@@ -22,7 +22,7 @@ TABLE: Final = Path(__file__).with_name("trees.json")
 
 
 @lru_cache(maxsize=256)
-def parsed(source: SourceText) -> ast.File:
+def library_tree(source: SourceText) -> ast.File:
     """Return the syntax tree of a text, from the table if the library has the text.
 
     The result is cached by the identity of the source.
@@ -31,7 +31,7 @@ def parsed(source: SourceText) -> ast.File:
         SpecError: if the text does not follow the grammar.
     """
     packed = _table().get(source.text)
-    return parse(source) if packed is None else _unpacked(json.decode(packed), source)
+    return parse(source) if packed is None else _unpack(json.decode(packed), source)
 
 
 @cache
@@ -42,34 +42,34 @@ def _table() -> dict[str, Raw]:
         return {}
 
 
-def _packed(value: Any) -> Any:
+def _pack(value: Any) -> Any:
     """Convert a tree to JSON, in which a node is a list that begins with the name of its class."""
     if isinstance(value, Span):
         return list(value[1:])
     if isinstance(value, Struct):
         fields = [getattr(value, name) for name in value.__struct_fields__ if name != "source"]
-        return [type(value).__name__, *map(_packed, fields)]
-    return {"": [_packed(one) for one in value]} if isinstance(value, tuple) else value
+        return [type(value).__name__, *map(_pack, fields)]
+    return {"": [_pack(one) for one in value]} if isinstance(value, tuple) else value
 
 
-def _unpacked(data: Any, source: SourceText) -> Any:
+def _unpack(data: Any, source: SourceText) -> Any:
     match data:
         case [str() as name, *fields]:
-            parts = [_unpacked(field, source) for field in fields]
+            parts = [_unpack(field, source) for field in fields]
             return ast.File(source, *parts) if name == "File" else getattr(ast, name)(*parts)
         case [*numbers]:
             return Span(source, *numbers)
         case {"": parts}:
-            return tuple(_unpacked(part, source) for part in parts)
+            return tuple(_unpack(part, source) for part in parts)
     return data
 
 
 def table() -> dict[str, Any]:
     """Return the content of ``trees.json``, which has the tree of each text in the library."""
-    from isolang.language.library import library_source, names_of_texts
+    from isolang.language.library import library_source, text_names
 
-    sources = [library_source(name) for name in names_of_texts()]
-    return {one.text: _packed(parse(one)) for one in sources if one is not None}
+    sources = [library_source(name) for name in text_names()]
+    return {one.text: _pack(parse(one)) for one in sources if one is not None}
 
 
 def write() -> None:

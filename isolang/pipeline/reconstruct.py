@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
 from isolang.certify.proofs import Relations
-from isolang.certify.relations import ordered
+from isolang.certify.relations import order_of_sequence
 from isolang.certify.world import ConcreteInterpretation
 from isolang.rows import Rows, bits, inverse_of
 
@@ -46,7 +46,7 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
     }
     if theorem.vis is not None:
         name, e = theorem.vis
-        world.choose(theorem.order, None, ordered(row))
+        world.choose(theorem.order, None, order_of_sequence(row))
         visible = world.value(e)
         pairs = chain.from_iterable(zip(repeat(i), bits(visible[i])) for i in sorted(visible))
         chosen[name] = {-1: tuple(pairs)}
@@ -72,7 +72,7 @@ def world_of_witness(
     for key in range(facts.keys):
         # The order may also contain indeterminate writers that the witness does not include.
         order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]
-        world.choose("ww", key, ordered([facts.n, *order]))
+        world.choose("ww", key, order_of_sequence([facts.n, *order]))
     return world
 
 

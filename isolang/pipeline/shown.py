@@ -6,9 +6,9 @@ from collections.abc import Iterator, Set
 from typing import TYPE_CHECKING
 
 from isolang.certify.facts import Facts
-from isolang.certify.relations import LARGEST, world_of
+from isolang.certify.relations import LARGEST, interpretation_of
 from isolang.certify.world import ConcreteInterpretation
-from isolang.language.meaning.mentions import names, speaks_of_events
+from isolang.language.meaning.mentions import names, uses_events
 from isolang.pipeline.reconstruct import world_of_witness
 from isolang.rows import bits
 
@@ -31,7 +31,7 @@ def show_lines(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
     if not spec.shows or len(proof.included) > LARGEST:
         yield from _too_many(spec)
         return
-    world = world_of(history, spec, proof.included, proof.chosen)
+    world = interpretation_of(history, spec, proof.included, proof.chosen)
     for name, e in spec.shows:
         yield _line(history, world, name, e)
 
@@ -47,7 +47,7 @@ def show_lines_of_witness(history: History, spec: Spec, witness: Witness) -> Ite
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)
         return
-    world = world_of_witness(history, witness, events=speaks_of_events(spec))
+    world = world_of_witness(history, witness, events=uses_events(spec))
     missing = {e.name for e in spec.exists} - {"rf", "ww"}
     why = "the engine decides this level without computing it"
     yield from _lines(history, spec, world, missing, why)
@@ -76,7 +76,7 @@ def show_lines_of_violation(history: History, spec: Spec) -> Iterator[str]:
     }
     known = all(len(sources) == 1 for sources in candidates.values())
     sources = {op: found[0] for op, found in candidates.items() if len(found) == 1}
-    world = ConcreteInterpretation(facts, members, sources, events=speaks_of_events(spec))
+    world = ConcreteInterpretation(facts, members, sources, events=uses_events(spec))
     missing = {e.name for e in spec.exists if e.name != "rf"} | {"ww", "rw"}
     if not known:
         missing |= {"rf", "wr"}

@@ -271,12 +271,12 @@ def _axioms(spec: Spec, violation: dict[str, Any] | None) -> Axioms:
 def _standings(levels: Levels | None) -> LatticeDrawing | None:
     if levels is None:
         return None
-    from isolang.language.hierarchy import among
+    from isolang.language.hierarchy import implications_among
     from isolang.language.library import list_library
     from isolang.report.figure import place_levels
 
     names = levels.worth_listing()
-    implies = among(names)
+    implies = implications_among(names)
     titles = {entry.name: entry.title for entry in list_library()}
     width, height, at, lines = place_levels(names)
     return LatticeDrawing(

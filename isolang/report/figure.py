@@ -402,10 +402,10 @@ def place_levels(
         The width and the height of the drawing; for each level, the centre and the width of its
         box; and the curves between the boxes.
     """
-    from isolang.language.hierarchy import among
+    from isolang.language.hierarchy import implications_among
     from isolang.report.layers import Node, layers
 
-    implies = among(names)
+    implies = implications_among(names)
     rows, ways = layers(list(implies), [(a, b) for a, weaker in implies.items() for b in weaker])
     gap, step = 22.0, 54.0
 

@@ -8,9 +8,9 @@ import isolang
 from isolang.certify.claim import Claim
 from isolang.certify.cycles import Cycles
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
-from isolang.certify.evaluator import cyclic
+from isolang.certify.evaluator import has_cycle
 from isolang.certify.facts import Facts
-from isolang.certify.refutation import follow
+from isolang.certify.refutation import follow_steps
 from isolang.certify.steps import CycleStep, Edge
 from isolang.language.classify.route import route
 from isolang.language.library import list_library
@@ -34,7 +34,7 @@ def accepted(cycles, check, edges):
 def may_be(facts, edges):
     """Whether the writers of each key can be in the order that the edges say."""
     claim = Claim(facts, edges)
-    return all(not cyclic(claim.relation("ww", key)) for key in claim.keys)
+    return all(not has_cycle(claim.relation("ww", key)) for key in claim.keys)
 
 
 @pytest.mark.parametrize("part", range(8))
@@ -85,7 +85,7 @@ def test_what_a_part_does_not_say_of_the_whole_is_not_certified(check):
     ):
         Cycles(Facts(SKEW), spec).require("c", TO_AND_FRO)
     steps = [("cycle", "c", [edge.plain() for edge in TO_AND_FRO]), ("rup", [])]
-    followed = follow(SKEW, spec, steps)
+    followed = follow_steps(SKEW, spec, steps)
     assert (followed.cycles, followed.accepted) == (1, 0)
     assert "although it holds on the whole" in followed.outside
 
@@ -120,7 +120,7 @@ def test_edges_must_join():
     spec = load_spec("ser")
     edges = [TO_AND_FRO[0].plain(), TO_AND_FRO[0].plain()]
     with pytest.raises(CertificateRejected, match="an edge ends at"):
-        follow(SKEW, spec, [("cycle", "SER", edges), ("rup", [])])
+        follow_steps(SKEW, spec, [("cycle", "SER", edges), ("rup", [])])
 
 
 def test_an_order_without_t0_at_its_beginning_is_not_certified():

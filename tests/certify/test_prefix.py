@@ -9,9 +9,9 @@ from support.certify import both, history, init, rt, rw, so, spec, txn, worlds, 
 
 from isolang._native import CheckKind, verify_witness
 from isolang.certify.errors import NotCertifiedError
-from isolang.certify.prefix import nullable, prefix_text
+from isolang.certify.prefix import accepts_empty_word, prefix_text
 from isolang.certify.proofs import Witness
-from isolang.certify.translate import judged
+from isolang.certify.translate import judged_checks
 from isolang.language.meaning.core import (
     Check,
     ForKey,
@@ -55,8 +55,8 @@ def test_nullable_is_the_empty_word():
     answers = {True: 0, False: 0}
     for _ in range(200):
         e = random_expression(rng)
-        answers[nullable(e)] += 1
-        assert nullable(e) == bool(re.fullmatch(pattern(e), "")), e
+        answers[accepts_empty_word(e)] += 1
+        assert accepts_empty_word(e) == bool(re.fullmatch(pattern(e), "")), e
     assert min(answers.values()) > 20
 
 
@@ -154,10 +154,10 @@ def test_only_plain_checks_are_judged():
     def one(**options):
         return Spec(name="", title="", source="", checks=(Check(name="c", expr=ww, **options),))
 
-    assert judged(one(kind="acyclic", flag=True)) == ()
+    assert judged_checks(one(kind="acyclic", flag=True)) == ()
     for check in ({"kind": "empty"}, {"kind": "require"}, {"kind": "acyclic", "negated": True}):
         with pytest.raises(NotCertifiedError, match="check c"):
-            judged(one(**check))
+            judged_checks(one(**check))
 
 
 @pytest.mark.parametrize(

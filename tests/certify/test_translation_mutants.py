@@ -13,7 +13,7 @@ from isolang.certify import native
 from isolang.certify.errors import CertificateRejected
 from isolang.certify.native import check_natively
 from isolang.certify.proofs import Refutation, Witness
-from isolang.certify.translate import EARLIER, ONE_KEY, judged
+from isolang.certify.translate import EARLIER, ONE_KEY, judged_checks
 from isolang.certify.verification import accept
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import Lift, Opt, Plus, Rel, Seq, Union
@@ -113,7 +113,9 @@ def named_as(refutation, name):
 
 
 def mutate(monkeypatch, change):
-    monkeypatch.setattr(native, "judged", lambda spec: tuple(map(change, judged(spec))))
+    monkeypatch.setattr(
+        native, "judged_checks", lambda spec: tuple(map(change, judged_checks(spec)))
+    )
 
 
 def fooled(monkeypatch, h, spec, proof, change):
@@ -141,7 +143,7 @@ def test_a_false_refutation_that_fools_the_native_checker_is_refused(monkeypatch
     spec = load_spec(level)
     assert check(h, spec).outcome == "valid"
     refutation = check(h, stronger).refutation
-    names = [c.name for c in judged(spec)]
+    names = [c.name for c in judged_checks(spec)]
     for name in names:
         proof = named_as(refutation, name)
         try:

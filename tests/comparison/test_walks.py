@@ -15,7 +15,7 @@ from oracle.history import is_list_key, keys, sort_by_session, timed
 from isolang.comparison.lattice import library_levels
 from isolang.comparison.normal import normal
 from isolang.comparison.walks import prove_implication, settled_by_version_orders
-from isolang.language.classify.expression import plain, speaks_of_statements
+from isolang.language.classify.expression import simplify, visits_statements
 from isolang.language.hierarchy import IMPLIES
 from isolang.language.load import load_spec
 from isolang.language.meaning.core import ForKey, Lift, Opt, Plus, Rel, Seq, Star, Union
@@ -53,7 +53,7 @@ def ends(e, word, kinds, at):
 
 def violates(check, word, kinds):
     """Whether a closed walk, read from its first transaction on, violates a check."""
-    e = plain(check.expr)
+    e = simplify(check.expr)
     return len(word) in ends(Plus(e) if check.kind == "acyclic" else e, word, kinds, 0)
 
 
@@ -117,8 +117,8 @@ def test_no_short_word_contradicts_a_proof(library, weaker):
             c
             for c in library[stronger].checks
             if c.kind in ("acyclic", "irreflexive")
-            and not isinstance(plain(c.expr), ForKey)
-            and not speaks_of_statements(c.expr)
+            and not isinstance(simplify(c.expr), ForKey)
+            and not visits_statements(c.expr)
         ]
         if not forbids:
             continue  # its walks pass operations: see below

@@ -69,8 +69,8 @@ def test_completion_knows_words_names_and_levels_also_while_the_text_is_broken(p
 
 
 def test_layout_of_what_does_not_parse_is_left_alone(path):
-    assert editing.formatted("let  a=so", path) == "let a = so\n"
-    assert editing.formatted("let let", path) is None
+    assert editing.format_buffer("let  a=so", path) == "let a = so\n"
+    assert editing.format_buffer("let let", path) is None
 
 
 def test_files_and_uris(path):

@@ -25,7 +25,7 @@ from isolang.language.library import (
     LibraryEntry,
     library_source,
     list_library,
-    near_names,
+    similar_names,
 )
 from isolang.language.load import load_spec
 from isolang.language.meaning import mentions
@@ -351,10 +351,10 @@ def test_the_documented_tutorial_is_true() -> None:
 
 
 def test_near_names() -> None:
-    assert near_names("serialisable")[0] == "serializable"
-    assert near_names("snapshot")[0].endswith("snapshot-isolation")
-    assert near_names("qqqq") == []
-    assert near_names("si-nosesion")[0] == "si-nosession"
+    assert similar_names("serialisable")[0] == "serializable"
+    assert similar_names("snapshot")[0].endswith("snapshot-isolation")
+    assert similar_names("qqqq") == []
+    assert similar_names("si-nosesion")[0] == "si-nosession"
     assert library_source("qqqq") is None
 
 

@@ -15,7 +15,7 @@ from support.cli import run_here
 from isolang import History, Transaction, save_history
 from isolang.api import check
 from isolang.language.classify.route import route
-from isolang.language.hierarchy import IMPLIES, among, implied_by
+from isolang.language.hierarchy import IMPLIES, implications_among, implied_by
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.pipeline.levels import NEED_TIMES, levels_of
@@ -35,7 +35,7 @@ def test_every_level_is_in_the_library() -> None:
 def test_some_levels_imply_each_other_as_among_all() -> None:
     """What is left out changes no implication among the others, and no line is there twice."""
     for names in ([*IMPLIES], [n for n in IMPLIES if not n.endswith("-nosession")], ["si", "rc"]):
-        direct = among(names)
+        direct = implications_among(names)
         for name in names:
             reached, work = set(), list(direct[name])
             while work:

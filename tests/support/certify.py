@@ -7,7 +7,7 @@ shares neither the products nor the propagation with the checkers that it tests.
 from itertools import permutations, product
 
 from isolang._native import verify_refutation
-from isolang.certify.anomalies import anomalies_of, incompatible
+from isolang.certify.anomalies import anomalies_of, are_incompatible
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.facts import Facts
 from isolang.certify.native import check_natively, native_checks
@@ -349,7 +349,7 @@ def refute(h, s, cycles, accepts):
             for kind in sorted(anomalies_of(facts, op)):
                 steps.append(("anomaly", int(kind), facts.txn_of[op], op, -1, -1))
             for other in range(op):
-                if incompatible(facts, op, other):
+                if are_incompatible(facts, op, other):
                     steps.append(("anomaly", 6, facts.txn_of[op], op, facts.txn_of[other], other))
             if facts.is_external(op):
                 steps.append(("choice", op))

@@ -13,7 +13,7 @@ from isolang.encodings.relational.reads import ExternalRead
 from isolang.encodings.relational.relation import Relation, transitive_closure, upper_bound
 from isolang.errors import UnsupportedError
 from isolang.language.meaning.core import Exists, ForKey, Named, Spec
-from isolang.language.meaning.mentions import speaks_of_events
+from isolang.language.meaning.mentions import uses_events
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
@@ -71,7 +71,7 @@ def estimate_cost(
         tick: a function that is called from time to time and may raise ``TimeoutError``.
         most: the number of steps at which the estimate stops with an error; ``None`` for no limit.
     """
-    bounded = _AnySource(problem, Circuit(), events=speaks_of_events(spec))
+    bounded = _AnySource(problem, Circuit(), events=uses_events(spec))
     return _Estimate(bounded, spec, tick, most).cost()
 
 

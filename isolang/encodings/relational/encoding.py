@@ -19,7 +19,7 @@ from isolang.encodings.relational.circuit import TRUE, Circuit
 from isolang.encodings.relational.evaluate import CoreEvaluator
 from isolang.encodings.relational.relation import EMPTY, Algebra, Relation
 from isolang.language.meaning.core import Check, Exists, Spec
-from isolang.language.meaning.mentions import speaks_of_events, uses_reads_from
+from isolang.language.meaning.mentions import uses_events, uses_reads_from
 from isolang.language.vocabulary import BEGIN_WITH_T0
 from isolang.problem import Problem
 
@@ -61,7 +61,7 @@ class RelationalEncoding:
         self.circuit = circuit = Circuit()
         self.graph = GuardedGraph()
         requested = tuple(spec.checks if checks is None else checks)
-        events = speaks_of_events(spec)
+        events = uses_events(spec)
         self.interpretation = bounded = Bounded(problem, circuit, events=events, only=only)
         self._algebra = Algebra(circuit, bounded.everything, tick)
         self._evaluator: CoreEvaluator[Relation] = CoreEvaluator(

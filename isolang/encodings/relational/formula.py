@@ -28,7 +28,7 @@ from isolang.encodings.registry import RELATIONAL
 from isolang.encodings.relational.cost import Cost, require_affordable
 from isolang.encodings.relational.encoding import RelationalEncoding
 from isolang.history.columns import INDETERMINATE
-from isolang.language.classify.relational import unread_matter
+from isolang.language.classify.relational import depends_on_unread
 from isolang.problem import Problem, build_problem
 from isolang.problem.until import remaining_seconds
 
@@ -64,7 +64,7 @@ def relational_input(problem: Problem, spec: Spec) -> RelationalInput:
     may depend on them, the problem is built again, with these transactions as optional.
     """
     history = problem.history
-    if unread_matter(spec) and INDETERMINATE in history.columns.txn_status:
+    if depends_on_unread(spec) and INDETERMINATE in history.columns.txn_status:
         problem = build_problem(history, unread=True)
     return RelationalInput(problem=problem, spec=spec)
 

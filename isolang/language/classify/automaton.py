@@ -45,7 +45,7 @@ def restriction_of(letter: str) -> Restriction | None:
     return whole, tuple(_NAME.findall(rest)), rest.startswith(("[not ", " not "))
 
 
-def in_order(letters: Iterable[str]) -> list[str]:
+def sort_letters(letters: Iterable[str]) -> list[str]:
     """Sort letters by the order of the vocabulary; a letter with names follows the bare letter."""
     place = {letter: i for i, letter in enumerate((*LETTERS, *NAMED))}
     return sorted(letters, key=lambda letter: (place[whole_letter(letter)], letter))
@@ -143,7 +143,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
         if self.back or self.direct or self.sites != "transactions":
             return True
         tests = [letter for letter in self.steps if is_test(letter)]
-        free = _closed(_moves(self.states, (*self.epsilon, *self._steps_of(tests))))
+        free = _closure_masks(_moves(self.states, (*self.epsilon, *self._steps_of(tests))))
         leads: dict[str, list[int]] = {}
         for relation in walk:
             if relation not in leads:
@@ -154,15 +154,15 @@ class Automaton(Struct, frozen=True, kw_only=True):
         for q in range(self.states):
             here, before = free[q], walk[-1]
             for relation in walk:
-                reached = _after(here, leads[relation])
+                reached = _successors(here, leads[relation])
                 # one transitive step may replace both edges
                 if relation == before and relation in TRANSITIVE:
                     reached |= here
-                here, before = _after(reached, free), relation
+                here, before = _successors(reached, free), relation
             around.append(here)
         # The automaton may return to its first state only after several rounds of the walk.
-        often = _closed(around)
-        return any(_after(around[q], often) >> q & 1 for q in range(self.states))
+        often = _closure_masks(around)
+        return any(_successors(around[q], often) >> q & 1 for q in range(self.states))
 
     def _steps_of(self, letters: Iterable[str]) -> list[tuple[int, int]]:
         return [step for letter in letters for step in self.steps.get(letter, ())]
@@ -176,7 +176,7 @@ def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
     return rows
 
 
-def _after(here: int, moves: Sequence[int]) -> int:
+def _successors(here: int, moves: Sequence[int]) -> int:
     """Return a bit mask of the states to which one move leads from any of the states ``here``."""
     reached = 0
     for q, row in enumerate(moves):
@@ -185,9 +185,9 @@ def _after(here: int, moves: Sequence[int]) -> int:
     return reached
 
 
-def _closed(moves: Sequence[int]) -> list[int]:
+def _closure_masks(moves: Sequence[int]) -> list[int]:
     """Return the reflexive and transitive closure of moves, as a bit mask for each state."""
     rows = [row | 1 << q for q, row in enumerate(moves)]
     for _ in rows:
-        rows = [row | _after(row, rows) for row in rows]
+        rows = [row | _successors(row, rows) for row in rows]
     return rows

@@ -17,12 +17,12 @@ from isolang.language.classify.expression import (
     NotRegularError,
     by_operation,
     by_statement,
-    closure_around,
+    innermost_closure,
     language_of,
     leaves_by_commit,
-    of_one_key,
-    plain,
-    speaks_of_statements,
+    simplify,
+    visits_statements,
+    without_key,
 )
 from isolang.language.classify.plan import Kind, Route
 from isolang.language.classify.regular import (
@@ -31,11 +31,11 @@ from isolang.language.classify.regular import (
     Word,
     concatenate,
     find_loop,
-    included,
+    is_included,
     rotations,
     shortest_word,
     subtract,
-    without,
+    words_without,
 )
 from isolang.language.meaning import mentions
 from isolang.language.meaning.core import Check, Core, ForKey, Spec
@@ -59,8 +59,8 @@ if TYPE_CHECKING:
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import in_order
-from isolang.language.classify.regular import plus, stretched
+from isolang.language.classify.automaton import sort_letters
+from isolang.language.classify.regular import plus, with_doubled_letter
 
 
 class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
@@ -196,8 +196,8 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
     sites: Sites = "transactions"
     letters: tuple[str, ...] = RELATIONS
     try:
-        expr = plain(check.expr)
-        if check.kind == "acyclic" and speaks_of_statements(expr):
+        expr = simplify(check.expr)
+        if check.kind == "acyclic" and visits_statements(expr):
             if "last-write" in names(expr):
                 if not leaves_by_commit(expr):
                     reason = (
@@ -214,7 +214,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
             # The union over all keys has a loop iff the relation of some single key has a loop.
-            sites, expr = "accesses", of_one_key(expr)
+            sites, expr = "accesses", without_key(expr)
             language = language_of(expr)
         if language.nullable:
             reason = (
@@ -224,13 +224,13 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             raise refuse(reason, check.expr, "`?` and `^*` add the identity; the closure is `^+`")
         if language.empty:
             raise refuse("the expression relates no pair in any history", check.expr)
-        if not without(language, steps_of(language)).empty:
+        if not words_without(language, steps_of(language)).empty:
             reason = f"`{check.kind}` applies to a relation that contains a part of the identity"
             raise refuse(
                 reason, check.expr, "`[W]`, `[R]` and names only restrict the steps next to them"
             )
         if check.kind == "irreflexive":
-            _need_closed(language, refuse, check.expr)
+            _require_closed(language, refuse, check.expr)
         # The automaton needs no `init`, because no walk leads back to T0.
         of_key = sites == "accesses"
         # Like the certificate checkers, reject every relation that is not an order, even after
@@ -238,8 +238,8 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
             raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
         transitive = (TRANSITIVE - {"init"}) | {"ww"} if of_key else TRANSITIVE
-        base = generators(
-            without(
+        base = generating_set(
+            words_without(
                 language_of(expr, stretch=transitive, letters=letters), ("init",) if of_key else ()
             ),
             acyclic=check.kind == "acyclic",
@@ -251,20 +251,20 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         raise refuse("its automaton is too large", check.expr, "name fewer alternatives") from None
     if (loop := find_loop(base)) is not None:
         _, turn, _ = loop
-        shown, word = _shown(turn), _shown(sum(loop, ()))
+        shown, word = _word_text(turn), _word_text(sum(loop, ()))
         reason = f"the loop `{shown}` in `{word}` can repeat without completing the expression"
-        construct = closure_around(expr, frozenset(map(relation_of, turn))) or check.expr
+        construct = innermost_closure(expr, frozenset(map(relation_of, turn))) or check.expr
         hint = "write a closure only if each of its steps alone is a step of the whole expression"
         raise refuse(reason, construct, hint)
     automaton = replace(automaton_of(check.name, base), sites=sites)
     if sites == "operations":
-        automaton = over_operations(automaton)
-    if of_key and (reason := leaves_the_key(automaton)):
+        automaton = with_po_loops(automaton)
+    if of_key and (reason := why_leaves_key(automaton)):
         raise refuse(reason, check.expr)
     return automaton, _cannot_fail(spec, check, base)
 
 
-def over_operations(automaton: Automaton) -> Automaton:
+def with_po_loops(automaton: Automaton) -> Automaton:
     """Return the automaton with a ``po`` loop at each state whose steps leave a statement."""
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
@@ -272,7 +272,7 @@ def over_operations(automaton: Automaton) -> Automaton:
     return replace(automaton, steps=steps, sites="operations")
 
 
-def leaves_the_key(automaton: Automaton) -> str:
+def why_leaves_key(automaton: Automaton) -> str:
     """Return why a walk that stays with one key may visit a transaction without access to it.
 
     The result is empty if every such walk can be replaced by one that visits only transactions that
@@ -289,8 +289,8 @@ def leaves_the_key(automaton: Automaton) -> str:
         some = " and ".join(f"`{r}`" for r in orders)
         return f"a path of {some} may lead over transactions that do not access the key"
     for relation, steps in orders.items():
-        behind = {q: _silently(automaton, {q}) for q in range(automaton.states)}
-        borne = {q: _silently(automaton, {q}, NAMED) for q in range(automaton.states)}
+        behind = {q: _silent_closure(automaton, {q}) for q in range(automaton.states)}
+        borne = {q: _silent_closure(automaton, {q}, NAMED) for q in range(automaton.states)}
         for q, middle in steps:
             for start, end in steps:
                 if start not in borne[middle]:
@@ -304,7 +304,7 @@ def leaves_the_key(automaton: Automaton) -> str:
     return ""
 
 
-def _silently(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
+def _silent_closure(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
     """Return the states reachable from ``states`` by silent moves and by moves of the given tests.
 
     A transaction that passes ``[W]`` or ``[R]`` accesses the key. A transaction that passes the
@@ -322,14 +322,14 @@ class _Refuse(Protocol):
     def __call__(self, reason: str, e: Core | None = None, hint: str = "") -> NotAnEventGraph: ...
 
 
-def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
+def _require_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
     """Raise an error unless words may be concatenated (condition 2 in docs/routes.md)."""
     twice = concatenate(language, language)
-    if not included(twice, language):
+    if not is_included(twice, language):
         # A closed walk can be read from any of its transactions. Therefore the error shows, if
         # possible, a word none of whose rotations is a word of the expression.
         allowed = subtract(twice, rotations(language))
-        shown = _shown(shortest_word(subtract(twice, language) if allowed.empty else allowed))
+        shown = _word_text(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
             f"`irreflexive` concerns one step of the expression, but `{shown}` "
             "is two steps; an event graph cannot tell such a cycle from a "
@@ -342,7 +342,7 @@ def _need_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     """Return a warning if no history can violate the check; otherwise return an empty string."""
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
-    letters = steps_of(_on_accepted(Dfa(rows, base.final)))
+    letters = steps_of(_without_dead_states(Dfa(rows, base.final)))
     alive = {relation_of(letter) for letter in letters}
     if len(alive) <= 1 and alive <= set(BUILTIN_ORDERS):
         why = f"`{min(alive)}` is an order" if alive else "nothing leads to the initial transaction"
@@ -351,28 +351,28 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
     return ""
 
 
-def _on_accepted(dfa: Dfa) -> Dfa:
+def _without_dead_states(dfa: Dfa) -> Dfa:
     """Remove the states that lie on no path to a final state; the language stays the same."""
     return subtract(dfa, Dfa(({},), frozenset()))
 
 
 def steps_of(dfa: Dfa) -> tuple[str, ...]:
     """Return the letters of an automaton, without tests."""
-    return tuple(letter for letter in in_order(dfa.letters) if not is_test(letter))
+    return tuple(letter for letter in sort_letters(dfa.letters) if not is_test(letter))
 
 
-def _shown(word: Word) -> str:
-    return " ; ".join(shown_letter(letter) for letter in word)
+def _word_text(word: Word) -> str:
+    return " ; ".join(letter_text(letter) for letter in word)
 
 
-def shown_letter(letter: str) -> str:
+def letter_text(letter: str) -> str:
     """Return a letter as users write it in specifications: tests are in brackets."""
     if " not " in letter and whole_letter(letter) in NAMED:
         return f"[T \\ {letter.replace(' not ', ' ')}]"
     return f"[{letter}]" if is_test(letter) else letter
 
 
-def generators(
+def generating_set(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
     """Return a finite language F whose closure F⁺ has the words that a check forbids.
@@ -386,7 +386,7 @@ def generators(
     # For `irreflexive`, condition 2 implies K = L = L⁺, even after r⁺ replaces transitive letters.
     whole = plus(stretched_language) if acyclic else stretched_language
     base = subtract(whole, concatenate(whole, whole))
-    return subtract(base, stretched(whole, transitive))
+    return subtract(base, with_doubled_letter(whole, transitive))
 
 
 def automaton_of(check: str, base: Dfa) -> Automaton:
@@ -399,12 +399,12 @@ def automaton_of(check: str, base: Dfa) -> Automaton:
     order = [0]
     for state in order:
         row = base.moves[state]
-        for letter in in_order(row):
+        for letter in sort_letters(row):
             if (target := row.get(letter)) is not None and target not in number:
                 number[target] = len(order)
                 order.append(target)
     steps: dict[str, tuple[tuple[int, int], ...]] = {}
-    for letter in in_order({letter for row in base.moves for letter in row}):
+    for letter in sort_letters({letter for row in base.moves for letter in row}):
         pairs = sorted(
             (number[state], number[row[letter]])
             for state, row in enumerate(base.moves)
@@ -434,9 +434,9 @@ def is_repeatable(automaton: Automaton, relation: str) -> bool:
     steps = automaton.steps[relation]
 
     def step(states: set[int]) -> set[int]:
-        return {q2 for q1, q2 in steps if q1 in _silently(automaton, states)}
+        return {q2 for q1, q2 in steps if q1 in _silent_closure(automaton, states)}
 
     def twice(q: int) -> set[int]:
-        return _silently(automaton, step(step({q})))
+        return _silent_closure(automaton, step(step({q})))
 
     return all(q2 in twice(q1) for q1, q2 in steps)

@@ -64,7 +64,7 @@ class NotRegularError(Exception):
         self.hint = hint
 
 
-def plain(e: Core, *, splits: bool = False) -> Core:
+def simplify(e: Core, *, splits: bool = False) -> Core:
     """Simplify an expression.
 
     If parts of ``wr`` or ``rw`` occur, split ``wr`` and ``rw`` into them.
@@ -78,10 +78,10 @@ def plain(e: Core, *, splits: bool = False) -> Core:
     Returns:
         The simplified expression. Other functions of this module require such an expression.
 
-    >>> brief(plain(Union((Rel("irw"), Rel("wr")))))
+    >>> brief(simplify(Union((Rel("irw"), Rel("wr")))))
     'irw | (iwr | pwr)'
     """
-    e = _plain(e)
+    e = _simplify(e)
     return _split(e) if splits or names(e) & SPLIT else e
 
 
@@ -91,7 +91,7 @@ def _split(e: Core) -> Core:
     return rebuild(e, tuple(map(_split, children(e))))
 
 
-def _plain(e: Core) -> Core:
+def _simplify(e: Core) -> Core:
     """Replace the definitions of ``wr`` and ``rw`` by these names, and simplify.
 
     SOUND BECAUSE each rule is an equality of relations. The identity on a union is the union of the
@@ -101,10 +101,10 @@ def _plain(e: Core) -> Core:
     the identity, so ``[A] ; r ; [B]`` is transitive if r is transitive.
 
     >>> wr = Seq((Inverse(Rel("tx")), Rel("rf", "y"), Rel("tx")))
-    >>> brief(plain(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
+    >>> brief(simplify(Diff(Seq((Inverse(wr), Rel("ww", "y"))), Rel("id"))))
     'rw[y]'
     """
-    e = rebuild(e, tuple(map(_plain, children(e))))
+    e = rebuild(e, tuple(map(_simplify, children(e))))
     match e:
         case Seq(parts=(Inverse(arg=Rel(name="tx")), Rel(name="rf", key=key), Rel(name="tx"))):
             return Rel("wr", key, e.pos)
@@ -128,14 +128,14 @@ def _plain(e: Core) -> Core:
         case Lift(arg=ForKey() as over):
             return over.of(Lift(over.body, e.pos))
         case Lift(arg=Union(parts=parts)):
-            return plain(Union(tuple(Lift(part, e.pos) for part in parts), e.pos))
+            return simplify(Union(tuple(Lift(part, e.pos) for part in parts), e.pos))
     return e
 
 
 def lettered(e: Core) -> Core:
     """Replace the restricted steps of an expression by letters such as ``rt[W,R]``.
 
-    The function :func:`plain` must have returned the expression.
+    The function :func:`simplify` must have returned the expression.
 
     Each step between accesses to one key becomes a letter. Each relation that is restricted to a
     class of keys, and each test of a name, also becomes a letter.
@@ -145,7 +145,7 @@ def lettered(e: Core) -> Core:
 
 def _lettered(e: Core) -> Core:
     e = rebuild(e, tuple(map(_lettered, children(e))))
-    return _with_filtered(e) if isinstance(e, Seq) else e
+    return _merge_tests(e) if isinstance(e, Seq) else e
 
 
 def _named(e: Core) -> Core:
@@ -163,11 +163,11 @@ def _named(e: Core) -> Core:
         case Lift(arg=Diff(left=Rel(name="T"), right=Named() as of)):
             return Lift(Rel(f'{of.word} not "{of.name}"', None, of.pos), e.pos)
     if isinstance(e, ForKey) and e.within is not None:
-        return ForKey(e.key, _within(e.body, e.key, e.within), None, e.pos)
+        return ForKey(e.key, _restrict_to_class(e.body, e.key, e.within), None, e.pos)
     return e
 
 
-def _within(e: Core, key: str, within: KeyClass) -> Core:
+def _restrict_to_class(e: Core, key: str, within: KeyClass) -> Core:
     if isinstance(e, Rel) and e.key == key:
         if whole_letter(e.name) != e.name:
             raise NotRegularError(e, f"`{brief(e)}` mixes two classes of keys")
@@ -175,10 +175,10 @@ def _within(e: Core, key: str, within: KeyClass) -> Core:
         return e if e.name == "init" else replace(e, name=f"{e.name}[{within}]")
     if isinstance(e, ForKey) and e.key == key:
         return e
-    return rebuild(e, tuple(_within(part, key, within) for part in children(e)))
+    return rebuild(e, tuple(_restrict_to_class(part, key, within) for part in children(e)))
 
 
-def _with_filtered(e: Seq) -> Core:
+def _merge_tests(e: Seq) -> Core:
     """Replace each ``[A[x]] ; r ; [B[x]]`` in a sequence by one letter, such as ``rt[W,R]``."""
     for i, (first, middle, last) in enumerate(zip(e.parts, e.parts[1:], e.parts[2:], strict=False)):
         before, after = _tests_of(first), _tests_of(last)
@@ -198,7 +198,7 @@ def _with_filtered(e: Seq) -> Core:
         if all(letter.name in (*FILTERED, "init") for letter in letters):
             one = letters[0] if len(letters) == 1 else Union(letters, e.pos)
             parts = (*e.parts[:i], one, *e.parts[i + 3 :])
-            return one if len(parts) == 1 else _with_filtered(replace(e, parts=parts))
+            return one if len(parts) == 1 else _merge_tests(replace(e, parts=parts))
     return e
 
 
@@ -223,7 +223,7 @@ def language_of(
     """Return the minimal automaton that accepts the words of an expression.
 
     Args:
-        e: an expression that ``plain`` returned.
+        e: an expression that ``simplify`` returned.
         stretch: the letters r that are replaced by r⁺ in the words.
         letters: the relations that may occur in words.
 
@@ -236,12 +236,12 @@ def language_of(
     expr = lettered(e)
     for foreign in _relations(expr):
         if whole_letter(foreign.name) not in letters:
-            raise _foreign(foreign)
+            raise _unknown_relation_error(foreign)
     _add(nfa, expr, nfa.initial, nfa.final, frozenset(stretch))
     return minimise(determinise(nfa))
 
 
-def of_one_key(e: Core) -> Core:
+def without_key(e: Core) -> Core:
     """Return the body of ``for x: body`` without its key variable.
 
     The words of the result are for walks that stay with one key.
@@ -270,10 +270,10 @@ def of_one_key(e: Core) -> Core:
     return plainly(e.body)
 
 
-def is_of_one_key(e: Core) -> bool:
-    """Return whether all steps are on one key; if so, :func:`of_one_key` accepts it."""
+def is_on_one_key(e: Core) -> bool:
+    """Return whether all steps are on one key; if so, :func:`without_key` accepts it."""
     with suppress(NotRegularError):
-        of_one_key(e)
+        without_key(e)
         return True
     return False
 
@@ -282,7 +282,7 @@ WORDS_BY_STATEMENT = (*BETWEEN_COMMITS_BY_STATEMENT, "wr", "rw", *STATEMENT_LETT
 _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
-def speaks_of_statements(e: Core) -> bool:
+def visits_statements(e: Core) -> bool:
     """Return whether the walks of an expression visit single statements of transactions."""
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
@@ -491,10 +491,10 @@ def _relations(e: Core) -> Iterable[Rel]:
             yield from _relations(child)
 
 
-def closure_around(e: Core, letters: frozenset[str]) -> Core | None:
+def innermost_closure(e: Core, letters: frozenset[str]) -> Core | None:
     """Return an innermost closure that mentions all of ``letters``; if there is none, ``None``."""
     for child in children(e):
-        if (found := closure_around(child, letters)) is not None:
+        if (found := innermost_closure(child, letters)) is not None:
             return found
     if isinstance(e, Plus | Star) and letters <= names(e.arg):
         return e
@@ -538,13 +538,13 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
         case Lift(arg=Rel(name=name)) if is_test(name):
             nfa.move(start, name, end)
         case ForKey():
-            _check_for(e)
+            _require_single_key(e)
             _add(nfa, e.body, start, end, stretch)
         case _:
-            raise _unsupported(e)
+            raise _not_regular_error(e)
 
 
-def _check_for(e: ForKey) -> None:
+def _require_single_key(e: ForKey) -> None:
     """Raise an error unless ``for x: body`` equals its body without the key variable.
 
     SOUND BECAUSE union distributes over ``;`` and ``|``: if every word of the body uses the key
@@ -552,7 +552,7 @@ def _check_for(e: ForKey) -> None:
     key twice, both steps would need the same key, which a walk does not remember. If a word did not
     use the key, the union would be empty in a history without keys.
     """
-    least, most = _uses(e.body, e.key)
+    least, most = _key_use_bounds(e.body, e.key)
     if most > 1:
         reason = (
             f"`{brief(e)}` joins steps on the same key `{e.key}`, which a walk does not remember"
@@ -563,32 +563,32 @@ def _check_for(e: ForKey) -> None:
         raise NotRegularError(e, reason, "move what has no key out of the `for`")
 
 
-def _uses(e: Core, key: str) -> tuple[int, int]:
+def _key_use_bounds(e: Core, key: str) -> tuple[int, int]:
     """Return the minimum and maximum number of uses of ``key`` in a word; 2 means two or more."""
     match e:
         case Rel():
             return (1, 1) if e.key == key else (0, 0)
         case Union():
-            counts = [_uses(part, key) for part in e.parts]
+            counts = [_key_use_bounds(part, key) for part in e.parts]
             return min(least for least, _ in counts), max(most for _, most in counts)
         case Seq():
-            counts = [_uses(part, key) for part in e.parts]
+            counts = [_key_use_bounds(part, key) for part in e.parts]
             least, most = (sum(column) for column in zip(*counts, strict=True))
             return min(least, 2), min(most, 2)
         case Opt():
-            return 0, _uses(e.arg, key)[1]
+            return 0, _key_use_bounds(e.arg, key)[1]
         case Plus() | Star():
-            least, most = _uses(e.arg, key)
+            least, most = _key_use_bounds(e.arg, key)
             return (least if isinstance(e, Plus) else 0), (2 if most else 0)
         case ForKey():
-            return _uses(e.body, key)
+            return _key_use_bounds(e.body, key)
         case Lift(arg=Rel(name=name, key=used)) if is_test(name):
             return (1, 1) if used == key else (0, 0)
         case _:
-            raise _unsupported(e)
+            raise _not_regular_error(e)
 
 
-def _foreign(e: Rel) -> NotRegularError:
+def _unknown_relation_error(e: Rel) -> NotRegularError:
     shown = f"`{brief(e)}`"
     match e.name:
         case "rf" | "cand" | "po" | "tx" | "pred" | "last-write":
@@ -600,7 +600,7 @@ def _foreign(e: Rel) -> NotRegularError:
     return NotRegularError(e, f"{shown} is not one of so, rt, wr, ww and rw")
 
 
-def _unsupported(e: Core) -> NotRegularError:
+def _not_regular_error(e: Core) -> NotRegularError:
     shown = f"`{brief(e)}`"
     match e:
         case Inverse():

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct, field
 
-from isolang.language.classify.expression import plain
+from isolang.language.classify.expression import simplify
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -106,7 +106,7 @@ def rewrite(spec: Spec) -> Observed:
         for name, phi in observing
     )
     for part in (*contained, *(w.phi for w in back if w.phi is not None)):
-        if not names(plain(part)) <= _BASE | ({"ww"} if rules.total else set()) | {"id"}:
+        if not names(simplify(part)) <= _BASE | ({"ww"} if rules.total else set()) | {"id"}:
             raise NotThisFormError(
                 "",
                 f"an axiom uses `{order.name}`, or another relation that this form does not allow",

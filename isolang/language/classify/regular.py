@@ -229,7 +229,7 @@ def subtract(left: Dfa, right: Dfa) -> Dfa:
     return minimise(_explore(start, successors, final))
 
 
-def included(left: Dfa, right: Dfa) -> bool:
+def is_included(left: Dfa, right: Dfa) -> bool:
     """Return whether every word of ``left`` is a word of ``right``."""
     return subtract(left, right).empty
 
@@ -248,7 +248,7 @@ def rotations(dfa: Dfa) -> Dfa:
     return minimise(determinise(nfa))
 
 
-def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
+def with_doubled_letter(dfa: Dfa, letters: Iterable[str]) -> Dfa:
     """Return the language of the words of ``dfa`` in which one occurrence of a letter is doubled.
 
     The doubled letter is one of ``letters``.
@@ -269,7 +269,7 @@ def stretched(dfa: Dfa, letters: Iterable[str]) -> Dfa:
     return minimise(determinise(nfa))
 
 
-def without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
+def words_without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
     """Return the language of the words of ``dfa`` that contain none of the given letters."""
     unwanted = frozenset(letters)
     rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
@@ -283,7 +283,7 @@ def up_to_last(dfa: Dfa, letter: str) -> Dfa:
     return minimise(_trim(dfa.moves, final))
 
 
-def around(dfa: Dfa, letter: str) -> Dfa:
+def rotations_around(dfa: Dfa, letter: str) -> Dfa:
     """Return the language of all words v u such that ``dfa`` accepts u a v, where a is ``letter``.
 
     Neither u nor v contains the letter a.
@@ -301,7 +301,7 @@ def around(dfa: Dfa, letter: str) -> Dfa:
     return minimise(determinise(nfa))
 
 
-def between_ends(dfa: Dfa, first: str, last: str) -> Dfa:
+def strip_ends(dfa: Dfa, first: str, last: str) -> Dfa:
     """Return the language of ``dfa`` after stripping letters from both ends of each word.
 
     All letters ``first`` at the beginning of a word, and all letters ``last`` at its end, are
@@ -343,7 +343,7 @@ def union(*languages: Dfa) -> Dfa:
     return minimise(determinise(nfa))
 
 
-def loops(dfa: Dfa, state: int) -> Dfa:
+def loops_at(dfa: Dfa, state: int) -> Dfa:
     """Return the language of the words that lead from a state back to it.
 
     The empty word is one of them.
@@ -371,7 +371,7 @@ def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
     tried = 0
     # The shortest loop makes the clearest message. Trying all states of a large automaton would
     # take too long.
-    for state in sorted(_looping(dfa)):
+    for state in sorted(_states_on_loops(dfa)):
         if tried >= 50:
             break
         if (loop := _shortest_loop(dfa, state)) is None:
@@ -404,7 +404,7 @@ def most_uses(dfa: Dfa, letter: str) -> int:
     return max(uses for _, uses in order)
 
 
-def _looping(dfa: Dfa) -> set[int]:
+def _states_on_loops(dfa: Dfa) -> set[int]:
     """Return the states that lie on a loop or on a path from one loop to another."""
     remaining = set(range(len(dfa.moves)))
     forward = [set(row.values()) for row in dfa.moves]

@@ -77,7 +77,7 @@ def relational(
         reasons=reasons if parts is None else (*reasons, parts.sentence()),
         parts=parts,
         not_closed=why_not_closed(spec),
-        unread_matter=unread_matter(spec),
+        unread_matter=depends_on_unread(spec),
     )
 
 
@@ -98,7 +98,7 @@ def why_not_closed(spec: Spec) -> str:
     return ""
 
 
-def unread_matter(spec: Spec) -> bool:
+def depends_on_unread(spec: Spec) -> bool:
     """Return whether a verdict may depend on including transactions that no transaction reads from.
 
     The verdict by a specification that is closed under sub-histories does not depend on this.

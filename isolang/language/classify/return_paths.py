@@ -12,47 +12,47 @@ from contextlib import suppress
 
 from msgspec.structs import replace
 
-from isolang.language.classify.automaton import LETTERS, Automaton, in_order
+from isolang.language.classify.automaton import LETTERS, Automaton, sort_letters
 from isolang.language.classify.event_graph import (
     NotAnEventGraph,
     Plan,
     automaton_of,
     classify,
-    generators,
+    generating_set,
     is_repeatable,
-    leaves_the_key,
-    over_operations,
     steps_of,
+    why_leaves_key,
+    with_po_loops,
 )
 from isolang.language.classify.expression import (
     WORDS_BY_OPERATION,
     NotRegularError,
     by_operation,
     language_of,
-    of_one_key,
-    plain,
-    speaks_of_statements,
+    simplify,
+    visits_statements,
+    without_key,
 )
 from isolang.language.classify.observed import NotThisFormError, rewrite
 from isolang.language.classify.regular import (
     Dfa,
     Nfa,
     TooLargeError,
-    around,
-    between_ends,
     concatenate,
     determinise,
     find_loop,
-    included,
-    loops,
+    is_included,
+    loops_at,
     minimise,
     most_uses,
     plus,
     rotations,
+    rotations_around,
+    strip_ends,
     subtract,
     union,
     up_to_last,
-    without,
+    words_without,
 )
 from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
@@ -183,7 +183,7 @@ class _Compiler:
         except NotAnEventGraph as refusal:
             if check.kind != "irreflexive" or check.flag or check.negated:
                 raise _NotHornError(refusal.reason, check.name) from None
-            if speaks_of_statements(check.expr):
+            if visits_statements(check.expr):
                 self._over_operations(check)
                 return
             if self._components(check):
@@ -193,9 +193,9 @@ class _Compiler:
             with suppress(NotRegularError):
                 # A step of a session or real-time order to a statement, together with the step to
                 # the COMMIT of the statement, is a step of that order.
-                whole = _at_statements(by_operation(plain(check.expr)))
+                whole = _at_statements(by_operation(simplify(check.expr)))
                 self._whole.append(plus(language_of(whole, letters=WORDS_BY_OPERATION)))
-            if speaks_of_statements(check.expr):
+            if visits_statements(check.expr):
                 return
             language, of_key = self._language(check.name, check.expr)
             self._acyclic[of_key].append(plus(language))
@@ -206,14 +206,14 @@ class _Compiler:
         Each word must have a single ``rw``, as its last letter.
         """
         try:
-            words = by_operation(plain(check.expr))
+            words = by_operation(simplify(check.expr))
             language = language_of(words, letters=WORDS_BY_OPERATION)
         except NotRegularError as error:
             raise _NotHornError(error.reason, check.name) from None
         before = up_to_last(language, "rw")
         if language.nullable or concatenate(before, language_of(Rel("rw"))) != language:
             raise _NotHornError("a walk over operations must end in its only `rw`", check.name)
-        self._between_operations.append((check.name, without(before, ("init",))))
+        self._between_operations.append((check.name, words_without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
         """Compile ``irreflexive a ; (a | b)^*``, and return whether the check has this form.
@@ -226,14 +226,14 @@ class _Compiler:
         closing = frozenset(a for a, q in language.moves[0].items() if q in language.final)
         if of_key or not closing or not letters <= OF_READS | {"ww"}:
             return False
-        one, rest = Union(_rels(closing)), Star(Union(_rels(letters)))
+        one, rest = Union(_union_of_relations(closing)), Star(Union(_union_of_relations(letters)))
         for words, first in (
             ((one, rest), True),
             ((rest, one, rest), True),
             ((rest, one), False),
         ):
             whole = language_of(Seq(words))
-            if included(whole, language) and included(language, whole):
+            if is_included(whole, language) and is_included(language, whole):
                 steps: dict[str, tuple[tuple[int, int], ...]] = {
                     a: ((0, 0),) for a in LETTERS if a in letters
                 }
@@ -245,10 +245,10 @@ class _Compiler:
     def acyclic(self, name: str, e: Core) -> None:
         """Compile the condition ``acyclic e``, which may be only a part of the check ``name``."""
         language, _ = self._language(name, e)
-        if language.nullable or not without(language, steps_of(language)).empty:
+        if language.nullable or not words_without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
-        split = plain(e, splits=self._splits)
-        base = generators(language_of(split, stretch=TRANSITIVE), acyclic=True)
+        split = simplify(e, splits=self._splits)
+        base = generating_set(language_of(split, stretch=TRANSITIVE), acyclic=True)
         if find_loop(base) is not None:
             raise _NotHornError(f"what `{name}` must contain is not an event graph")
         self._automata.append(automaton_of(name, base))
@@ -258,16 +258,16 @@ class _Compiler:
         """Raise an error unless an acyclic check already forbids all cycles of words of phi."""
         language, _ = self._language(name, phi)
         # SOUND BECAUSE removing tests from an expression can only add walks.
-        untested, _ = self._language(name, _untested(phi))
+        untested, _ = self._language(name, _without_tests(phi))
         known = self._acyclic[False]
         if language.nullable or not any(
-            included(words, one) for words in (language, untested) for one in known
+            is_included(words, one) for words in (language, untested) for one in known
         ):
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
         """Compile ``irreflexive e``, in which each word before its last ``rw`` is a return path."""
-        language, of_key = self._language(name, _rw_last(plain(e)))
+        language, of_key = self._language(name, _rotate_rw_to_end(simplify(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity, so nothing satisfies it", name)
         closing = OVERWRITING & language.letters
@@ -283,14 +283,14 @@ class _Compiler:
             raise _NotHornError(
                 "the walks that lead back from an `irw` differ from those of a `prw`", name
             )
-        last = language_of(Union(_rels(ways))) if ways else _EPSILON
+        last = language_of(Union(_union_of_relations(ways))) if ways else _EPSILON
         plain_words = subtract(language, concatenate(before, last))
         if not plain_words.empty:
             self._without_rw(name, plain_words, of_key=of_key)
         # No `rw` pair leads to T0. Therefore a return path never begins with `init`.
         all_reads = not ways or len(ways) == 2 or "rw" in ways
         kinds = frozenset(("rw",)) if all_reads else frozenset(ways)
-        self._pending.append((name, without(before, ("init",)), kinds, of_key))
+        self._pending.append((name, words_without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
         """Compile ``irreflexive`` of words with one ``wr`` each, if the language has this form.
@@ -303,11 +303,11 @@ class _Compiler:
         """
         if self._splits or "wr" not in language.letters or most_uses(language, "wr") > 1:
             return False
-        if not without(language, ("wr",)).empty or included(
+        if not words_without(language, ("wr",)).empty or is_included(
             concatenate(language, language), language
         ):
             return False
-        self._pending.append((name, around(language, "wr"), frozenset(("wr",)), False))
+        self._pending.append((name, rotations_around(language, "wr"), frozenset(("wr",)), False))
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
@@ -332,8 +332,8 @@ class _Compiler:
         # automaton cannot exclude, would close a walk of whole transactions that another check
         # forbids anyway.
         turns = [concatenate(before, language_of(Rel("tx"), letters=("tx",)))]
-        turns += [loops(before, state) for state in range(len(before.moves))]
-        if not all(included(one, allowed) for one in turns):
+        turns += [loops_at(before, state) for state in range(len(before.moves))]
+        if not all(is_included(one, allowed) for one in turns):
             raise _NotHornError(
                 "a return path may turn in a loop that no other check forbids", name
             )
@@ -342,18 +342,18 @@ class _Compiler:
         repeatable = (r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r))
         back = tuple((q, 0) for q in sorted(before.final))
         automaton = replace(automaton, repeatable=frozenset(repeatable), back=back, judges=False)
-        self._automata.append(over_operations(automaton))
+        self._automata.append(with_po_loops(automaton))
 
     def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
         """Compile ``irreflexive`` of words without ``rw`` that are closed under composition."""
         if of_key:
             raise _NotHornError("its words without a closing `rw` need a check of their own", name)
-        if not without(words, steps_of(words)).empty:
+        if not words_without(words, steps_of(words)).empty:
             raise _NotHornError("it contains a part of the identity", name)
-        if not included(concatenate(words, words), words):
+        if not is_included(concatenate(words, words), words):
             raise _NotHornError("`irreflexive` concerns one step of the expression", name)
         stretched = _stretched(words)
-        base = generators(stretched, acyclic=False)
+        base = generating_set(stretched, acyclic=False)
         if find_loop(base) is not None:
             raise _NotHornError("its words without `rw` are not an event graph", name)
         self._automata.append(automaton_of(name, base))
@@ -369,7 +369,7 @@ class _Compiler:
             self._automata.append(_automaton(name))  # no history can violate this check
             return
         # A return path leads from a writer to a reader, so tests at its ends always succeed.
-        single = between_ends(words, *TESTS)
+        single = strip_ends(words, *TESTS)
         if (
             not of_key
             and "rw" in closing
@@ -388,7 +388,7 @@ class _Compiler:
         # keys forbid them, too.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
-        if not all(included(loops(dfa, state), allowed) for state in range(len(dfa.moves))):
+        if not all(is_included(loops_at(dfa, state), allowed) for state in range(len(dfa.moves))):
             reason = "a return path may turn in a loop that no other check forbids"
             raise _NotHornError(reason, name)
         steps = _steps_of(dfa)
@@ -396,7 +396,7 @@ class _Compiler:
         automaton = replace(
             automaton, sites="accesses" if of_key else "transactions", closing=closing
         )
-        if of_key and (reason := leaves_the_key(automaton)):
+        if of_key and (reason := why_leaves_key(automaton)):
             raise _NotHornError(reason, name)
         repeatable = frozenset(
             r for r in ("so", "rt") if r in steps and is_repeatable(automaton, r)
@@ -414,12 +414,12 @@ class _Compiler:
 
     def _language(self, name: str, e: Core) -> tuple[Dfa, bool]:
         """Return the language of an expression, and whether its walks stay with one key."""
-        e = plain(e, splits=self._splits)
+        e = simplify(e, splits=self._splits)
         try:
             return language_of(e), False
         except NotRegularError as error:
             with suppress(NotRegularError):
-                return language_of(of_one_key(e)), True
+                return language_of(without_key(e)), True
             raise _NotHornError(error.reason, name) from None
 
 
@@ -429,22 +429,22 @@ def _at_statements(e: Core) -> Core:
     return rebuild(e, tuple(map(_at_statements, mentions.children(e))))
 
 
-def _untested(e: Core) -> Core:
+def _without_tests(e: Core) -> Core:
     """Return an expression in which the identity replaces each test."""
     if isinstance(e, Lift):
         return Rel("id", None, e.pos)
-    return rebuild(e, tuple(map(_untested, mentions.children(e))))
+    return rebuild(e, tuple(map(_without_tests, mentions.children(e))))
 
 
 def _part_of(relation: str) -> tuple[str, ...]:
     return tuple(letter for letter in FILTERED if letter.startswith(f"{relation}["))
 
 
-def _rw_last(e: Core) -> Core:
+def _rotate_rw_to_end(e: Core) -> Core:
     """Rewrite ``a ; rw ; b`` as ``b ; a ; rw``, as a closed walk may begin at any transaction."""
     match e:
         case ForKey() | Union():
-            return rebuild(e, tuple(map(_rw_last, mentions.children(e))))
+            return rebuild(e, tuple(map(_rotate_rw_to_end, mentions.children(e))))
         case Seq(parts=parts):
             places = [i for i, part in enumerate(parts) if OVERWRITING & mentions.names(part)]
             if (
@@ -457,7 +457,7 @@ def _rw_last(e: Core) -> Core:
     return e
 
 
-def _rels(names: Iterable[str]) -> tuple[Core, ...]:
+def _union_of_relations(names: Iterable[str]) -> tuple[Core, ...]:
     return tuple(map(Rel, sorted(names)))
 
 
@@ -465,7 +465,7 @@ def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
     """Return, for each letter of an automaton, its moves as pairs of states."""
     return {
         letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
-        for letter in in_order(dfa.letters)
+        for letter in sort_letters(dfa.letters)
     }
 
 

@@ -22,7 +22,9 @@ _Compiled = TypeVar("_Compiled")
 _RECENT = 32
 
 
-def _remembered(compile_it: Callable[[_Argument], _Compiled]) -> Callable[[_Argument], _Compiled]:
+def _cached_by_identity(
+    compile_it: Callable[[_Argument], _Compiled],
+) -> Callable[[_Argument], _Compiled]:
     """Return a function that caches the results of a compiler for recent arguments.
 
     Arguments are compared by identity. The cache keeps a reference to each argument, because
@@ -44,7 +46,7 @@ def _remembered(compile_it: Callable[[_Argument], _Compiled]) -> Callable[[_Argu
     return remembering
 
 
-@_remembered
+@_cached_by_identity
 def route(spec: Spec) -> Route:
     """Choose how to decide a specification: by the fastest engine that is exact for it.
 
@@ -101,7 +103,7 @@ def native_plan(spec: Spec) -> Plan:
             raise refusal from None
 
 
-@_remembered
+@_cached_by_identity
 def without_sessions(plan: Plan) -> Plan:
     """Return the plan for the same specification with ``init`` in place of ``so``.
 
@@ -111,7 +113,7 @@ def without_sessions(plan: Plan) -> Plan:
     return native_plan(mentions.without_sessions(plan.spec))
 
 
-@_remembered
+@_cached_by_identity
 def without_real_time(plan: Plan) -> Plan:
     """Return the plan for the same specification with ``init`` in place of ``rt``.
 

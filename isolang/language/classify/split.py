@@ -58,7 +58,7 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
 
     def sentence(self) -> str:
         """Return a sentence for users that says how the specification is decided."""
-        first = _listed(self.part.checks)
+        first = _list_checks(self.part.checks)
         if self.unchosen:
             chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
             return (
@@ -69,7 +69,7 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
             return (
                 f"decided in parts: first {first} by the engine, then each flag together with them"
             )
-        others = _listed(self.other_checks)
+        others = _list_checks(self.other_checks)
         return (
             f"decided in parts: the engine finds a model of {first}, then "
             f"{others} is evaluated on it; if the model does not satisfy it, "
@@ -77,7 +77,7 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
         )
 
 
-def _listed(checks: Sequence[Check]) -> str:
+def _list_checks(checks: Sequence[Check]) -> str:
     return ", ".join(f"`{check.name}`" for check in checks)
 
 
@@ -97,7 +97,7 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
     # The engine cannot decide negated checks and checks of the kind `empty`.
     possible = tuple(c for c in judged if not c.negated and c.kind != "empty")
     for kept in _largest_first(spec, possible, plan_of):
-        part = replace(spec, checks=kept, exists=_needed(spec, kept), shows=())
+        part = replace(spec, checks=kept, exists=_needed_declarations(spec, kept), shows=())
         plan = _plan(part, plan_of)
         if isinstance(plan, Plan):
             other_checks = tuple(check for check in judged if check not in kept)
@@ -119,7 +119,7 @@ def _largest_first(
     kept = possible
     while kept:
         yield kept
-        found = _plan(replace(spec, checks=kept, exists=_needed(spec, kept)), plan_of)
+        found = _plan(replace(spec, checks=kept, exists=_needed_declarations(spec, kept)), plan_of)
         blamed = frozenset() if isinstance(found, Plan) else found
         unblamed = tuple(check for check in kept if check.name not in blamed)
         if unblamed == kept:
@@ -155,7 +155,7 @@ def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
         return blamed
 
 
-def _needed(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
+def _needed_declarations(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
     """Return the declarations of ``rf``, ``ww``, and the relations on which checks depend."""
     needed = {name for check in checks for e in (check.expr, check.bound) if e for name in names(e)}
     needed |= CANONICAL_EXISTS.keys()

@@ -166,7 +166,7 @@ def _by_visibility(
             within.append(e)
         elif bound == Rel(vis) and _is_tested(e):
             tested.append(e)
-        elif bound == Rel(vis) and _follows(e, vis):
+        elif bound == Rel(vis) and _is_vis_then_letter(e, vis):
             after.append(Seq(e.parts[1:]))
         elif bound == Rel(vis) and e == Rel(ar):
             total = True
@@ -272,7 +272,7 @@ def _is_tested(e: Core) -> bool:
     return len(steps) == 1 and isinstance(steps[0], Rel) and _letters(steps[0]) is not None
 
 
-def _follows(e: Core, vis: str) -> TypeGuard[Seq]:
+def _is_vis_then_letter(e: Core, vis: str) -> TypeGuard[Seq]:
     """Return whether ``e`` has the form ``vis ; [R] ; so ; [R]``, with any letter and any tests."""
     return isinstance(e, Seq) and e.parts[0] == Rel(vis) and _is_tested(Seq(e.parts[1:]))
 

@@ -79,7 +79,7 @@ def names(e: Core) -> frozenset[str]:
     return frozenset().union(*map(names, children(e)))
 
 
-def _judged(spec: Spec) -> Iterator[Core]:
+def _judged_expressions(spec: Spec) -> Iterator[Core]:
     """Yield the expressions on which a verdict depends.
 
     These are the expressions in unflagged checks, and in declarations other than ``rf`` and ``ww``.
@@ -97,7 +97,7 @@ def _judged(spec: Spec) -> Iterator[Core]:
 
 def mentioned(spec: Spec) -> frozenset[str]:
     """Return the relations and sets on which a verdict by a specification depends."""
-    return frozenset().union(*map(names, _judged(spec)))
+    return frozenset().union(*map(names, _judged_expressions(spec)))
 
 
 def uses_reads_from(spec: Spec) -> bool:
@@ -136,12 +136,12 @@ def uses_groups(spec: Spec) -> bool:
 
 def named_sets(spec: Spec) -> frozenset[Named]:
     """Return the names of labels and levels on which a verdict by a specification depends."""
-    return frozenset().union(*map(_named, _judged(spec)))
+    return frozenset().union(*map(_named, _judged_expressions(spec)))
 
 
 def key_classes(spec: Spec) -> frozenset[KeyClass]:
     """Return the classes of keys on which a verdict by a specification depends."""
-    return frozenset().union(*map(_classes, _judged(spec)))
+    return frozenset().union(*map(_classes, _judged_expressions(spec)))
 
 
 def _named(e: Core) -> frozenset[Named]:
@@ -155,7 +155,7 @@ def _classes(e: Core) -> frozenset[KeyClass]:
     return own.union(*map(_classes, children(e)))
 
 
-def speaks_of_events(spec: Spec) -> bool:
+def uses_events(spec: Spec) -> bool:
     """Return whether a specification uses relations of single operations.
 
     If so, the identity relation also contains operations. The declaration of ``rf`` does not count.
@@ -176,7 +176,7 @@ def without_sessions(spec: Spec) -> Spec:
     SOUND BECAUSE ``so`` contains ``init``: if ``so`` were simply removed, the initial transaction
     could come after a writer.
     """
-    return _replaced(spec, _least(COMPARING_SESSIONS), "without sessions")
+    return _replace_words(spec, _least(COMPARING_SESSIONS), "without sessions")
 
 
 def without_real_time(spec: Spec) -> Spec:
@@ -184,7 +184,7 @@ def without_real_time(spec: Spec) -> Spec:
 
     The least value is ``init`` or the empty relation.
     """
-    return _replaced(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
+    return _replace_words(spec, _least(COMPARING_TIMES - OF_EVENTS), "without real time")
 
 
 def _least(words: Iterable[str]) -> dict[str, Core]:
@@ -196,7 +196,7 @@ def _least(words: Iterable[str]) -> dict[str, Core]:
     return {name: init if name in FROM_T0 else Seq((init, init)) for name in words}
 
 
-def _replaced(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
+def _replace_words(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
     def expr(e: Core) -> Core:
         if isinstance(e, Rel):
             return by.get(e.name, e)
@@ -221,8 +221,8 @@ def _replaced(spec: Spec, by: Mapping[str, Core], suffix: str) -> Spec:
     )
 
 
-def summands(e: Core | None) -> tuple[Core, ...]:
+def union_parts(e: Core | None) -> tuple[Core, ...]:
     """Return the parts of a union, with nested unions flattened; for ``None``, an empty tuple."""
     if isinstance(e, Union):
-        return tuple(inner for part in e.parts for inner in summands(part))
+        return tuple(inner for part in e.parts for inner in union_parts(part))
     return () if e is None else (e,)

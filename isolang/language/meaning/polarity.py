@@ -31,21 +31,21 @@ def polarity_warnings(spec: Spec) -> list[str]:
     chosen = {exists.name for exists in spec.exists}
     warnings: list[str] = []
     for check in own:
-        warnings += _several_keys(spec, check)
-        warnings += _declared(spec, check)
-        warnings += _negated(spec, check, chosen)
+        warnings += _warn_of_mixed_keys(spec, check)
+        warnings += _warn_of_implied_check(spec, check)
+        warnings += _warn_of_negation(spec, check, chosen)
         for part in (check.expr, check.bound):
             if part is not None:
-                warnings += _subtracted(spec, check, part, chosen)
+                warnings += _warn_of_difference(spec, check, part, chosen)
     for exists in spec.exists:
         if exists.kind == "relation" and _declared_in(spec, exists):
-            warnings += _one_sided(spec, exists)
+            warnings += _warn_of_missing_bound(spec, exists)
     return warnings
 
 
-def _several_keys(spec: Spec, check: Check) -> Iterator[str]:
+def _warn_of_mixed_keys(spec: Spec, check: Check) -> Iterator[str]:
     """Warn that a check for cycles may mix keys: its cycles may have steps on different keys."""
-    if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _keyed(check.expr):
+    if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _is_keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
             f"warning: `acyclic for {key}: …` builds one graph over all keys, "
@@ -55,11 +55,11 @@ def _several_keys(spec: Spec, check: Check) -> Iterator[str]:
         yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
-def _keyed(e: Core) -> bool:
-    return (isinstance(e, Rel) and e.key is not None) or any(map(_keyed, children(e)))
+def _is_keyed(e: Core) -> bool:
+    return (isinstance(e, Rel) and e.key is not None) or any(map(_is_keyed, children(e)))
 
 
-def _declared(spec: Spec, check: Check) -> Iterator[str]:
+def _warn_of_implied_check(spec: Spec, check: Check) -> Iterator[str]:
     """Warn that a declaration already implies a check, which therefore cannot fail."""
     if check.flag or check.negated or check.kind != "require" or not isinstance(check.bound, Rel):
         return
@@ -106,7 +106,7 @@ def _chosen_in(e: Core, chosen: set[str]) -> list[str]:
     return sorted(found & chosen)
 
 
-def _negated(spec: Spec, check: Check, chosen: set[str]) -> Iterator[str]:
+def _warn_of_negation(spec: Spec, check: Check, chosen: set[str]) -> Iterator[str]:
     if not check.negated or check.flag:
         return
     found = _chosen_in(check.expr, chosen)
@@ -125,7 +125,7 @@ def _negated(spec: Spec, check: Check, chosen: set[str]) -> Iterator[str]:
         yield message_at(check.pos, spec.texts, what, hint=hint)
 
 
-def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator[str]:
+def _warn_of_difference(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator[str]:
     if isinstance(e, Diff) and (found := _chosen_in(e.right, chosen)):
         pos = e.right.pos or check.pos
         what = (
@@ -138,15 +138,15 @@ def _subtracted(spec: Spec, check: Check, e: Core, chosen: set[str]) -> Iterator
         yield message_at(pos, spec.texts, what, hint=hint)
         return
     for child in children(e):
-        yield from _subtracted(spec, check, child, chosen)
+        yield from _warn_of_difference(spec, check, child, chosen)
 
 
-def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
+def _warn_of_missing_bound(spec: Spec, exists: Exists) -> Iterator[str]:
     """Warn that a chosen relation may always be empty, or may always have all pairs."""
     easier_with: set[str] = set()
     for check in spec.checks:
         if not check.flag:
-            easier_with |= _easier_with(check, exists.name)
+            easier_with |= _easier_values(check, exists.name)
     for other in spec.exists:
         if other.containing is not None and exists.name in names(other.containing):
             easier_with.add("smaller")
@@ -170,7 +170,7 @@ def _one_sided(spec: Spec, exists: Exists) -> Iterator[str]:
         yield message_at(pos, spec.texts, what, hint=hint)
 
 
-def _easier_with(check: Check, name: str) -> set[str]:
+def _easier_values(check: Check, name: str) -> set[str]:
     """Return which values of a relation make a check easier: ``smaller``, ``larger``, or both."""
     found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
     if check.bound is not None:

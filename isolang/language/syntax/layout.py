@@ -163,13 +163,13 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
     def flush() -> None:
         if run:
-            lines.extend(_broken(run, INDENT if lines else "", 0 if lines else used))
+            lines.extend(_break_lines(run, INDENT if lines else "", 0 if lines else used))
             run.clear()
 
     breaks = any(p.kind == "line comment" or "\n" in p.text for p in pieces)
     if not breaks:
         # Comments inside a line are laid out like tokens.
-        return _broken(list(pieces), "", used)
+        return _break_lines(list(pieces), "", used)
     for piece in pieces:
         if piece.kind == "line comment" or "\n" in piece.text:
             if piece.own_line or (not run and not lines):
@@ -187,23 +187,23 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
     return lines
 
 
-def _broken(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
+def _break_lines(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
     """Return the pieces on one line if they fit; otherwise, return several indented lines."""
-    line = indent + _joined(pieces)
-    ranks = _ranks(pieces)
+    line = indent + _join_pieces(pieces)
+    ranks = _break_ranks(pieces)
     if len(line) + used <= WIDTH or not ranks:
         return [line]
     least = min(ranks.values())
     places = [i for i, rank in ranks.items() if rank == least]
     parts = [pieces[a:b] for a, b in zip([0, *places], [*places, len(pieces)], strict=True)]
     inner = deeper or indent + INDENT
-    lines = _broken(parts[0], indent, used, inner + INDENT)
+    lines = _break_lines(parts[0], indent, used, inner + INDENT)
     for part in parts[1:]:
-        lines += _broken(part, inner, 0)
+        lines += _break_lines(part, inner, 0)
     return lines
 
 
-def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
+def _break_ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
     """Return a rank for each piece before which a line may be broken.
 
     A line is broken before the pieces with the lowest rank, which are the operators that bind least
@@ -229,16 +229,16 @@ def _ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
     return ranks
 
 
-def _joined(pieces: Sequence[_Piece]) -> str:
+def _join_pieces(pieces: Sequence[_Piece]) -> str:
     text = ""
     for i, piece in enumerate(pieces):
-        if i and _space(pieces, i):
+        if i and _needs_space(pieces, i):
             text += " "
         text += piece.text
     return text
 
 
-def _space(pieces: Sequence[_Piece], i: int) -> bool:
+def _needs_space(pieces: Sequence[_Piece], i: int) -> bool:
     """Return whether there is a space between piece ``i`` and the previous piece."""
     before, piece = pieces[i - 1], pieces[i]
     if before.is_comment or piece.is_comment:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.problem_model import APPEND, IN, READ, READ_LIST, SETS, WRITE, Model, RefusedError
 
 from isolang import _native
-from isolang.certify.anomalies import anomalies_of, disagree, incompatible
+from isolang.certify.anomalies import anomalies_of, are_incompatible, initial_values_disagree
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.facts import Facts
 from isolang.errors import UnsupportedError
@@ -328,10 +328,10 @@ def agree(seed: int) -> None:
     assert set(facts.forced) == set(forced.nonzero()[0].tolist())
     for a in named:
         if a.kind is AnomalyKind.INCOMPATIBLE_ORDER:
-            assert incompatible(facts, a.op, a.other_op), a
+            assert are_incompatible(facts, a.op, a.other_op), a
         elif a.other_op is not None and facts.is_read(a.other_op):
             assert a.kind is AnomalyKind.TWO_VALUES
-            assert disagree(facts, a.op, a.other_op), a
+            assert initial_values_disagree(facts, a.op, a.other_op), a
         else:
             assert a.kind in set(map(int, anomalies_of(facts, a.op))), a
     for r, op in enumerate(native.read_op.tolist()):
