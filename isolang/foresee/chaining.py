@@ -19,7 +19,7 @@ class ChainBuilder:
     """The transactions that may run within a given T1, each with values for some parameters."""
 
     def __init__(self, split: SplitTransaction, names: Sequence[str], work: SearchBudget) -> None:
-        """Choose T1.
+        """Prepare to build chains of transactions within T1.
 
         Args:
             split: T1.

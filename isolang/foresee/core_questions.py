@@ -31,7 +31,7 @@ class CoreQuestions:
     """Builds the questions about the cores of one run."""
 
     def __init__(self, run: PassedRun, completions: Completions) -> None:
-        """Choose the run.
+        """Prepare questions about the cores of a run.
 
         Args:
             run: the run.

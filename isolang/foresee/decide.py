@@ -160,7 +160,7 @@ def mends(
 
 
 class _MendSearch:
-    """The search for sets of reads whose promotion makes templates robust."""
+    """Searches for sets of reads whose replacement by updates makes templates robust."""
 
     def __init__(
         self,

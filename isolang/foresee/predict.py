@@ -207,7 +207,7 @@ def _programs_on_cycle(kind: Kind) -> tuple[str, ...]:
 
 
 class _FoundKind:
-    """A kind of prediction, its first example, and how often it occurred."""
+    """The first example of a kind of prediction, and how often the kind occurred."""
 
     def __init__(self, candidate: Candidate, who: Sequence[int]) -> None:
         self.candidate, self.who, self.count = candidate, who, 1

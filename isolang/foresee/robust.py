@@ -189,7 +189,7 @@ class _SplitSearch:
         names: Sequence[str],
         work: SearchBudget,
     ) -> None:
-        """Choose T1.
+        """Prepare the search for a given T1.
 
         Args:
             split: T1.

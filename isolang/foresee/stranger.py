@@ -128,7 +128,7 @@ class Strangers:
     """Finds the candidates in an arrangement of transactions at one level."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Choose the transactions and the level.
+        """Prepare searches in an arrangement at one level.
 
         Args:
             order: the transactions of the run.

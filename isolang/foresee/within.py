@@ -23,7 +23,7 @@ class SplitTransaction:
     def __init__(
         self, templates: Templates, level: Level, instance: Instance, places: tuple[int, int]
     ) -> None:
-        """Choose T1.
+        """Prepare T1: find its rows, and the statement after which it is split.
 
         Args:
             templates: the templates.

@@ -1,4 +1,4 @@
-"""Describes tables by the database's catalogue, as the session of the application sees it.
+"""Describes the tables of the database's catalogue as the application's session sees them.
 
 The meaning of a name depends on the session, because temporary tables, ``search_path`` and roles
 differ between sessions. Therefore, each session queries the catalogue itself, and forgets the
@@ -350,7 +350,7 @@ class Tables:
         self._forms: dict[str, int] = {}
 
     def add(self, table: Table, *, rows_known: bool = True) -> Table:
-        """Return the table with this number and form, which all sessions share.
+        """Return the shared object for a table that a session has described.
 
         If a table was altered, truncated, or created again under its name, it is a different table
         in the history.

@@ -30,7 +30,7 @@ def edn(value: Any) -> str:
 
 
 def column_edn(name: str) -> str:
-    """Return the name of a column in a predicate."""
+    """Return a column name as a predicate in EDN contains it: ``:room`` or a string."""
     return f":{name}" if _SIMPLE.fullmatch(name) else edn(name)
 
 

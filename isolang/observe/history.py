@@ -78,7 +78,7 @@ class ObservedHistory:
     # --- calls by sessions ---
 
     def process(self) -> int:
-        """Return the number of a new session."""
+        """Return a number for a new session."""
         return next(self._processes)
 
     def ticket(self) -> tuple[int, int]:

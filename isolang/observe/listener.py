@@ -37,7 +37,7 @@ class Listener:
         wire: Callable[[Send, Send], Wire],
         regularly: Callable[[], Awaitable[None]],
     ) -> None:
-        """Choose the server, and what the proxy does with messages.
+        """Store the server and the handlers; :meth:`start` begins to listen.
 
         Args:
             server: the address of the server.

@@ -46,7 +46,7 @@ class Observer:
         most_rows: int,
         versions: bool = False,
     ) -> None:
-        """Choose a database and a file.
+        """Store the settings; :meth:`start` opens connections and the file.
 
         Args:
             server: the address of the server.

@@ -69,11 +69,11 @@ class StatementOperations:
     # --- all kinds of statements ---
 
     def _note(self, kind: str, table: str = "") -> None:
-        """Count a read or write of the statement that cannot be seen."""
+        """Count a read or write of the statement as unseen."""
         self._observation.history.unseen.note(kind, self._statement.text, table=table)
 
     def _count_hidden(self) -> None:
-        """Count the reads and writes of the statement that its form hides."""
+        """Count the reads and writes that the form of the statement hides."""
         made = self._statement.plan
         if made.kind != "insert":
             self._observation.history.unseen.read.update(

@@ -237,7 +237,7 @@ class _ConditionParser:
 
     @contextmanager
     def _nested(self) -> Iterator[None]:
-        """Count the depth of nesting, and limit it."""
+        """Track the depth of nesting within the block, and limit it."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise CannotEvaluateError("a deep condition")

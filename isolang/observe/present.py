@@ -29,7 +29,7 @@ class PresentRows:
             self.live.setdefault(table, {})[version.number] = version.key
 
     def ended(self, outcome: Outcome, write: WrittenRow) -> None:
-        """Note a write of a transaction that has ended."""
+        """Update the current versions for a write of a transaction that has ended."""
         table, new, old = write.table.name, write.version, write.old
         if outcome == "info":
             named = {version.number for version in (new, old) if version is not None}

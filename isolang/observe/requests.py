@@ -38,7 +38,7 @@ class RequestRewriter:
     """Handles the messages of an application, and the statements that it prepared and bound."""
 
     def __init__(self, shared: Conversation, resume: Callable[[], None]) -> None:
-        """Begin without statements.
+        """Create a rewriter for a connection that has prepared no statement.
 
         Args:
             shared: what both directions of the connection share.

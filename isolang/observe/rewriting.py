@@ -321,7 +321,7 @@ class Rewriter:
     def _column_sql(
         self, one: StatementTable, table: Table, number: int, planned: StatementPlan
     ) -> str:
-        """Return the text of the column that returns the row versions of a table."""
+        """Return the SQL of the column that returns the row versions of a table."""
         name = f"isolang_{number}"
         if one.how == "row":
             return f", {table.identity_sql(one.alias)} AS {name} "

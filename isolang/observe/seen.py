@@ -139,7 +139,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             self.operations.append(ReadRow(table, version, shown, self.statement))
 
     def write(self, operation: WrittenRow) -> None:
-        """Note a write."""
+        """Add a write to the operations."""
         self.operations.append(operation)
         if operation.version is not None:
             self.seen.discard((operation.table.name, operation.version.number))

@@ -80,7 +80,7 @@ class Session:
     # --- answers ---
 
     def complete(self, done: ExecutedStatement, tag: str) -> None:
-        """Note that a statement has been executed."""
+        """Record the operations of a statement that the server has executed."""
         try:
             self._complete(done, tag)
         except Exception as error:  # an application must not notice errors of the observer

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Kind(Struct, frozen=True):
-    """A kind of things that are not recorded.
+    """A kind of thing that an observer could not record.
 
     Attributes:
         meaning: a plural noun phrase that names the things.

@@ -51,7 +51,7 @@ class RecordedVersions:
         doubtful: dict[str, str],
         load: Callable[[Table, RowVersion], RecordedVersion],
     ) -> None:
-        """Begin without versions.
+        """Create an empty collection.
 
         Args:
             unseen: counts the versions whose writers were not seen.
@@ -69,7 +69,7 @@ class RecordedVersions:
         self._obsolete: deque[tuple[int, tuple[str, str]]] = deque()
 
     def ended(self, one: SeenTransaction, write: WrittenRow) -> None:
-        """Note a write of a transaction that has ended."""
+        """Register a write of a transaction that has ended."""
         table, new, old = write.table.name, write.version, write.old
         if new is not None:
             self._pending[table, new.number] = write

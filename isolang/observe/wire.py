@@ -46,7 +46,7 @@ class MessageBuffer:
         self._missing = 0
 
     def take(self, data: bytes) -> bool:
-        """Add bytes; return whether the first message may be complete."""
+        """Append received bytes; return whether the first message may now be complete."""
         self._missing -= len(data)
         if self._missing > 0:
             self._more.append(data)
@@ -167,14 +167,14 @@ class Wire:
             self._to_server(sent)
 
     def _give_up(self, failure: Exception) -> None:
-        """Note a message that cannot be understood, and count an error that it did not cause."""
+        """Stop observing after a message that cannot be understood; count an internal error."""
         if not isinstance(failure, (ValueError, IndexError, struct.error)):
             self._history.unseen.note(ERRORS, repr(failure))
         assert self._conversation is not None
         self._conversation.session.note_broken()
 
     def _start(self, out: list[bytes]) -> None:
-        """Handle the messages before the session begins."""
+        """Handle the messages that the application sends before the session begins."""
         buffer = self._from_client
         while self._phase == "starts" and len(buffer.rest) >= 8:
             length, code = _u32(buffer.rest)[0], _u32(buffer.rest, 4)[0]

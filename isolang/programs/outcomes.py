@@ -276,5 +276,5 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
 
 
 def file_name(level: str) -> str:
-    """Return a level's name in a form that is safe in file names."""
+    """Return the name of a level, with characters that are safe in file names."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(level).stem) or "level"

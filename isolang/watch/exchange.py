@@ -82,7 +82,7 @@ class Exchanges:
     """The version orders in the parts of a chain that later reads may change."""
 
     def __init__(self, chain: Chain, values: Values, recent: RecentParts) -> None:
-        """Begin without keys.
+        """Create a collection without keys whose orders may change.
 
         Args:
             chain: the chain.

@@ -1,4 +1,4 @@
-"""The state machine of one round of a watch.
+"""Runs the rounds of a watch, as a state machine.
 
 A round begins in ``check`` and ends in ``cut``, ``postpone``, ``wait`` or ``stop``. The other
 states handle a window that violates the level, perhaps only because an earlier cut guessed a wrong

@@ -43,7 +43,7 @@ class Matched(Struct):
     Attributes:
         tables: for each table of each FROM clause, the versions of its rows.
         size: the number of rows in the query's result.
-        lacks: whether an outer join did not find a row.
+        lacks: whether an outer join found no row of some table.
     """
 
     tables: list[rows.Versions] = field(default_factory=list)

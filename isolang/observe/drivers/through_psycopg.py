@@ -1,4 +1,4 @@
-"""Connects a watch to psycopg 3, with synchronous and asynchronous connections."""
+"""Connects a watch to psycopg 3, for synchronous and asynchronous connections."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Batches:
     """
 
     def __init__(self, clients: LogClients, fronts: WatermarkRule) -> None:
-        """Begin without transactions.
+        """Create a builder that has built no batch yet.
 
         Args:
             clients: the clients of the stream.
