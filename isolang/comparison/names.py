@@ -18,7 +18,7 @@ def example_names(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], 
     The search extends names by one character at a time and follows all patterns at once. Characters
     that occur in no pattern are equivalent, so the search uses only one of them.
 
-    >>> found = examples(("a/*", "a/b"), 1)
+    >>> found = example_names(("a/*", "a/b"), 1)
     >>> {", ".join(sorted(matched)): names for matched, names in found.items()}
     {'': ('k',), 'a/*': ('a/',), 'a/*, a/b': ('a/b',)}
 

@@ -245,7 +245,7 @@ def target_and_version(database: str) -> tuple[str, str]:
 def version_sort_key(version: str) -> tuple[tuple[bool, int, str], ...]:
     """Return a key that sorts versions by their numbers: 9.6 before 10.1, and 2.0-rc1 before 2.0.
 
-    >>> sorted(["10.1", "9.6", "2.0", "2.0-rc1", ""], key=in_order_of_versions)
+    >>> sorted(["10.1", "9.6", "2.0", "2.0-rc1", ""], key=version_sort_key)
     ['', '2.0-rc1', '2.0', '9.6', '10.1']
     """
     if not version:
