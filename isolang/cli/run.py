@@ -514,7 +514,9 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
         "history": str(ran.path),
     }
     if ran.settings.level_mix:
-        rows["levels"] = ", ".join(f"{name} ×{n:,}" for name, n in sorted(state.ran_at.items()))
+        rows["levels"] = ", ".join(
+            f"{name} ×{n:,}" for name, n in sorted(state.committed_by_level.items())
+        )
     if state.errors:
         rows["errors"] = "; ".join(f"{kind} ×{n:,}" for kind, n in state.errors.most_common(3))
     if state.faults:

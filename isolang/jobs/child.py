@@ -49,15 +49,15 @@ class EndedChild(Struct, frozen=True, kw_only=True):
     Attributes:
         status: the exit status of the child; negative if a signal ended the child.
         errors: what the child wrote to its standard error output.
-        late: whether the child was killed because it exceeded its time limit.
-        peak: the peak memory of the child in megabytes; ``None`` if it was not measured or is
-            unknown.
+        timed_out: whether the child was killed because it exceeded its time limit.
+        peak_megabytes: the peak memory of the child in megabytes; ``None`` if it was not measured
+            or is unknown.
     """
 
     status: int
     errors: str
-    late: bool = False
-    peak: float | None = None
+    timed_out: bool = False
+    peak_megabytes: float | None = None
 
     @property
     def last_line(self) -> str:
@@ -132,7 +132,7 @@ class Children:
                     self._there.discard(child)
             errors.seek(0)
             text = errors.read().decode("utf-8", "replace").strip()
-        return EndedChild(status=child.returncode, errors=text, late=late, peak=peak)
+        return EndedChild(status=child.returncode, errors=text, timed_out=late, peak_megabytes=peak)
 
     def close(self) -> None:
         """Kill all children that have not ended yet."""

@@ -58,16 +58,16 @@ def run(children: Children, entry: ContestEntry) -> ContestRow:
     ended = children.run(f"{__name__}:work", entry, receive, measured=True)
     if found:
         row = found[0]
-        return row if row.peak_mb is not None else replace(row, peak_mb=ended.peak)
+        return row if row.peak_mb is not None else replace(row, peak_mb=ended.peak_megabytes)
     last = ended.last_line or f"status {ended.status}"
-    if ended.late:
+    if ended.timed_out:
         detail = f"timeout in {phase}"
     elif ended.lacked_memory:
         detail = f"memory in {phase}"
     else:
         capped = ", under a memory cap" if entry.options.memory is not None else ""
         detail = f"crash in {phase}{capped}: {last}"
-    return replace(_row(entry, "unknown", detail), peak_mb=ended.peak)
+    return replace(_row(entry, "unknown", detail), peak_mb=ended.peak_megabytes)
 
 
 def _row(entry: ContestEntry, verdict: Any, detail: str) -> ContestRow:

@@ -77,7 +77,7 @@ def _run(
     ended = children.run(
         f"{__name__}:work", job, receive, first=patience + _START_S, stdin=job.history == "-"
     )
-    if ended.late:
+    if ended.timed_out:
         return reports, f"timeout: the time limit was reached in phase {phase}"
     return reports, _why_ended(ended, phase, job)
 

@@ -52,9 +52,9 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
             f"{len(state.hung)} calls were still running at the end of the run, and were cut "
             f"off: {'; '.join(kinds[:_MAX_LISTED])}{more}"
         )
-    if state.bad:
-        kinds = [what for what, _ in state.bad.most_common(_MAX_LISTED)]
-        count = sum(state.bad.values())
+    if state.bad_responses:
+        kinds = [what for what, _ in state.bad_responses.most_common(_MAX_LISTED)]
+        count = sum(state.bad_responses.values())
         what = (
             f"{count:,} transactions received values that cannot be recorded, so their "
             "outcome is unknown"
@@ -75,10 +75,10 @@ def doubts_of(run: Run) -> tuple[Doubt, ...]:
             f"workloads that were not played within {run.seconds:.1f} s: {', '.join(idle)}; "
             "run longer with --seconds"
         )
-    if state.unplayed:
+    if state.unplayed_scripts:
         doubt(
-            f"no time was left for the scripts {', '.join(state.unplayed)}; run longer with "
-            "--seconds",
+            f"no time was left for the scripts {', '.join(state.unplayed_scripts)}; "
+            "run longer with --seconds",
             grave=False,
         )
     if run.leftover:

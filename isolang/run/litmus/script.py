@@ -77,12 +77,12 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
     module: str
 
     @property
-    def loads(self) -> bool:
+    def has_load(self) -> bool:
         """Return whether the script contains transactions of additional clients."""
         return self.load > 0 and any(step.load for step in self.steps)
 
     @property
-    def number(self) -> str:
+    def number_type(self) -> str:
         """Return the column type of numbers, which must fit the large bounds of queries."""
         return (
             "BIGINT"
@@ -93,7 +93,7 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
     @property
     def connections(self) -> tuple[str, ...]:
         """Return the names of all connections; that of the additional clients comes last."""
-        return (*self.names, "others") if self.loads else self.names
+        return (*self.names, "others") if self.has_load else self.names
 
     def rows(self) -> str:
         """Return the initial rows of the table as a list of SQL tuples."""
@@ -201,7 +201,7 @@ def has_open_transaction(
 
 
 def _psycopg(p: LitmusScript) -> Iterator[str]:
-    made = ", ".join([TABLE, NOISE_TABLE] if p.loads else [TABLE])
+    made = ", ".join([TABLE, NOISE_TABLE] if p.has_load else [TABLE])
     yield f'"""python FILE "host=… dbname=…": needs psycopg 3; creates and drops {made}."""'
     yield "import atexit, sys, psycopg\n\ndef connect():"
     settings = "-c enable_seqscan=off -c lock_timeout=2000"
@@ -270,8 +270,8 @@ def _connections(p: LitmusScript) -> Iterator[str]:
 
 
 def _table(p: LitmusScript, key: str, text: str) -> Iterator[str]:
-    yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else p.number})")'
-    if p.loads:
+    yield f'a.execute("CREATE TABLE {TABLE} (k {key}, v {text if p.lists else p.number_type})")'
+    if p.has_load:
         yield f'a.execute("CREATE TABLE {NOISE_TABLE} (n INT)")'
     yield f'a.execute("INSERT INTO {TABLE} VALUES {p.rows()}")'
 
@@ -309,7 +309,7 @@ def _statements(p: LitmusScript, *, begin: str) -> Iterator[str]:
 def _sql(p: LitmusScript) -> Iterator[str]:
     yield f"-- Open one terminal for each of {', '.join(p.names)}; type the lines in this order."
     yield f"-- If a table {TABLE} exists already, keep it, and use another name in all lines."
-    kind = "TEXT" if p.lists else p.number
+    kind = "TEXT" if p.lists else p.number_type
     yield f"CREATE TABLE {TABLE} (k VARCHAR(64) PRIMARY KEY, v {kind});"
     yield f"INSERT INTO {TABLE} VALUES {p.rows()};"
     for step in p.steps:

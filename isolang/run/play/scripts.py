@@ -48,7 +48,7 @@ class ScriptPlayer:
                 continue
             self._play(clients, script, levels)
             show(state)
-        state.unplayed = tuple(script.name for script, _ in self.postponed)
+        state.unplayed_scripts = tuple(script.name for script, _ in self.postponed)
 
     def play_postponed(self, clients: Clients) -> None:
         """Play the postponed scripts while the clients play the workloads on other keys."""
@@ -59,7 +59,7 @@ class ScriptPlayer:
                 self._play(clients, script, levels)
             except Exception:  # the server cannot be reached, which the clients notice, too
                 return
-            clients.state.unplayed = clients.state.unplayed[1:]
+            clients.state.unplayed_scripts = clients.state.unplayed_scripts[1:]
 
     def _play(self, clients: Clients, script: Script, levels: Sequence[TransactionLevel]) -> None:
         played = interleave(

@@ -39,8 +39,10 @@ class RunState(Struct, kw_only=True):
         faults: for each fault, how often it was injected.
         look: the latest verdict on a prefix of the history; ``None`` before the first check.
         played: for each workload, how many of its transactions have committed.
-        ran_at: for each level of the database, how many transactions have committed at that level.
-        bad: how many responses cannot be recorded in a history, by the message that describes them.
+        committed_by_level: for each level of the database, how many transactions have
+            committed at that level.
+        bad_responses: how many responses cannot be recorded in a history, by the message that
+            describes them.
         answered: the value of ``time.monotonic()`` at the last response.
         refused: the value of ``time.monotonic()`` when a connection was last refused; 0 if every
             connection was accepted.
@@ -49,7 +51,7 @@ class RunState(Struct, kw_only=True):
             injected fault was the reason.
         silent_from: how many seconds after ``began`` this longest silence began.
         hung: the calls that were still hanging after the clients should have ended.
-        unplayed: the scripts for which the run had no time.
+        unplayed_scripts: the scripts for which the run had no time.
         problem: why the run ended early; empty if it did not.
     """
 
@@ -65,15 +67,15 @@ class RunState(Struct, kw_only=True):
     faults: dict[str, int] = field(default_factory=dict)
     look: LiveVerdict | None = None
     played: Counter[str] = field(default_factory=Counter)
-    ran_at: Counter[str] = field(default_factory=Counter)
-    bad: Counter[str] = field(default_factory=Counter)
+    committed_by_level: Counter[str] = field(default_factory=Counter)
+    bad_responses: Counter[str] = field(default_factory=Counter)
     answered: float = 0.0
     refused: float = 0.0
     refusal: str = ""
     silent: float = 0.0
     silent_from: float = 0.0
     hung: tuple[str, ...] = ()
-    unplayed: tuple[str, ...] = ()
+    unplayed_scripts: tuple[str, ...] = ()
     problem: str = ""
 
     def total(self) -> int:
@@ -103,11 +105,11 @@ class RunState(Struct, kw_only=True):
         if outcome == "committed":
             self.latency += seconds
             self.played[workload or self.workload] += 1
-            self.ran_at[level] += 1
+            self.committed_by_level[level] += 1
         if error is not None:
             self.errors[_kind(error)] += 1
         if isinstance(error, BadAnswer):
-            self.bad[str(error)[:200]] += 1
+            self.bad_responses[str(error)[:200]] += 1
 
     def note_silence(self, now: float, *, excused: bool = False) -> float:
         """Return the seconds since the last response, and update the longest silence.

@@ -80,15 +80,15 @@ class SqlClient(BaseClient):
         cursor.execute(sql, values)  # type: ignore[attr-defined]
         return cursor
 
-    def written(self, cursor: Cursor) -> int:
+    def count_written(self, cursor: Cursor) -> int:
         """Return how many rows a write has changed, which some drivers count wrongly."""
         return cursor.rowcount
 
     def _wrote(self, cursor: Cursor) -> int:
         self.wrote = True
-        return self.written(cursor)
+        return self.count_written(cursor)
 
-    def _of(self, key: str) -> Statements:
+    def _statements_for(self, key: str) -> Statements:
         return self.target.statements_of(key)
 
     def _query(self, queries: Callable[[Paths], tuple[Query, ...]]) -> Query | None:
@@ -101,7 +101,7 @@ class SqlClient(BaseClient):
 
     def read_rows(self, key: str) -> Any:
         """Return the rows that a read of the key finds; with a broken index, none or several."""
-        way, s = self._query(lambda paths: paths.reads), self._of(key)
+        way, s = self._query(lambda paths: paths.reads), self._statements_for(key)
         lock, self.lock = self.lock, ""
         if lock:
             clause = self.target.dialect.locks[lock == "share"]
@@ -112,9 +112,9 @@ class SqlClient(BaseClient):
 
     def read(self, key: str) -> Any:
         """Return the value of a row; if there is no such row, return ``DELETED``."""
-        return self.found(key, self.read_rows(key))
+        return self.value_found(key, self.read_rows(key))
 
-    def found(self, key: str, rows: Sequence[Any]) -> Any:
+    def value_found(self, key: str, rows: Sequence[Any]) -> Any:
         """Return the only row's value, ``DELETED`` without a row, or the values of several rows."""
         values = tuple(self._value(key, value) for value, *_ in rows)
         if len(values) > 1:
@@ -132,7 +132,7 @@ class SqlClient(BaseClient):
         An upsert always writes, so its row count is ignored: Firebird's driver counts only inserted
         rows.
         """
-        path, self.path, s = self.path, 0, self._of(key)
+        path, self.path, s = self.path, 0, self._statements_for(key)
         if path and s is self.target.registers:
             s = self.target.forms[path % len(self.target.forms)]
         found = self._wrote(self.execute(s.write, s.write_parameters(key, value))) > 0
@@ -145,11 +145,11 @@ class SqlClient(BaseClient):
 
     def append(self, key: str, value: int) -> bool:
         """Append to the list in a row, and return true; if the row does not exist, return false."""
-        return self._wrote(self.execute(self._of(key).append, (f" {value}", key))) > 0
+        return self._wrote(self.execute(self._statements_for(key).append, (f" {value}", key))) > 0
 
     def insert(self, key: str, value: int) -> None:
         """Insert a row; the database raises an error if the row already exists."""
-        s = self._of(key)
+        s = self._statements_for(key)
         parent = (parent_key(key),) if s is self.target.child_statements else ()
         self._wrote(self.execute(s.insert, (key, key, value, *parent)))
 
@@ -171,7 +171,7 @@ class SqlClient(BaseClient):
 
     def delete(self, key: str) -> bool:
         """Delete a row, and return true; if the row does not exist, return false."""
-        way, s = self._query(lambda paths: paths.deletes), self._of(key)
+        way, s = self._query(lambda paths: paths.deletes), self._statements_for(key)
         if way is None or s is not self.target.registers:
             return self._wrote(self.execute(s.delete, (key,))) > 0
         return self._wrote(self.execute(way.sql, way.values(key, key))) > 0
@@ -180,7 +180,7 @@ class SqlClient(BaseClient):
         """Return the values of all rows with keys from ``low`` to ``high``."""
         way = self._query(lambda paths: paths.scans)
         if way is None or self.target.holds_list(low):
-            rows = self.execute(self._of(low).scan, (low, high)).fetchall()
+            rows = self.execute(self._statements_for(low).scan, (low, high)).fetchall()
         else:
             rows = self.execute(way.sql, way.values(low, high)).fetchall()
         return self._by_key(f"keys {low} to {high}", rows)
@@ -236,7 +236,7 @@ class SqlClient(BaseClient):
         self.wrote = True
         if self.target.dialect.changed:
             return [key for (key,) in cursor.fetchall()]
-        number = self.written(cursor)
+        number = self.count_written(cursor)
         rows = self.execute(s.changed, (value,)).fetchall()
         if len(rows) != number:
             raise RolledBack(f"UPDATE changed {number} rows, but {len(rows)} have its value")
@@ -257,9 +257,11 @@ class SqlClient(BaseClient):
             return [key for (key,) in self.execute(s.remove, bounds).fetchall()]
         if not d.locks:
             found = [key for key, _ in self.execute(s.select, bounds).fetchall()]
-            return [k for k in found if self.written(self.execute(s.remove_row, (*bounds, k))) > 0]
+            return [
+                k for k in found if self.count_written(self.execute(s.remove_row, (*bounds, k))) > 0
+            ]
         rows = self.execute(s.select + d.locks[0], bounds).fetchall()
-        if len(rows) != self.written(self.execute(s.remove, bounds)):
+        if len(rows) != self.count_written(self.execute(s.remove, bounds)):
             raise RolledBack("rows appeared between SELECT FOR UPDATE and DELETE")
         return [key for key, _ in rows]
 

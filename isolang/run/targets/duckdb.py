@@ -28,7 +28,7 @@ class DuckDBClient(SqlClient):
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         return self.raw.execute(sql, values)
 
-    def written(self, cursor: Any) -> int:
+    def count_written(self, cursor: Any) -> int:
         return int(cursor.fetchone()[0])
 
 

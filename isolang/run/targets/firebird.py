@@ -46,7 +46,7 @@ class FirebirdClient(SqlClient):
         isolation = driver.Isolation[_BEGIN_MODES[level]]
         self.raw.begin(driver.tpb(isolation, _LOCK_TIMEOUT_S))
 
-    def written(self, cursor: Any) -> int:
+    def count_written(self, cursor: Any) -> int:
         return int(cursor.affected_rows)
 
 

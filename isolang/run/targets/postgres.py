@@ -49,9 +49,9 @@ class PostgresClient(SqlClient):
         self.row_version = None
         if len(rows) == 1 and not self.target.holds_list(key):
             self.row_version = "".join(rows[0][1:]) or None
-        return self.found(key, rows)
+        return self.value_found(key, rows)
 
-    def written(self, cursor: Any) -> int:
+    def count_written(self, cursor: Any) -> int:
         self.row_version = None
         if cursor.rowcount > 0:
             self.xid, *version = cursor.fetchone()

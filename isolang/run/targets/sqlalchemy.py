@@ -54,7 +54,7 @@ class SqlAlchemyClient(SqlClient):
     def execute(self, sql: str, values: tuple[Any, ...]) -> Any:
         cursor = self.raw.cursor()
         try:
-            cursor.execute(*self.target.written(sql, values))
+            cursor.execute(*self.target.adapt_parameters(sql, values))
         except Exception as error:
             self.lost = self.lost or self.target.is_lost(error, self.raw)
             raise
@@ -109,7 +109,7 @@ class SqlAlchemy(SqlTarget):
         self.driver = driver_of(raw)
         return raw
 
-    def written(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
+    def adapt_parameters(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
         """Return a statement and its parameters in the parameter style of the driver."""
         style = self.engine.dialect.paramstyle
         if style in ("qmark", "format", "pyformat"):

@@ -114,7 +114,9 @@ def test_a_run_at_two_levels(tmp_path):
     history = isolang.load_history(judged.recorded.path)
     seen = Counter(one.level for one in history.transactions() if one.status == "committed")
     names = {"ser": "serializable", "pl-2": "read committed"}
-    assert {names[level]: n for level, n in seen.items()} == judged.recorded.state.ran_at
+    assert {
+        names[level]: n for level, n in seen.items()
+    } == judged.recorded.state.committed_by_level
     assert min(seen.values()) > 50
 
 
@@ -227,7 +229,7 @@ def test_a_mix_on_postgresql(tmp_path):
     judged = run(tmp_path, "postgres", level_mix=mix, workload="rmw", **short(400))
     assert judged.verdict.outcome == "valid", judged.verdict
     assert judged.verdict.certified
-    assert len(judged.recorded.state.ran_at) == 3
+    assert len(judged.recorded.state.committed_by_level) == 3
 
 
 class Forgets(MariaDBClient):

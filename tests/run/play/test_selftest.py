@@ -291,7 +291,7 @@ WRONG = """
 from isolang.run.targets.sqlite import SQLite, SQLiteClient
 
 class NoRows(SQLiteClient):
-    def written(self, cursor):
+    def count_written(self, cursor):
         return 0
 
 class Wrong(SQLite):
