@@ -345,7 +345,7 @@ def test_numbers_of_other_types_are_the_ones_that_were_written(
     assert {one.outcome for one in check_target("memory")} == {"passed", "not played"}
     judged = run(tmp_path, "memory", workload=workload, **short())
     assert judged.verdict.outcome == "valid", judged.anomaly
-    assert not judged.recorded.state.bad
+    assert not judged.recorded.state.bad_responses
 
 
 @pytest.mark.parametrize(
