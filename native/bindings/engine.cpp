@@ -331,7 +331,7 @@ nb::object order_of_commits(const History& history, const Problem& problem,
                               bool as_modelled, double seconds) {
   Budget budget = interruptible_budget(seconds);
   const auto kept = [&](const char* name) { return relations.contains(name); };
-  const Kept given{.so = kept("so"), .rt = kept("rt"), .group_rt = kept("group-rt"), .done = kept("done"),
+  const KeptRelations given{.so = kept("so"), .rt = kept("rt"), .group_rt = kept("group-rt"), .done = kept("done"),
                    .late = kept("late"), .locked = kept("locked"), .serial = serial,
                    .versions_only = versions_only, .item_rw = item_rw, .by_statement = by_statement,
                    .as_modelled = as_modelled};

@@ -182,11 +182,11 @@ nb::list names_of_sets(const Names& names) {
   return out;
 }
 
-void bear(Names& names, std::int32_t txn, std::int32_t transactions, const std::vector<std::string>& given) {
+void assign_names(Names& names, std::int32_t txn, std::int32_t transactions, const std::vector<std::string>& given) {
   if (txn < 0 || txn >= transactions) throw nb::index_error("no such transaction");
   std::vector<std::int32_t> numbers;
   for (const std::string& name : given) numbers.push_back(names.number_of(name));
-  names.bear(txn, names.set_of_names(std::move(numbers)));
+  names.assign_set(txn, names.set_of_names(std::move(numbers)));
 }
 
 }  // namespace
@@ -268,10 +268,10 @@ void register_history(nb::module_& m) {
   c.def_prop_ro("label_sets", [](const History& h) { return names_of_sets(h.labels); });
   c.def_prop_ro("level_sets", [](const History& h) { return names_of_sets(h.levels); });
   c.def("set_labels", [](History& h, std::int32_t txn, const std::vector<std::string>& names) {
-    bear(h.labels, txn, h.transactions(), names);
+    assign_names(h.labels, txn, h.transactions(), names);
   });
   c.def("set_level", [](History& h, std::int32_t txn, const std::string& name) {
-    bear(h.levels, txn, h.transactions(), {name});
+    assign_names(h.levels, txn, h.transactions(), {name});
   });
   c.def("key", [](const History& h, std::int32_t k) {
     if (k < 0 || k >= h.n_keys()) throw nb::index_error("no such key");
@@ -378,7 +378,7 @@ void register_history(nb::module_& m) {
       },
       "txn"_a, "What the predicate reads of a transaction returned is not known.");
   // Turns a PredicateError into an exception whose message consists of the transaction, the position and the fault.
-  const auto told = [](auto&& body) {
+  const auto with_position = [](auto&& body) {
     try {
       nb::gil_scoped_release released;
       return body();
@@ -387,22 +387,22 @@ void register_history(nb::module_& m) {
     }
   };
   c.def_prop_ro("implicit", [](const History& h) { return is_implicit(h); });
-  c.def("lower_predicates", [told](History& h) { told([&] { lower_predicates(h); }); });
-  c.def("implied", [told](const History& h) {
-    return told([&] {
+  c.def("lower_predicates", [with_position](History& h) { with_position([&] { lower_predicates(h); }); });
+  c.def("implied", [with_position](const History& h) {
+    return with_position([&] {
       std::optional<History> copy(h);
       return leave_implicit(*copy) ? copy : std::nullopt;
     });
   }, "With implicit set-reads; nothing if some predicate cannot be judged of some row.");
-  c.def("written_out", [told](const History& h) {
-    return told([&] {
+  c.def("written_out", [with_position](const History& h) {
+    return with_position([&] {
       History copy(h);
       write_out_all(copy);
       return copy;
     });
   }, "With all set-reads of predicate reads as operations.");
-  c.def("of_its_keys", [told](const History& h) {
-    return told([&] {
+  c.def("of_its_keys", [with_position](const History& h) {
+    return with_position([&] {
       History copy(h);
       for (std::uint8_t& known : copy.statement_known)
         if (known == kPart) known = 1;
@@ -410,8 +410,8 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "With each part of a predicate read as a predicate read about the keys of this history.");
-  c.def("with_set_reads", [told](const History& h, PredicateRows missed) {
-    return told([&] {
+  c.def("with_set_reads", [with_position](const History& h, PredicateRows missed) {
+    return with_position([&] {
       std::vector<Missed> all;
       for (std::size_t i = 0; i < missed.shape(0); ++i) all.push_back({missed(i, 0), missed(i, 1)});
       History copy(h);
@@ -419,11 +419,11 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "missed"_a, "With these as operations: predicate reads and keys, ascending.");
-  c.def("missed_by", [told](const History& h, Numbers<std::int32_t> statements, std::int64_t most) {
-    return rows_of(told([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
+  c.def("missed_by", [with_position](const History& h, Numbers<std::int32_t> statements, std::int64_t most) {
+    return rows_of(with_position([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
   }, "statements"_a, "most"_a, "All implicit set-reads of these predicate reads, of the first ones if they are too many.");
-  c.def("nearly_decided", [told](const History& h, std::int64_t most) {
-    return rows_of(told([&] { return nearly_decided(h, most); }));
+  c.def("nearly_decided", [with_position](const History& h, std::int64_t most) {
+    return rows_of(with_position([&] { return nearly_decided(h, most); }));
   }, "most"_a, "The implicit set-reads that at most one version of their key satisfies, of the first ones if they are too many.");
   c.def("without_reads", [](const History& h, Numbers<std::int64_t> ops) {
     History copy(h);
@@ -434,9 +434,10 @@ void register_history(nb::module_& m) {
     }
     return copy;
   }, "ops"_a, "With these reads as operations that failed; what else their predicate reads say stays as it is.");
-  c.def("replay", [told](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen, Numbers<std::int64_t> rows) {
+  c.def("replay", [with_position](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen,
+                                  Numbers<std::int64_t> rows) {
     if (seen.shape(0) != h.statement_start.size()) throw nb::value_error("seen: one entry per predicate read");
-    Replay found = told([&] {
+    Replay found = with_position([&] {
       for (std::size_t i = 0; i < commits.shape(0); ++i)
         if (commits(i) < 0 || commits(i) >= h.transactions()) throw std::invalid_argument("no such transaction");
       for (std::size_t i = 0; i < rows.shape(0); ++i)
@@ -447,11 +448,12 @@ void register_history(nb::module_& m) {
   }, "commits"_a, "seen"_a, "rows"_a,
      "What predicate reads see by an order of commits: the implicit set-reads that a matching row contradicts and the "
      "returned rows that another row contradicts (predicate reads and keys, ascending), and the sources of the rows.");
-  c.def("serial_order_near", [told](const History& h, Numbers<std::int32_t> near, double seconds) -> nb::object {
+  c.def("serial_order_near",
+        [with_position](const History& h, Numbers<std::int32_t> near, double seconds) -> nb::object {
     for (std::size_t i = 0; i < near.shape(0); ++i)
       if (near(i) < 0 || near(i) >= h.transactions()) throw nb::index_error("no such transaction");
     Budget budget = interruptible_budget(seconds);
-    auto found = told([&] { return serial_order_near(h, {near.data(), near.shape(0)}, budget); });
+    auto found = with_position([&] { return serial_order_near(h, {near.data(), near.shape(0)}, budget); });
     if (!found) return nb::none();
     return nb::make_tuple(owned(std::move(found->commits)), owned(std::move(found->source)));
   }, "near"_a, "seconds"_a = 0.0,

@@ -20,9 +20,9 @@ using Literals = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::
 using Rows = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 
 // A solver with the conventions of DIMACS: variables are numbered from 1, and a negative number is a negated variable.
-class Outside {
+class DimacsSolver {
  public:
-  Outside(std::int32_t nodes, std::uint64_t seed) : solver_(nodes, seed) {
+  DimacsSolver(std::int32_t nodes, std::uint64_t seed) : solver_(nodes, seed) {
     if (nodes < 0) throw nb::value_error("nodes must not be negative");
   }
 
@@ -121,18 +121,18 @@ class Outside {
 }  // namespace
 
 void register_sat(nb::module_& m) {
-  nb::class_<Outside>(
+  nb::class_<DimacsSolver>(
       m, "AcyclicSolver",
       "Clauses, and guarded edges that must not form a cycle; literals as in DIMACS.")
       .def(nb::init<std::int32_t, std::uint64_t>(), "nodes"_a, "seed"_a = 0)
-      .def("new_variables", &Outside::new_variables, "count"_a, "phase"_a = false, "group"_a = 0)
-      .def("add_clauses", &Outside::add_clauses, "literals"_a)
-      .def("add_edges", &Outside::add_edges, "rows"_a)
-      .def("solve", &Outside::solve, "seconds"_a = 0.0, "max_conflicts"_a = std::int64_t{1} << 62,
+      .def("new_variables", &DimacsSolver::new_variables, "count"_a, "phase"_a = false, "group"_a = 0)
+      .def("add_clauses", &DimacsSolver::add_clauses, "literals"_a)
+      .def("add_edges", &DimacsSolver::add_edges, "rows"_a)
+      .def("solve", &DimacsSolver::solve, "seconds"_a = 0.0, "max_conflicts"_a = std::int64_t{1} << 62,
            "assumptions"_a = std::vector<std::int32_t>(), "progress"_a = nb::none())
-      .def("model", &Outside::model)
-      .def("core", &Outside::core)
-      .def("statistics", &Outside::statistics);
+      .def("model", &DimacsSolver::model)
+      .def("core", &DimacsSolver::core)
+      .def("statistics", &DimacsSolver::statistics);
 }
 
 }  // namespace isolang

@@ -143,7 +143,7 @@ std::vector<ReadCheck> read_checks(const History& history, const std::vector<Che
 bool judges_reads(const std::vector<ReadCheck>& checks) {
   return std::any_of(checks.begin(), checks.end(), [](const ReadCheck& c) {
     return c.positions.mentions(Relation::wr) || c.positions.mentions(Relation::rw) ||
-           c.positions.tells_reads_apart();
+           c.positions.distinguishes_reads();
   });
 }
 

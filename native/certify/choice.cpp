@@ -133,7 +133,7 @@ class ChoiceReader {
     work.push_back(u);
   }
 
-  bool says_nothing(std::int64_t op) const {
+  bool is_uninformative(std::int64_t op) const {
     return h_.op_value[op] == kUnknownValue || !h_.op_ok[op];
   }
 
@@ -152,7 +152,7 @@ class ChoiceReader {
         last_own_[key] = op;
         continue;
       }
-      if (says_nothing(op)) {
+      if (is_uninformative(op)) {
         no_source(op);
         continue;
       }

@@ -1,5 +1,5 @@
-// `together` joins versions to groups by union-find. `comes` and `replaces` note at which events the numbers of a group
-// change, and `there` notes how many more versions of a group have come than gone before an event.
+// `join_versions` joins versions to groups by union-find. `comes` and `replaces` note at which events the numbers of a
+// group change, and `require_at` notes how many more versions of a group have come than gone before an event.
 #include "certify/counting_bounds.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ CountingBounds::CountingBounds(std::size_t versions) : group_(versions) {
   std::iota(group_.begin(), group_.end(), 0);
 }
 
-void CountingBounds::together(std::size_t version, std::size_t other) {
+void CountingBounds::join_versions(std::size_t version, std::size_t other) {
   const auto top = [&](std::size_t v) {
     while (group_[v] != v) v = group_[v] = group_[group_[v]];
     return v;
@@ -36,7 +36,7 @@ void CountingBounds::replaces(std::size_t version, std::size_t other, std::size_
   groups_[group_[other]].changes.push_back({event, -1});
 }
 
-void CountingBounds::there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all,
+void CountingBounds::require_at(std::size_t event, std::size_t here, const std::vector<std::size_t>& all,
                            bool only) {
   std::set<std::size_t> groups;
   for (const std::size_t v : all) groups.insert(group_[v]);

@@ -14,9 +14,9 @@ class CountingBounds {
 
   // The functions below add facts about the versions, and must be called in the order in which they are declared.
   // Versions between which some read may choose form one group.
-  void together(std::size_t version, std::size_t other);
+  void join_versions(std::size_t version, std::size_t other);
   void group();
-  void there_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
+  void exists_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
   void comes(std::size_t version, std::size_t event) {
     groups_[group_[version]].changes.push_back({event, 1});
   }
@@ -24,7 +24,7 @@ class CountingBounds {
   void replaces(std::size_t version, std::size_t other, std::size_t event);
   // At the event, the current version of the key is one of the group of `here`. `all` are the versions of the key. With
   // `only`, the key has no other version at that time.
-  void there(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
+  void require_at(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
 
   // The event cannot happen unless at least this many versions of the group come (or go) before it; in a sweep from the
   // end, after it.

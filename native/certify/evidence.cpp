@@ -408,9 +408,9 @@ const std::vector<std::int64_t>& Evidence::indeterminate_list_reads(std::int32_t
   return key_index(key).indeterminate_list_reads;
 }
 
-std::int64_t Evidence::most_telling_list(std::int32_t key) {
+std::int64_t Evidence::most_informative_list(std::int32_t key) {
   KeyIndex& index = key_index(key);
-  if (index.most_telling != kNotAsked) return index.most_telling;
+  if (index.most_informative != kNotAsked) return index.most_informative;
   const auto shorter = [&](std::int64_t a, std::int64_t b) {
     return list_of(a).size() < list_of(b).size();
   };
@@ -427,7 +427,7 @@ std::int64_t Evidence::most_telling_list(std::int32_t key) {
       best = op;
       most = count(op);
     }
-  return index.most_telling = best;
+  return index.most_informative = best;
 }
 
 bool Evidence::shows(std::int64_t op, std::int32_t a, std::int32_t b) {

@@ -114,7 +114,7 @@ class Evidence {
   const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
   // Returns the list read by a committed transaction that shows the most transactions, or -1 if no such read exists.
   // Every other list read shows a part of the same order, or contradicts this read.
-  std::int64_t most_telling_list(std::int32_t key);
+  std::int64_t most_informative_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
   bool forced(std::int32_t t);  // whether every choice includes this indeterminate transaction
   std::vector<std::int32_t> showing(
@@ -137,7 +137,7 @@ class Evidence {
     std::vector<Write> writes;                   // the writes, by value; including failed and aborted ones
     std::vector<std::int64_t> indeterminate_list_reads;  // list reads by indeterminate transactions
     std::vector<std::int64_t> list_reads;        // list reads by committed transactions
-    std::int64_t most_telling = kNotAsked;       // the most telling one of `list_reads`
+    std::int64_t most_informative = kNotAsked;       // the most telling one of `list_reads`
     bool written = false, appended = false;
   };
 

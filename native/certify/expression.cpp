@@ -221,7 +221,7 @@ bool is_of(Relation relation, bool of_predicate) {
   }
 }
 
-bool Positions::tells_reads_apart() const {
+bool Positions::distinguishes_reads() const {
   return mentions(Relation::iwr) || mentions(Relation::pwr) || mentions(Relation::irw) ||
          mentions(Relation::prw);
 }
@@ -230,7 +230,7 @@ int Positions::letter(int relation, bool of_predicate) const {
   const auto part = filtered(relation);
   if (part && mentions(part->relation) && !mentions(static_cast<Relation>(relation)))
     return static_cast<int>(part->relation);
-  if (!tells_reads_apart()) return relation;
+  if (!distinguishes_reads()) return relation;
   if (relation == static_cast<int>(Relation::wr))
     // mutant: checker-predicate-sources
     return static_cast<int>(of_predicate ? Relation::pwr : Relation::iwr);

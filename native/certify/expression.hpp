@@ -43,7 +43,7 @@ struct Positions {
   bool mentions(Relation r) const;
   // tells_reads_apart() returns whether item reads and predicate reads are different letters. letter() returns the
   // letter of a pair of the relation whose read is of this kind.
-  bool tells_reads_apart() const;
+  bool distinguishes_reads() const;
   int letter(int relation, bool of_predicate) const;
   // Returns whether a walk spells a word of L(e), or of L(e)+ if `again`. `word` has the steps of the walk without
   // tests. passes(i, test) says whether the transaction where step i begins passes the test, or, after the last step,

@@ -35,7 +35,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::size_t kMostCells = 50'000'000;
+constexpr std::size_t kMaxCells = 50'000'000;
 
 struct Contradiction {};
 
@@ -103,7 +103,7 @@ class Line {
         events_.push_back({chain[session], chains_[chain[session]].size() - 1, {}, {}});
       }
     }
-    if (events_.size() * chains_.size() > kMostCells) return false;
+    if (events_.size() * chains_.size() > kMaxCells) return false;
     before_.assign(events_.size(), std::vector<std::size_t>(chains_.size(), 0));
     if (shape_.rt)
       for (std::int32_t a = 0; a < n_; ++a)
@@ -184,13 +184,13 @@ class Line {
   CountingBounds bounds_of_versions() {
     CountingBounds bounds(versions_.size());
     for (const Read& r : reads_)
-      for (const std::size_t v : r.sources) bounds.together(r.sources[0], v);
+      for (const std::size_t v : r.sources) bounds.join_versions(r.sources[0], v);
     bounds.group();
     std::vector<bool> replacing(by_key_.size(), true);
     for (std::size_t v = 0; v < versions_.size(); ++v) {
       const Version& version = versions_[v];
       if (version.event == kFirst) {
-        bounds.there_at_first(v);
+        bounds.exists_at_first(v);
       } else if (version.read != kNone) {
         bounds.replaces(v, reads_[version.read].sources[0], version.event);
       } else {
@@ -201,9 +201,9 @@ class Line {
     }
     for (const Read& r : reads_) {
       budget_.poll();
-      bounds.there(r.event, r.sources[0], by_key_[r.key], replacing[r.key]);
+      bounds.require_at(r.event, r.sources[0], by_key_[r.key], replacing[r.key]);
       if (r.overwritten && versions_[r.own].event != r.event)
-        bounds.there(versions_[r.own].event, r.sources[0], by_key_[r.key], replacing[r.key]);
+        bounds.require_at(versions_[r.own].event, r.sources[0], by_key_[r.key], replacing[r.key]);
     }
     return bounds;
   }

@@ -72,7 +72,7 @@ Accesses accesses(const History& h, const Choice& c) {
       history.txn_status.push_back(h.txn_status[t]);
       if (h.has_groups()) history.txn_group.push_back(h.txn_group[t]);
       for (const auto& [to, from] : {std::pair(&history.labels, &h.labels), std::pair(&history.levels, &h.levels)})
-        if (idx(t) < from->set_of.size()) to->bear(number[t], from->set_of[idx(t)]);
+        if (idx(t) < from->set_of.size()) to->assign_set(number[t], from->set_of[idx(t)]);
       history.txn_begin.push_back(times.moved(h.txn_begin[t], key));
       history.txn_end.push_back(times.moved(h.txn_end[t], key));
       if (!h.slack.empty())

@@ -445,7 +445,7 @@ class Product {
     for (const Step& s : m_.of(Relation::to_write)) reserve(write_tail_[s.second], c_.order.size());
     for (const Step& s : m_.of(Relation::locked))
       // mutant: checker-done-says-all
-      if (!done_says(s)) reserve(lock_tail_[s.second], sent_of_key_.size());
+      if (!done_implies(s)) reserve(lock_tail_[s.second], sent_of_key_.size());
     for (OfKey& one : of_key_) reserve(one.chain, one.heads.size());
     for (Timeline& line : timelines_) reserve(line.chain, line.heads.size());
     for (const Step& s : m_.of(Relation::ww))
@@ -640,7 +640,7 @@ class Product {
       if (at->txn != t) edge(node(t, s.first), node(at->txn, s.second));
     if (chain >= 0 && at != end) edge(node(t, s.first), chain + static_cast<Node>(at - sent.begin()));
   }
-  bool done_says(const Step& s) const {
+  bool done_implies(const Step& s) const {
     return std::ranges::find(m_.of(Relation::done), s) != m_.of(Relation::done).end();
   }
 
@@ -742,7 +742,7 @@ class Product {
         budget_.poll();
         const std::int32_t t = c_.order[i];
         to_later(s, t, write_answered_[idx(i)], sent_of_key_, idx(sent_start_[key]),
-                 idx(sent_start_[key + 1]), done_says(s) ? -1 : lock_tail_[s.second], edge);
+                 idx(sent_start_[key + 1]), done_implies(s) ? -1 : lock_tail_[s.second], edge);
       }
   }
 

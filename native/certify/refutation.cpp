@@ -431,7 +431,7 @@ class Checker {
     if (a == evidence_.t0()) {
       value = kTrue;
     } else if (b != evidence_.t0()) {
-      const std::int64_t list = evidence_.most_telling_list(k);
+      const std::int64_t list = evidence_.most_informative_list(k);
       if ((list >= 0 && evidence_.shows(list, first, second)) ||
           stated_before(history_, k, first, second)) {
         value = kTrue;

@@ -402,7 +402,7 @@ class Clocks {
         else
           rows.raise(row[v], chain_[t], position_[t]);
       }
-      if (row[v] >= 0) hand_on(v, rows, row);
+      if (row[v] >= 0) pass_row_on(v, rows, row);
     }
     return false;
   }
@@ -591,7 +591,7 @@ class Clocks {
         if (row[v] < 0) row[v] = rows.fresh();
         rows.raise(row[v], chain[t], position[t]);
       }
-      if (row[v] >= 0) hand_on(v, rows, row);
+      if (row[v] >= 0) pass_row_on(v, rows, row);
     }
     chain_ = std::move(chain);
     position_ = std::move(position);
@@ -600,7 +600,7 @@ class Clocks {
   }
 
   // Merges the row of a node into the rows of its successors, and then frees the row.
-  void hand_on(std::int32_t v, Rows& rows, std::vector<std::int64_t>& row) const {
+  void pass_row_on(std::int32_t v, Rows& rows, std::vector<std::int64_t>& row) const {
     for (std::int64_t e = graph_.edge_start[v]; e < graph_.edge_start[v + 1]; ++e) {
       const std::int32_t w = graph_.edge_to[e];
       if (!needs_row(w)) continue;

@@ -152,14 +152,14 @@ using Columns = std::vector<std::pair<std::string, Value>>;  // a row has few co
 enum Truth : int { kFalse, kUnknown, kTrue };
 // Bounds for the truth of a predicate on a row. If a part cannot be evaluated, its bounds are false and true; the other
 // parts may still decide the predicate.
-struct Between {
+struct TruthBounds {
   int low, high;
 };
-constexpr Between kOpen{kFalse, kTrue};
-using Test = std::function<Between(const Columns& row, const Value& key)>;
+constexpr TruthBounds kOpen{kFalse, kTrue};
+using Test = std::function<TruthBounds(const Columns& row, const Value& key)>;
 
-Between exactly(int truth) { return {truth, truth}; }
-Between truth_of(bool b) { return exactly(b ? kTrue : kFalse); }
+TruthBounds exactly(int truth) { return {truth, truth}; }
+TruthBounds truth_of(bool b) { return exactly(b ? kTrue : kFalse); }
 
 const Value* column(const Columns& row, const Value& key, const std::string& of) {
   if (of == "key") return &key;
@@ -176,13 +176,13 @@ Test test_of(const Form& form) {
     std::vector<Test> tests;
     for (std::size_t i = 1; i < form.parts.size(); ++i) tests.push_back(test_of(form.parts[i]));
     return [tests, all = head == "and"](const Columns& row, const Value& key) {
-      Between found = exactly(all ? kTrue : kFalse);
+      TruthBounds found = exactly(all ? kTrue : kFalse);
       const auto join = [&](int& found, int t) {
         // mutant: checker-and-or
         if (all ? t < found : t > found) found = t;
       };
       for (const Test& test : tests) {
-        const Between t = test(row, key);
+        const TruthBounds t = test(row, key);
         join(found.low, t.low);
         join(found.high, t.high);
       }
@@ -191,10 +191,10 @@ Test test_of(const Form& form) {
   }
   if (head == "not" && form.parts.size() == 2)
     return [test = test_of(form.parts[1])](const Columns& row, const Value& key) {
-      const Between t = test(row, key);
+      const TruthBounds t = test(row, key);
       // mutant: checker-unknown-negated
       const auto negated = [](int truth) { return kTrue - truth; };
-      return Between{negated(t.high), negated(t.low)};
+      return TruthBounds{negated(t.high), negated(t.low)};
     };
   if (form.parts.size() < 2) refuse("the predicate " + form.text + " is none");
   const std::string of = name(form.parts[1]);
@@ -424,7 +424,7 @@ class StatementChecker {
   }
 
   static bool holds(const Predicate& p, const Columns& row, const Value& key) {
-    const Between t = p.test(row, key);
+    const TruthBounds t = p.test(row, key);
     if (t.low != kTrue && t.high == kTrue) refuse("whether a row matches a predicate stays open");
     return t.low == kTrue;
   }
@@ -497,7 +497,7 @@ class StatementChecker {
       const auto judge = [&](Standing::iterator first, const auto& last) {
         for (; first != rows.end() && !last(first->first.first); ++first)
           if (holds(p, row(first->second), table.keys.at(first->first.second)) &&
-              !is_told(s, first->first.second))
+              !is_shown_otherwise(s, first->first.second))
             throw Rejected{"predicate read " + std::to_string(s) + " sees a row of key " +
                            std::to_string(first->first.second) + ", which matches, and did not return it"};
       };
@@ -515,7 +515,7 @@ class StatementChecker {
 
   // Returns whether an operation of the predicate read, or an earlier write of its transaction, shows which version of
   // the key the predicate read saw.
-  bool is_told(std::size_t s, std::int32_t key) const {
+  bool is_shown_otherwise(std::size_t s, std::int32_t key) const {
     for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_end[s]; ++op)
       if (h_.op_key[op] == key && (op >= h_.statement_start[s] || (h_.kind(op) == OpKind::write && h_.op_ok[op] != 0)))
         return true;

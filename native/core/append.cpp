@@ -11,9 +11,9 @@
 namespace isolang {
 namespace {
 
-class Appending {
+class Appender {
  public:
-  Appending(History& to, const History& from, std::span<const std::int32_t> sessions, bool in_flight)
+  Appender(History& to, const History& from, std::span<const std::int32_t> sessions, bool in_flight)
       : to_(to), from_(from), sessions_(sessions), in_flight_(in_flight),
         keys_(idx(from.n_keys()), kNone), values_(idx(from.values.size()), kNone) {}
 
@@ -44,7 +44,7 @@ class Appending {
   static constexpr std::int32_t kNone = -3;  // not an atom, and not kUnknownValue
 
   static void name(Names& to, const Names& from, std::int32_t here, std::int32_t t) {
-    if (idx(t) < from.set_of.size()) to.bear(here, to.set_from(from, from.set_of[idx(t)]));
+    if (idx(t) < from.set_of.size()) to.assign_set(here, to.set_from(from, from.set_of[idx(t)]));
   }
 
   void statement(std::size_t s) {
@@ -113,7 +113,7 @@ void append(History& to, const History& from, std::span<const std::int32_t> tran
             std::span<const std::int32_t> sessions, bool in_flight) {
   if (!from.slack.empty() || !to.slack.empty())
     throw std::invalid_argument("times that were widened");
-  Appending appending(to, from, sessions, in_flight);
+  Appender appending(to, from, sessions, in_flight);
   for (const std::int32_t t : transactions) appending.transaction(t);
   to.has_time = to.has_time || from.has_time;
   to.two_clocks = to.two_clocks || from.two_clocks;

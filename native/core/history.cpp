@@ -136,7 +136,7 @@ std::int32_t Names::set_from(const Names& other, std::int32_t set) {
   return set_of_names(std::move(names));
 }
 
-void Names::bear(std::int32_t txn, std::int32_t set) {
+void Names::assign_set(std::int32_t txn, std::int32_t set) {
   if (set == 0 && idx(txn) >= set_of.size()) return;
   if (idx(txn) >= set_of.size()) set_of.resize(idx(txn) + 1, 0);
   set_of[idx(txn)] = set;

@@ -128,7 +128,7 @@ class Names {
   // Adds a set of `other` and returns its number here.
   std::int32_t set_from(const Names& other, std::int32_t set);
   // Assigns a set of names to an existing transaction. Later transactions must not have names yet.
-  void bear(std::int32_t txn, std::int32_t set);
+  void assign_set(std::int32_t txn, std::int32_t set);
   void validate(std::size_t transactions) const;
   void renumber();  // rebuilds the look-up tables after the columns were filled directly
 

@@ -92,7 +92,7 @@ class Copy {
  private:
   void name(Names& to, const Names& from, std::size_t t) const {
     if (t < from.set_of.size())
-      to.bear(part_.history.transactions() - 1, to.set_from(from, from.set_of[t]));
+      to.assign_set(part_.history.transactions() - 1, to.set_from(from, from.set_of[t]));
   }
   std::int32_t key(std::int32_t number) {
     const auto [known, fresh] = keys_.try_emplace(number, 0);

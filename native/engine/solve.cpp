@@ -39,10 +39,10 @@ class Stopwatch {
 
 std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& p,
                                                const Model& model) {
-  constexpr std::int32_t kAhead = 16;  // number of reads; their writers may be anywhere in memory
+  constexpr std::int32_t kPrefetchDistance = 16;  // number of reads; their writers may be anywhere in memory
   std::vector<std::int32_t> source(h.op_kind.size(), -1);
   for (std::int32_t r = 0; r < p.reads(); ++r) {
-    if (const std::int32_t ahead = r + kAhead; ahead < p.reads() && model.source[ahead] >= 0)
+    if (const std::int32_t ahead = r + kPrefetchDistance; ahead < p.reads() && model.source[ahead] >= 0)
       prefetch(&p.writer_txn[model.source[ahead]]);
     if (model.source[r] >= 0) source[p.read_op[r]] = p.writer_txn[model.source[r]];
   }
@@ -471,7 +471,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         if (result == Cdcl::Result::satisfiable) return solution;
         if (result == Cdcl::Result::gave_up) break;
         auto steps = presolved->refutation();
-        if (!timed.blame(steps)) {
+        if (!timed.withdraw_for(steps)) {
           solution.refutation = std::move(steps);
           return solution;
         }
@@ -493,7 +493,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
       auto steps = presolved->refutation();
-      if (!presolve.blame(steps)) {
+      if (!presolve.withdraw_for(steps)) {
         solution.refutation = std::move(steps);
         return solution;
       }

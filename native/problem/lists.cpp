@@ -70,7 +70,7 @@ class ListOrders {
     for (const ListRead* l : reads_)
       if (is_in(*l) && (longest == nullptr || length(*l) > length(*longest))) longest = l;
     most_shown_.clear();
-    most_telling_ = nullptr;
+    most_informative_ = nullptr;
     boundary_.clear();
     if (longest != nullptr) {
       boundary_.assign(idx(length(*longest)) + 1, 0);
@@ -96,11 +96,11 @@ class ListOrders {
                  " shows an order that holds only if that transaction, whose outcome is "
                  "unknown, took place; expected a committed read that shows it too"});
     }
-    if (most_telling_ != nullptr) {
+    if (most_informative_ != nullptr) {
       const auto first = static_cast<std::int64_t>(out_.writer.size());
       out_.writer.insert(out_.writer.end(), most_shown_.begin(), most_shown_.end());
       out_.shown.push_back(
-          {key, most_telling_->op, first, static_cast<std::int64_t>(out_.writer.size())});
+          {key, most_informative_->op, first, static_cast<std::int64_t>(out_.writer.size())});
     }
   }
 
@@ -225,7 +225,7 @@ class ListOrders {
     if (tail > 0) show(l.writer);
     // mutant: longest-shows-order
     if (is_in(l) && shown_.size() > most_shown_.size()) {
-      most_telling_ = &l;
+      most_informative_ = &l;
       most_shown_.swap(shown_);
     }
   }
@@ -279,7 +279,7 @@ class ListOrders {
   ListOrder out_;
   std::vector<const ListRead*> reads_;  // the list reads of the current key
   std::vector<std::int32_t> shown_;     // writers in the list that is being examined, in order
-  const ListRead* most_telling_ = nullptr;  // the read of an included transaction that shows most writers
+  const ListRead* most_informative_ = nullptr;  // the read of an included transaction that shows most writers
   std::vector<std::int32_t> most_shown_;    // the writers that it shows, in order
   std::vector<std::uint8_t>
       boundary_;  // whether the longest list has no fault up to here and a block ends here

@@ -14,7 +14,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::int32_t kNothing = -1;  // no read has been noted
+constexpr std::int32_t kNoRead = -1;  // no read has been noted
 
 bool has_status(const History& h, std::int32_t t, Status status) {
   return h.txn_status[t] == static_cast<std::uint8_t>(status);
@@ -74,10 +74,10 @@ class Written {
 };
 
 // The evidence from the reads of one key about its value before the history.
-struct Told {
-  std::int64_t op = kNothing;     // the read that decides
-  std::int64_t other = kNothing;  // a read of another value, if both reads are of unknown outcome
-  std::int64_t nil = kNothing;    // a read of nil, which a delete may also explain
+struct ShownValue {
+  std::int64_t op = kNoRead;     // the read that decides
+  std::int64_t other = kNoRead;  // a read of another value, if both reads are of unknown outcome
+  std::int64_t nil = kNoRead;    // a read of nil, which a delete may also explain
   bool certain = false;
 };
 
@@ -86,7 +86,7 @@ class Search {
   explicit Search(const History& h) : h_(h), written_(h), is_list_(list_keys(h)), told_(idx(h.n_keys())) {}
 
   void run() {
-    std::vector<std::int32_t> own(idx(h_.n_keys()), kNothing);
+    std::vector<std::int32_t> own(idx(h_.n_keys()), kNoRead);
     const std::vector<std::uint8_t> declared = declared_keys(h_);
     for (std::int32_t t = 0; t < h_.transactions(); ++t) {
       const bool certain = has_status(h_, t, Status::committed);
@@ -121,9 +121,9 @@ class Search {
            (source == kSourceByValue && !written_.has(h_.op_key[op], h_.op_value[op]));
   }
   bool is_list(std::int32_t key) const { return is_list_[key] != 0; }
-  const Told& told(std::int32_t key) const { return told_[key]; }
+  const ShownValue& told(std::int32_t key) const { return told_[key]; }
   std::vector<std::int64_t> open() const {
-    for (const Told& told : told_) {
+    for (const ShownValue& told : told_) {
       if (told.op < 0 || told.certain) continue;
       if (told.other >= 0) return {told.op, told.other};
       if (told.nil >= 0 && h_.op_value[told.op] != kNil) return {told.op, told.nil};
@@ -134,7 +134,7 @@ class Search {
  private:
   void note(std::int64_t op, bool certain) {
     const std::int32_t key = h_.op_key[op];
-    Told& told = told_[key];
+    ShownValue& told = told_[key];
     if (!is_list(key) && !of_initial(op)) {
       if (h_.kind(op) == OpKind::read && h_.op_value[op] == kNil &&
           h_.op_source[op] == kSourceByValue)
@@ -143,7 +143,7 @@ class Search {
     }
     // mutant: unknown-outcome-decides
     if (told.op < 0 || (certain && !told.certain)) {
-      told = {op, kNothing, told.nil, certain};
+      told = {op, kNoRead, told.nil, certain};
     } else if (!told.certain && !same(op, told.op)) {
       told.other = op;
     }
@@ -156,7 +156,7 @@ class Search {
   const History& h_;
   Written written_;
   std::vector<std::uint8_t> is_list_;
-  std::vector<Told> told_;
+  std::vector<ShownValue> told_;
 };
 
 // Removes the elements with which lists began from all reads of these lists.

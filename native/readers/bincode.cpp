@@ -9,7 +9,7 @@ namespace isolang {
 namespace {
 
 constexpr std::uint64_t kEventBytes = 18;  // bool write, u64 variable, u64 value, bool success
-constexpr std::uint64_t kLeastTxnBytes = 9;  // an event count and a bool
+constexpr std::uint64_t kMinTxnBytes = 9;  // an event count and a bool
 
 class Bincode {
  public:
@@ -99,7 +99,7 @@ Reading read_bincode(std::string_view data, const std::string& name, Budget& bud
   std::int32_t session = 0;
   const std::uint64_t n_sessions = in.count("the number of sessions", 8);
   for (std::uint64_t s = 0; s < n_sessions; ++s) {
-    const std::uint64_t n_txns = in.count("the number of transactions of a session", kLeastTxnBytes);
+    const std::uint64_t n_txns = in.count("the number of transactions of a session", kMinTxnBytes);
     if (n_txns == 0) {
       ++empty_sessions;
       continue;

@@ -93,7 +93,7 @@ class Cobra {
           const std::int64_t write_id = id("a write id", at);
           const std::int64_t key = id("a key hash", at);
           const std::int64_t value = id("a value hash", at);
-          told(write_id == kUniversal, at);
+          note_kind(write_id == kUniversal, at);
           if (write_id != kUniversal) {
             const std::int32_t atom = write_ids_.intern_integer(write_id);
             if (static_cast<std::size_t>(atom) != write_of_.size() + 1)
@@ -162,10 +162,10 @@ class Cobra {
       return kSourceInitial;
     }
     if (writer_txn == kUniversal && write_id == kUniversal) {
-      told(true, at);
+      note_kind(true, at);
       return kSourceByValue;
     }
-    told(false, at);
+    note_kind(false, at);
     pending_.push_back({h_.operations(), writer_txn, write_id});
     return kSourceMissing;
   }
@@ -196,7 +196,7 @@ class Cobra {
   }
 
   // Records that the id of a write, in the write itself or in a read of it, shows which kind of logs these are.
-  void told(bool universal, std::int64_t at) {
+  void note_kind(bool universal, std::int64_t at) {
     bool& seen = universal ? universal_ : genuine_;
     if (!seen) (universal ? first_universal_ : first_genuine_) = {file_, at};
     seen = true;

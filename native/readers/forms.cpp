@@ -11,8 +11,8 @@
 namespace isolang {
 namespace {
 
-constexpr int kDeepest = 64;           // nesting of a value that becomes canonical text
-constexpr std::size_t kDeepestSkip = 10'000;
+constexpr int kMaxNesting = 64;           // nesting of a value that becomes canonical text
+constexpr std::size_t kMaxSkipNesting = 10'000;
 
 void append_utf8(std::string& out, std::uint32_t code) {
   if (code < 0x80) {
@@ -155,7 +155,7 @@ void Forms::skip() {
       case '(':
       case '[':
       case '{':
-        if (open_.size() == kDeepestSkip) fail("more than 10000 nested brackets");
+        if (open_.size() == kMaxSkipNesting) fail("more than 10000 nested brackets");
         open_ += c == '(' ? ')' : c == '[' ? ']' : '}';
         ++p_;
         break;
@@ -393,7 +393,7 @@ std::int32_t Forms::slow_atom(Atoms& atoms, Numbers& numbers) {
 // Appends the canonical text. Two forms that are equal in EDN get the same text: one blank separates elements, lists
 // become vectors (Clojure's =), and the elements of sets and maps are sorted by their texts.
 void Forms::canonical(std::string& out, int depth) {
-  if (depth > kDeepest) fail("a value nested more than 64 deep");
+  if (depth > kMaxNesting) fail("a value nested more than 64 deep");
   blank();
   const char c = peek();
   const auto elements = [&](char close, int each) {

@@ -385,8 +385,8 @@ class Pairing {
     if (from == completion) times_of_operations(*completion, status);
     group(invocation, completion);
     const std::int32_t txn = h_.transactions() - 1;
-    h_.labels.bear(txn, said(invocation, completion, &Operation::labels, ":label"));
-    h_.levels.bear(txn, said(invocation, completion, &Operation::level, ":level"));
+    h_.labels.assign_set(txn, agreed_value(invocation, completion, &Operation::labels, ":label"));
+    h_.levels.assign_set(txn, agreed_value(invocation, completion, &Operation::level, ":level"));
     versions(*from, completion, status);
   }
 
@@ -394,27 +394,27 @@ class Pairing {
   // commit may state fewer of them.
   void versions(const Operation& from, const Operation* completion, Status status) {
     const auto count = [](const Operation& op) { return op.versions_last - op.versions_first; };
-    const Operation& said = completion != nullptr && count(*completion) > 0 ? *completion : from;
-    if (count(said) == 0) return;
+    const Operation& stating = completion != nullptr && count(*completion) > 0 ? *completion : from;
+    if (count(stating) == 0) return;
     if (f_ != nullptr)
-      unsupported_line(name_, said.line,
+      unsupported_line(name_, stating.line,
                        ":versions cannot be followed, since a version may have been written by what comes later; "
                        "hint: isocheck check reads the file as a whole");
     const std::size_t asked = from.last - from.first;
-    if (count(said) > asked || (count(said) < asked && status == Status::committed))
-      fail_line(name_, said.line, ":versions of " + std::to_string(count(said)) + " operations, :value of " +
+    if (count(stating) > asked || (count(stating) < asked && status == Status::committed))
+      fail_line(name_, stating.line, ":versions of " + std::to_string(count(stating)) + " operations, :value of " +
                                       std::to_string(asked) + " (expected one for each, or nil in its place)");
     std::int64_t next = h_.op_start[h_.transactions() - 1];
     auto scan = static_cast<std::size_t>(std::ranges::lower_bound(h_.statement_txn, h_.transactions() - 1) -
                                          h_.statement_txn.begin());
-    for (std::size_t i = 0; i < count(said); ++i) {
-      const std::int32_t version = in_.versions[said.versions_first + i];
+    for (std::size_t i = 0; i < count(stating); ++i) {
+      const std::int32_t version = in_.versions[stating.versions_first + i];
       const bool predicate = in_.micro_ops[from.first + i].scan >= 0;
       if (version != kNil && (predicate || !states_version(h_.kind(next))))
-        fail_line(name_, said.line, "a version of operation " + std::to_string(i + 1) +
+        fail_line(name_, stating.line, "a version of operation " + std::to_string(i + 1) +
                                         ", which is about a list, a set of values or a predicate (expected nil)");
       if (version != kNil && in_.ordered_line > 0 && h_.versions.kind(version) != AtomKind::integer)
-        fail_line(name_, said.line, "a version that is not a 64-bit integer, although versions are ordered (line " +
+        fail_line(name_, stating.line, "a version that is not a 64-bit integer, although versions are ordered (line " +
                                         std::to_string(in_.ordered_line) + ")");
       if (version != kNil) h_.set_version(next, version);
       next = predicate ? h_.statement_end[scan++] : next + 1;
@@ -433,7 +433,7 @@ class Pairing {
 
   // Returns a field that one or both maps of a transaction state. If both state it, they must
   // agree.
-  std::int32_t said(const Operation* invocation, const Operation* completion, std::int32_t Operation::*what,
+  std::int32_t agreed_value(const Operation* invocation, const Operation* completion, std::int32_t Operation::*what,
                     const char* field) const {
     std::int32_t found = 0;
     for (const Operation* op : {invocation, completion}) {
@@ -447,7 +447,7 @@ class Pairing {
 
   // Sets the group of the last begun transaction, if one of its maps states one.
   void group(const Operation* invocation, const Operation* completion) {
-    const std::int32_t found = said(invocation, completion, &Operation::group, ":group");
+    const std::int32_t found = agreed_value(invocation, completion, &Operation::group, ":group");
     if (found == kNil) ++groupless_;
     if (found != kNil) h_.set_group(h_.transactions() - 1, found);
   }

@@ -13,7 +13,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::size_t kDeepest = 10'000;
+constexpr std::size_t kMaxNesting = 10'000;
 
 // For each character, whether it may appear without an escape between the quotes of a string.
 constexpr std::array<bool, 256> kPlain = [] {
@@ -65,7 +65,7 @@ class Forms::JsonSyntax {
   }
 
   void open(char c) {
-    if (open_.size() == kDeepest) fail("more than 10000 nested brackets");
+    if (open_.size() == kMaxNesting) fail("more than 10000 nested brackets");
     open_.push_back(c == '[' ? ']' : '}');
     ++p_;
     blank();
@@ -159,15 +159,15 @@ class Forms::JsonSyntax {
          quoted({&open_.back(), 1}) + "); hint: truncated");
   }
   [[noreturn]] void fail(const std::string& what) {
-    stand();
+    move_reader_here();
     forms_.fail(what);
   }
   [[noreturn]] void expected(const std::string& what, const std::string& hint = "") {
-    stand();
+    move_reader_here();
     forms_.expected(what, hint);
   }
   // Moves the reader of forms to this place. Lines are counted only here.
-  void stand() {
+  void move_reader_here() {
     forms_.line_ += std::count(forms_.p_, p_, '\n');
     forms_.p_ = p_;
   }

@@ -13,7 +13,7 @@
 
 namespace isolang::predicates {
 
-void wrong(const std::string& what) { throw std::invalid_argument(what); }
+void refuse(const std::string& what) { throw std::invalid_argument(what); }
 std::string in_quotes(std::string_view text) {
   std::string quoted = "'";
   quoted += text.substr(0, 60);
@@ -127,7 +127,7 @@ namespace {
 
 void comparable(const Cell& cell) {
   if (cell.kind == Cell::Kind::odd)
-    wrong("a number that predicates cannot compare exactly (got " + in_quotes(cell.text) +
+    refuse("a number that predicates cannot compare exactly (got " + in_quotes(cell.text) +
           ", expected an integer of 64 bits or a float); hint: write decimals as integers of a unit");
 }
 
@@ -159,15 +159,15 @@ struct Parser {
       {">", Test::greater},     {">=", Test::greater_equal}};
 
   static Node parse(std::string_view form, int depth = 0) {
-    if (depth > 64) wrong("a predicate nested more than 64 deep");
+    if (depth > 64) refuse("a predicate nested more than 64 deep");
     if (name_of(form) == "true" || form == "true") return {Test::all, {}, {}, {}, {}};
     if (form.size() < 2 || form[0] != '[')
-      wrong("not a predicate (got " + in_quotes(form) + ", expected [:= :column value] or the like)");
+      refuse("not a predicate (got " + in_quotes(form) + ", expected [:= :column value] or the like)");
     const auto parts = elements(form);
     const std::string_view head = parts.empty() ? std::string_view{} : name_of(parts[0]);
     const auto arguments = [&](std::size_t least, std::size_t most) {
       if (parts.size() - 1 < least || parts.size() - 1 > most)
-        wrong("a predicate with " + std::to_string(parts.size() - 1) + " arguments (got " +
+        refuse("a predicate with " + std::to_string(parts.size() - 1) + " arguments (got " +
               in_quotes(form) + ", expected " + std::to_string(least) + ")");
     };
     if (head == "and" || head == "or" || head == "not") {
@@ -193,7 +193,7 @@ struct Parser {
     if (head == "in") {
       arguments(2, 2);
       if (parts[2].empty() || parts[2][0] != '[')
-        wrong("not a list of values (got " + in_quotes(parts[2]) + ", expected [value …])");
+        refuse("not a list of values (got " + in_quotes(parts[2]) + ", expected [value …])");
       Node node{Test::any, {}, {}, {}, {}};
       for (const std::string_view value : elements(parts[2]))
         node.parts.push_back(comparison(Test::equal, column(parts[1]), value));
@@ -205,19 +205,19 @@ struct Parser {
       return {Test::mod, {}, std::string(at == 1 ? "value" : column(parts[1])), {std::string(parts[at]), std::string(parts[at + 1])}, {}};
     }
     if (head == "like" || head == "ilike" || head == "similar" || head == "regex")
-      wrong("a predicate on patterns, which a collation decides (got " + in_quotes(form) + "); hint: " + kHint);
+      refuse("a predicate on patterns, which a collation decides (got " + in_quotes(form) + "); hint: " + kHint);
     if (head == "limit" || head == "top" || head == "offset" || head == "order-by")
-      wrong("a read of only some of the rows that match, which tells nothing about the rows that it did not return (got " +
+      refuse("a read of only some of the rows that match, which tells nothing about the rows that it did not return (got " +
             in_quotes(form) + "); hint: record the rows as item reads");
     if (head == "count" || head == "sum" || head == "min" || head == "max" || head == "avg" || head == "exists")
-      wrong("an aggregate, which does not depend on each row separately (got " + in_quotes(form) + "); hint: " + kHint);
-    wrong("an unknown predicate (got " + in_quotes(form) +
+      refuse("an aggregate, which does not depend on each row separately (got " + in_quotes(form) + "); hint: " + kHint);
+    refuse("an unknown predicate (got " + in_quotes(form) +
           ", expected :=, :!=, :<, :<=, :>, :>=, :between, :in, :null, :mod, :and, :or or :not)");
   }
 
   static std::string_view column(std::string_view form) {
     const std::string_view name = name_of(form);
-    if (name.empty()) wrong("not a column (got " + in_quotes(form) + ", expected :name)");
+    if (name.empty()) refuse("not a column (got " + in_quotes(form) + ", expected :name)");
     return name;
   }
   static constexpr const char* kHint = "record the rows that it returned as item reads";
@@ -270,13 +270,13 @@ void settle(Node& n) {
     comparable(n.cells.back());
     const bool order = n.test != Test::equal && n.test != Test::unequal;
     if (order && n.cells.back().kind == Cell::Kind::text)
-      wrong("an order of values that are not numbers, which depends on the collation (got " +
+      refuse("an order of values that are not numbers, which depends on the collation (got " +
             in_quotes(constant) + ", expected a number)");
   }
   if (n.test == Test::mod && (!n.cells[0].whole || n.cells[0].integer < 1))
-    wrong("a modulus that is not a positive 64-bit integer (got " + in_quotes(n.constants[0]) + ")");
+    refuse("a modulus that is not a positive 64-bit integer (got " + in_quotes(n.constants[0]) + ")");
   if (n.test == Test::mod && n.cells[1].kind != Cell::Kind::null && !n.cells[1].whole)
-    wrong("a remainder that is not a 64-bit integer (got " + in_quotes(n.constants[1]) + ")");
+    refuse("a remainder that is not a 64-bit integer (got " + in_quotes(n.constants[1]) + ")");
 }
 
 }  // namespace
@@ -294,10 +294,10 @@ Predicate parse_predicate(std::string_view form) {
       } else if (name == "where") {
         p.where = Parser::parse(parts[i + 1]);
       } else if (name == "limit" || name == "order-by" || name == "offset" || name == "group-by") {
-        wrong("a read of only some of the rows that match, which tells nothing about the rows that it did not return (got " +
+        refuse("a read of only some of the rows that match, which tells nothing about the rows that it did not return (got " +
               in_quotes(form) + "); hint: record the rows as item reads");
       } else {
-        wrong("not a predicate read (got " + in_quotes(form) + ", expected {:table T :where P})");
+        refuse("not a predicate read (got " + in_quotes(form) + ", expected {:table T :where P})");
       }
     }
   }
@@ -369,21 +369,21 @@ namespace {
 
 // Bounds of the truth of a predicate on a row. They differ if some part cannot be decided (`why` has the reason). This
 // does no harm if the other parts decide the predicate.
-struct Judged {
+struct TruthRange {
   Truth least, most;
 };
 
-Judged known(Truth truth) { return {truth, truth}; }
+TruthRange known(Truth truth) { return {truth, truth}; }
 Truth of(bool yes) { return yes ? Truth::yes : Truth::no; }
 Truth negated(Truth t) {
   // mutant: unknown-negated
   return t == Truth::unknown ? t : of(t == Truth::no);
 }
 
-Judged compared(const Node& n, const Row& row, const Cell& key, std::string& why) {
+TruthRange compared(const Node& n, const Row& row, const Cell& key, std::string& why) {
   const auto open = [&](const auto&... parts) {
     if (why.empty()) (why += ... += parts);
-    return Judged{Truth::no, Truth::yes};
+    return TruthRange{Truth::no, Truth::yes};
   };
   const Cell* const found = column(row, key, n.column);
   if (found == nullptr)
@@ -425,18 +425,18 @@ Judged compared(const Node& n, const Row& row, const Cell& key, std::string& why
   }
 }
 
-Judged truth(const Node& n, const Row& row, const Cell& key, std::string& why) {
+TruthRange truth(const Node& n, const Row& row, const Cell& key, std::string& why) {
   if (n.test == Test::all || n.test == Test::any) {
-    Judged found = known(of(n.test == Test::all));
+    TruthRange found = known(of(n.test == Test::all));
     for (const Node& part : n.parts) {
-      const Judged t = truth(part, row, key, why);
-      found = n.test == Test::all ? Judged{std::min(found.least, t.least), std::min(found.most, t.most)}
-                                  : Judged{std::max(found.least, t.least), std::max(found.most, t.most)};
+      const TruthRange t = truth(part, row, key, why);
+      found = n.test == Test::all ? TruthRange{std::min(found.least, t.least), std::min(found.most, t.most)}
+                                  : TruthRange{std::max(found.least, t.least), std::max(found.most, t.most)};
     }
     return found;
   }
   if (n.test != Test::negation) return compared(n, row, key, why);
-  const Judged t = truth(n.parts[0], row, key, why);
+  const TruthRange t = truth(n.parts[0], row, key, why);
   return {negated(t.most), negated(t.least)};
 }
 
@@ -444,8 +444,8 @@ Judged truth(const Node& n, const Row& row, const Cell& key, std::string& why) {
 
 bool matches(const Node& n, const Row& row, const Cell& key) {
   std::string why;
-  const Judged t = truth(n, row, key, why);
-  if (t.least != Truth::yes && t.most == Truth::yes) wrong(why);
+  const TruthRange t = truth(n, row, key, why);
+  if (t.least != Truth::yes && t.most == Truth::yes) refuse(why);
   return t.least == Truth::yes;
 }
 

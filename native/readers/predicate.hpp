@@ -15,7 +15,7 @@
 namespace isolang::predicates {
 
 // Throws std::invalid_argument, like all functions here, for anything that cannot be judged.
-[[noreturn]] void wrong(const std::string& what);
+[[noreturn]] void refuse(const std::string& what);
 std::string in_quotes(std::string_view text);  // the beginning of the text, in quotes
 // Returns the elements of a vector or a map in canonical text.
 std::vector<std::string_view> elements(std::string_view form);

@@ -113,7 +113,7 @@ class Lowering {
     each_statement([&](std::size_t s) {
       for (; next != missed.end() && idx(next->statement) == s; ++next) miss(s, next->key);
     });
-    if (next != missed.end()) wrong("a set-read of no predicate read that is judged here, or of none in order");
+    if (next != missed.end()) refuse("a set-read of no predicate read that is judged here, or of none in order");
     rebuild([](std::int64_t) { return true; });
   }
 
@@ -127,7 +127,7 @@ class Lowering {
     std::vector<Missed> found;
     each_statement([&](std::size_t s) {
       if (!std::ranges::binary_search(statements, static_cast<std::int32_t>(s)) || most <= 0) return;
-      const std::vector<std::int32_t> spoken = spoken_of(s);
+      const std::vector<std::int32_t> spoken = keys_of_other_operations(s);
       std::vector<std::int32_t> keys;
       table_of(s).matching(predicate_of(s), [&](const Table::Version& v) {
         if (!std::ranges::binary_search(spoken, v.key)) keys.push_back(v.key);
@@ -161,7 +161,7 @@ class Lowering {
         }
       }
       const Predicate& p = predicate_of(s);
-      const std::vector<std::int32_t> spoken = spoken_of(s);
+      const std::vector<std::int32_t> spoken = keys_of_other_operations(s);
       std::vector<std::int32_t> keys;
       at->second.matching(p, [&](const Table::Version& v) {
         if (!std::ranges::binary_search(spoken, v.key)) keys.push_back(v.key);
@@ -232,7 +232,7 @@ class Lowering {
         else
           found.returned.push_back({static_cast<std::int32_t>(s), h_.op_key[*at]});
       }
-      const std::vector<std::int32_t> spoken = spoken_of(s);
+      const std::vector<std::int32_t> spoken = keys_of_other_operations(s);
       now.at(&table_of(s))->each_match(predicate_of(s), [&](std::int32_t key) {
         if (!std::ranges::binary_search(spoken, key)) found.missed.push_back({static_cast<std::int32_t>(s), key});
       });
@@ -381,7 +381,7 @@ class Lowering {
       returned.push_back(key);
       const auto cell = of.cell_of_key.find(key);
       if (cell == of.cell_of_key.end())
-        wrong("a returned row of another table (got " + in_quotes(key_texts_[key]) + ", expected a key [" + p.table + " …])");
+        refuse("a returned row of another table (got " + in_quotes(key_texts_[key]) + ", expected a key [" + p.table + " …])");
       if (h_.kind(op) == OpKind::read && !matches(p.where, rows_.of(h_.op_value[op]), cell->second)) {
         h_.op_kind[op] = static_cast<std::uint8_t>(OpKind::read_one_of);
         h_.op_value[op] = h_.add_list({h_.op_value[op]});
@@ -389,7 +389,7 @@ class Lowering {
     }
     std::ranges::sort(returned);
     if (const auto twice = std::ranges::adjacent_find(returned); twice != returned.end())
-      wrong("a row that was returned twice (got " + in_quotes(key_texts_[*twice]) + ")");
+      refuse("a row that was returned twice (got " + in_quotes(key_texts_[*twice]) + ")");
   }
 
   // Returns what the transaction of the predicate read wrote to each key before.
@@ -407,7 +407,7 @@ class Lowering {
     return keys;
   }
   // Returns the keys for which another operation states what the predicate read saw.
-  std::vector<std::int32_t> spoken_of(std::size_t s) const {
+  std::vector<std::int32_t> keys_of_other_operations(std::size_t s) const {
     std::vector<std::int32_t> keys;
     for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op) keys.push_back(h_.op_key[op]);
     for (const auto& [key, value] : own_writes(s)) keys.push_back(key);
@@ -458,12 +458,13 @@ class Lowering {
     }
   }
   void miss(std::size_t s, std::int32_t key) {
-    if (std::ranges::binary_search(spoken_of(s), key)) wrong("a set-read of a key that is spoken of");
+    if (std::ranges::binary_search(keys_of_other_operations(s), key))
+      refuse("a set-read of a key that is spoken of");
     const Table& of = table_of(s);
     std::vector<std::int32_t> values;
     for (auto v = std::ranges::lower_bound(of.versions, key, {}, &Table::Version::key); v != of.versions.end() && v->key == key; ++v)
       if (matches(predicate_of(s).where, *v->row, of.cell_of_key.at(key))) values.push_back(v->value);
-    if (values.empty()) wrong("a set-read of a key that never matched");
+    if (values.empty()) refuse("a set-read of a key that never matched");
     add(s, key, values);
   }
 

@@ -391,7 +391,7 @@ class Texts {
               true};
     }
     if (!write.append || !of.appends || of.versions.empty()) return {write.text};
-    return {nobodys(std::string(h_.values.text(write.text)) + ", line " + std::to_string(write.line))};
+    return {unique_value(std::string(h_.values.text(write.text)) + ", line " + std::to_string(write.line))};
   }
 
  private:
@@ -467,7 +467,7 @@ class Texts {
       for (Version& version : of.versions) {
         const bool one = version.part->second.size() == 1;
         if (version.makers.empty())
-          version.atom = nobodys(whole(of, version));
+          version.atom = unique_value(whole(of, version));
         else
           version.atom = h_.values.intern_text(
               AtomKind::string, one ? version.part->first : whole(of, version));
@@ -482,7 +482,7 @@ class Texts {
     return text;
   }
   // Returns a value that equals no other value, because its kind does not occur in files.
-  std::int32_t nobodys(const std::string& text) {
+  std::int32_t unique_value(const std::string& text) {
     return h_.values.intern_text(AtomKind::other, "text " + quoted(text));
   }
 

@@ -19,10 +19,10 @@
 namespace isolang::predicates {
 namespace {
 
-constexpr std::int32_t kRemembered = 512;  // how many of the last placed transactions can be removed again
-constexpr std::size_t kAsked = 64;         // the largest number of transactions that a repair examines
-constexpr int kTries = 64;                 // how often the search restarts from one checkpoint
-constexpr std::int64_t kEffort = 6'000;    // the largest number of steps between two checkpoints
+constexpr std::int32_t kRemovableTransactions = 512;  // how many of the last placed transactions can be removed again
+constexpr std::size_t kMaxExamined = 64;              // the largest number of transactions that a repair examines
+constexpr int kMaxReturns = 64;                       // how often the search restarts from one checkpoint
+constexpr std::int64_t kEffort = 6'000;               // the largest number of steps between two checkpoints
 
 constexpr std::int64_t kWork = 4'000'000;  // the most rows that are compared between two checkpoints
 
@@ -30,29 +30,29 @@ constexpr std::int64_t kWork = 4'000'000;  // the most rows that are compared be
 struct TooMuchWork {};
 
 // The current rows of a table, and the cells of its keys.
-struct TableNow {
+struct CurrentTable {
   std::unordered_map<std::int32_t, Cell> cells;
   std::unique_ptr<RowsInTime> rows;
 };
 
 // A predicate read, and the keys that it does not decide: its statement has an operation on them, or its own
 // transaction wrote them before.
-struct Asking {
+struct CheckedPredicateRead {
   const Predicate* predicate;
-  TableNow* table;
+  CurrentTable* table;
   std::vector<std::int32_t> spoken;
 };
 
-struct Put {
+struct RowWrite {
   std::int32_t key, value;
 };
 
 // A transaction that is not placed yet.
-struct Waiting {
+struct UnplacedTransaction {
   std::int32_t txn = -1;
   std::vector<std::int64_t> reads;  // its external reads, sorted by key
-  std::vector<Asking> asking;
-  std::vector<Put> puts;            // the last write of each key
+  std::vector<CheckedPredicateRead> asking;
+  std::vector<RowWrite> puts;            // the last write of each key
   std::vector<std::int32_t> wrong;  // the keys whose current rows differ from what it read; ascending
 };
 
@@ -89,7 +89,7 @@ class SerialSearch {
       const std::int32_t t = next();
       if (t >= 0) {
         place(t);
-      } else if (!repair() && !try_again()) {
+      } else if (!repair() && !return_to_checkpoint()) {
         return std::nullopt;
       }
       if (++steps_ > kEffort) return std::nullopt;
@@ -136,15 +136,15 @@ class SerialSearch {
     texts_ = std::move(texts);
     for (std::int32_t k = 0; k < h_.n_keys(); ++k)
       for (auto& [name, table] : tables_)
-        if (table.cells.contains(k)) table.rows->put(k, row_now(row_[idx(k)]));
+        if (table.cells.contains(k)) table.rows->put(k, current_row(row_[idx(k)]));
     return true;
   }
 
   // Returns the atom of a row; kNoAtom if the value says that the row does not exist.
-  std::int32_t row_now(std::int32_t value) const { return value == kNil || value == h_.deleted ? kNoAtom : value; }
+  std::int32_t current_row(std::int32_t value) const { return value == kNil || value == h_.deleted ? kNoAtom : value; }
 
-  std::unique_ptr<Waiting> waiting(std::int32_t t) {
-    auto w = std::make_unique<Waiting>();
+  std::unique_ptr<UnplacedTransaction> waiting(std::int32_t t) {
+    auto w = std::make_unique<UnplacedTransaction>();
     w->txn = t;
     std::vector<std::pair<std::int32_t, std::int64_t>> own;  // the keys that it has written, and where first
     std::size_t s = idx(first_statement_[idx(t)]);
@@ -154,7 +154,7 @@ class SerialSearch {
       const auto mine = std::ranges::find(own, key, &std::pair<std::int32_t, std::int64_t>::first);
       if (is_write(h_.kind(op))) {
         if (mine == own.end()) own.emplace_back(key, op);
-        const auto put = std::ranges::find(w->puts, key, &Put::key);
+        const auto put = std::ranges::find(w->puts, key, &RowWrite::key);
         if (put == w->puts.end())
           w->puts.push_back({key, h_.op_value[idx(op)]});
         else
@@ -166,7 +166,7 @@ class SerialSearch {
     for (; s < idx(first_statement_[idx(t) + 1]); ++s) {
       if (!is_judged(s)) continue;
       const Predicate& p = predicates_.at(h_.statement_predicate[s]);
-      Asking asking{&p, &tables_.at(p.table), {}};
+      CheckedPredicateRead asking{&p, &tables_.at(p.table), {}};
       for (std::int64_t op = h_.statement_start[s]; op < h_.statement_end[s]; ++op)
         asking.spoken.push_back(h_.op_key[idx(op)]);
       for (const auto& [key, op] : own)
@@ -191,15 +191,15 @@ class SerialSearch {
   }
 
   // Returns whether a transaction's reads would be wrong if a key had this value.
-  bool would_be_wrong(const Waiting& w, std::int32_t key, std::int32_t value, std::int32_t writer) {
+  bool would_be_wrong(const UnplacedTransaction& w, std::int32_t key, std::int32_t value, std::int32_t writer) {
     budget_.poll();
     work_ += 1 + std::ssize(w.asking);
     if (work_ > kWork) throw TooMuchWork{};
     for (auto at = std::ranges::lower_bound(w.reads, key, {}, [&](std::int64_t op) { return h_.op_key[idx(op)]; });
          at != w.reads.end() && h_.op_key[idx(*at)] == key; ++at)
       if (!is_right(*at, value, writer)) return true;
-    const std::int32_t row = row_now(value);
-    return row != kNoAtom && std::ranges::any_of(w.asking, [&](const Asking& asking) {
+    const std::int32_t row = current_row(value);
+    return row != kNoAtom && std::ranges::any_of(w.asking, [&](const CheckedPredicateRead& asking) {
              const auto cell = asking.table->cells.find(key);
              return cell != asking.table->cells.end() &&
                     matches(asking.predicate->where, store_.of(row), cell->second) &&
@@ -207,12 +207,12 @@ class SerialSearch {
            });
   }
 
-  void judge(Waiting& w) {
+  void judge(UnplacedTransaction& w) {
     w.wrong.clear();
     for (const std::int64_t op : w.reads)
       if (const std::int32_t key = h_.op_key[idx(op)]; !is_right(op, row_[idx(key)], writer_[idx(key)]))
         w.wrong.push_back(key);
-    for (const Asking& asking : w.asking)
+    for (const CheckedPredicateRead& asking : w.asking)
       asking.table->rows->each_match(*asking.predicate, [&](std::int32_t key) {
         if (!std::ranges::binary_search(asking.spoken, key)) w.wrong.push_back(key);
       });
@@ -234,9 +234,10 @@ class SerialSearch {
     if (w == nullptr) w = waiting(t);
     judge(*w);
     open_.insert(
-        std::ranges::lower_bound(open_, rank_[idx(t)], {}, [&](const Waiting* o) { return rank_[idx(o->txn)]; }),
+        std::ranges::lower_bound(open_, rank_[idx(t)], {},
+                                 [&](const UnplacedTransaction* o) { return rank_[idx(o->txn)]; }),
         w.get());
-    for (const Put& put : w->puts) writers_[idx(put.key)].push_back(t);
+    for (const RowWrite& put : w->puts) writers_[idx(put.key)].push_back(t);
   }
 
   bool is_next_of_session(std::int32_t t) const {
@@ -251,14 +252,14 @@ class SerialSearch {
     return at == known->second.end() ? -1 : *at;
   }
 
-  bool may_be_next(const Waiting& w) const {
+  bool may_be_next(const UnplacedTransaction& w) const {
     return w.wrong.empty() && is_next_of_session(w.txn) && blocked_by(w.txn) < 0;
   }
 
   std::int32_t next() {
-    for (const Waiting* w : open_)
+    for (const UnplacedTransaction* w : open_)
       if (w->puts.empty() && may_be_next(*w)) return w->txn;
-    for (const Waiting* w : open_)
+    for (const UnplacedTransaction* w : open_)
       if (may_be_next(*w) && is_harmless(*w)) return w->txn;
     return -1;
   }
@@ -266,26 +267,26 @@ class SerialSearch {
   // Visits each waiting transaction that still has to read a row that a writer would overwrite, together with the key,
   // unless another waiting writer restores the row. Stops when a visit returns true, and returns whether one did.
   template <typename Visit>
-  bool any_harmed(const Waiting& w, const Visit& visit) {
-    for (const Put& put : w.puts)
-      for (const Waiting* o : open_)
+  bool any_harmed(const UnplacedTransaction& w, const Visit& visit) {
+    for (const RowWrite& put : w.puts)
+      for (const UnplacedTransaction* o : open_)
         if (o != &w && rank_[idx(o->txn)] < front_ + protected_ && !std::ranges::binary_search(o->wrong, put.key) &&
             would_be_wrong(*o, put.key, put.value, w.txn) && restorer(*o, put.key, w.txn) < 0 && visit(*o, put.key))
           return true;
     return false;
   }
-  bool is_harmless(const Waiting& w) {
-    return !any_harmed(w, [](const Waiting&, std::int32_t) { return true; });
+  bool is_harmless(const UnplacedTransaction& w) {
+    return !any_harmed(w, [](const UnplacedTransaction&, std::int32_t) { return true; });
   }
 
   // Returns a waiting writer, other than these two, after which a transaction would read the right value of a key; -1
   // if there is none. Other waiting writers must be able to restore the other keys that this writer would make wrong.
-  std::int32_t restorer(const Waiting& o, std::int32_t key, std::int32_t but) {
+  std::int32_t restorer(const UnplacedTransaction& o, std::int32_t key, std::int32_t but) {
     const auto writes_right = [&](std::int32_t t, std::int32_t of) {
       return t != but && t != o.txn && !would_be_wrong(o, of, put_of(t, of), t);
     };
     for (const std::int32_t t : writers_[idx(key)]) {
-      const bool may = writes_right(t, key) && std::ranges::all_of(waiting_of_[idx(t)]->puts, [&](const Put& put) {
+      const bool may = writes_right(t, key) && std::ranges::all_of(waiting_of_[idx(t)]->puts, [&](const RowWrite& put) {
                          return put.key == key || !would_be_wrong(o, put.key, put.value, t) ||
                                 std::ranges::any_of(writers_[idx(put.key)],
                                                     [&](std::int32_t u) { return u != t && writes_right(u, put.key); });
@@ -296,15 +297,15 @@ class SerialSearch {
   }
 
   std::int32_t put_of(std::int32_t t, std::int32_t key) const {
-    return std::ranges::find(waiting_of_[idx(t)]->puts, key, &Put::key)->value;
+    return std::ranges::find(waiting_of_[idx(t)]->puts, key, &RowWrite::key)->value;
   }
 
   void set(std::int32_t key, std::int32_t value, std::int32_t writer) {
     row_[idx(key)] = value;
     writer_[idx(key)] = writer;
     for (auto& [name, table] : tables_)
-      if (table.cells.contains(key)) table.rows->put(key, row_now(value));
-    for (Waiting* w : open_) {
+      if (table.cells.contains(key)) table.rows->put(key, current_row(value));
+    for (UnplacedTransaction* w : open_) {
       const auto at = std::ranges::lower_bound(w->wrong, key);
       const bool was = at != w->wrong.end() && *at == key, is = would_be_wrong(*w, key, value, writer);
       if (was && !is) w->wrong.erase(at);
@@ -313,25 +314,26 @@ class SerialSearch {
   }
 
   void place(std::int32_t t) {
-    Waiting* const w = waiting_of_[idx(t)].get();
+    UnplacedTransaction* const w = waiting_of_[idx(t)].get();
     std::erase(open_, w);
     place_[idx(t)] = std::ssize(commits_);
     commits_.push_back(t);
     placed_[idx(t)] = 1;
-    if (std::ssize(commits_) >= checkpoint_ + kRemembered) {
-      checkpoint_ += kRemembered / 2;
+    if (std::ssize(commits_) >= checkpoint_ + kRemovableTransactions) {
+      checkpoint_ += kRemovableTransactions / 2;
       tries_ = 0;
       steps_ = 0;
       work_ = 0;
     }
     ++next_[idx(h_.txn_session[idx(t)])];
     auto& old = undo_.emplace_back();
-    for (const Put& put : w->puts) {
+    for (const RowWrite& put : w->puts) {
       std::erase(writers_[idx(put.key)], t);
       old.push_back({put.key, row_[idx(put.key)], writer_[idx(put.key)]});
       set(put.key, put.value, t);
     }
-    if (std::ssize(commits_) > kRemembered) waiting_of_[idx(commits_[commits_.size() - 1 - kRemembered])].reset();
+    if (std::ssize(commits_) > kRemovableTransactions)
+      waiting_of_[idx(commits_[commits_.size() - 1 - kRemovableTransactions])].reset();
     fill();
   }
 
@@ -342,7 +344,7 @@ class SerialSearch {
     std::vector<std::int32_t> back;
     for (std::int32_t t = -1; t != from;) {
       t = commits_.back();
-      for (const Old& old : undo_.back()) set(old.key, old.value, old.writer);
+      for (const OverwrittenRow& old : undo_.back()) set(old.key, old.value, old.writer);
       commits_.pop_back();
       undo_.pop_back();
       placed_[idx(t)] = 0;
@@ -354,7 +356,7 @@ class SerialSearch {
   }
 
   // A possible repair: these transactions should have preceded a writer that is placed.
-  struct Mend {
+  struct PossibleRepair {
     std::vector<std::int32_t> sooner;
     std::int32_t writer;
   };
@@ -362,48 +364,48 @@ class SerialSearch {
   // Finds a reason why no transaction can be placed, and removes it. Returns false if nothing can be repaired.
   bool repair() {
     std::vector<std::int32_t> met{near_[idx(front_)]};  // the first waiting transaction, and those that it waits for
-    std::vector<Mend> mends;
+    std::vector<PossibleRepair> repairs;
     const auto meet = [&](std::int32_t t) {
       if (std::ranges::find(met, t) == met.end()) met.push_back(t);
     };
-    for (std::size_t i = 0; i < met.size() && i < kAsked; ++i) {
+    for (std::size_t i = 0; i < met.size() && i < kMaxExamined; ++i) {
       const std::int32_t t = met[i];
       const auto s = idx(h_.txn_session[idx(t)]);
       if (!is_next_of_session(t)) meet(of_session_[s][idx(next_[s])]);
       if (const std::int32_t by = blocked_by(t); by >= 0) meet(by);
-      const Waiting& w = *waiting_of_[idx(t)];
+      const UnplacedTransaction& w = *waiting_of_[idx(t)];
       for (const std::int32_t key : w.wrong) {
-        find_mends(w, key, mends);
+        find_repairs(w, key, repairs);
         for (const std::int32_t u : writers_[idx(key)])
           if (u != t && !would_be_wrong(w, key, put_of(u, key), u)) meet(u);
       }
       if (!w.wrong.empty()) continue;
-      any_harmed(w, [&](const Waiting& harmed, std::int32_t key) {
+      any_harmed(w, [&](const UnplacedTransaction& harmed, std::int32_t key) {
         meet(harmed.txn);
-        mends.push_back({{t}, writer_[idx(key)]});
+        repairs.push_back({{t}, writer_[idx(key)]});
         return false;
       });
     }
-    const auto distance = [&](const Mend& mend) {
+    const auto distance = [&](const PossibleRepair& possible) {
       std::int32_t most = 0;
-      for (const std::int32_t t : mend.sooner) most = std::max(most, distance_of(t, mend.writer));
+      for (const std::int32_t t : possible.sooner) most = std::max(most, distance_of(t, possible.writer));
       return most;
     };
-    std::erase_if(mends, [&](const Mend& mend) {
-      return mend.writer < 0 || placed_[idx(mend.writer)] == 0 || place_[idx(mend.writer)] < checkpoint_ ||
-             distance(mend) >= protected_ ||
+    std::erase_if(repairs, [&](const PossibleRepair& possible) {
+      return possible.writer < 0 || placed_[idx(possible.writer)] == 0 || place_[idx(possible.writer)] < checkpoint_ ||
+             distance(possible) >= protected_ ||
              std::ranges::any_of(
-                 mend.sooner,
-                 [&](std::int32_t t) { return must_precede(mend.writer, t) || must_precede(t, mend.writer); });
+                 possible.sooner,
+                 [&](std::int32_t t) { return must_precede(possible.writer, t) || must_precede(t, possible.writer); });
     });
-    if (mends.empty() && !before_.empty()) {  // some earlier repair was wrong
+    if (repairs.empty() && !before_.empty()) {  // some earlier repair was wrong
       before_.clear();
       return true;
     }
-    if (mends.empty() || (tries_ > 0 && random() % 4 == 0)) return place_anyway();
-    std::ranges::stable_sort(mends, {}, distance);
-    auto best = mends.begin();
-    while (tries_ > 0 && best + 1 != mends.end() && random() % 2 != 0) ++best;
+    if (repairs.empty() || (tries_ > 0 && random() % 4 == 0)) return place_anyway();
+    std::ranges::stable_sort(repairs, {}, distance);
+    auto best = repairs.begin();
+    while (tries_ > 0 && best + 1 != repairs.end() && random() % 2 != 0) ++best;
     for (const std::int32_t t : best->sooner) before_[best->writer].push_back(t);
     take_back(best->writer);
     return true;
@@ -412,16 +414,16 @@ class SerialSearch {
   // Places a writer although it overwrites a row that others still have to read: a later writer may restore the row.
   bool place_anyway() {
     std::vector<std::int32_t> may;
-    for (const Waiting* w : open_)
+    for (const UnplacedTransaction* w : open_)
       if (may_be_next(*w)) may.push_back(w->txn);
     if (may.empty()) return false;
     place(may[tries_ == 0 ? 0 : idx(static_cast<std::int64_t>(random() % may.size()))]);
     return true;
   }
 
-  // Returns to the checkpoint, so that other repairs are chosen. Returns false after `kTries` returns.
-  bool try_again() {
-    if (++tries_ > kTries) return false;
+  // Returns to the checkpoint, so that other repairs are chosen. Returns false after `kMaxReturns` returns.
+  bool return_to_checkpoint() {
+    if (++tries_ > kMaxReturns) return false;
     before_.clear();
     if (checkpoint_ < std::ssize(commits_)) take_back(commits_[idx(checkpoint_)]);
     return true;
@@ -435,24 +437,24 @@ class SerialSearch {
   }
 
   // Adds the possible repairs for a transaction that would read a wrong value of a key.
-  void find_mends(const Waiting& w, std::int32_t key, std::vector<Mend>& mends) {
+  void find_repairs(const UnplacedTransaction& w, std::int32_t key, std::vector<PossibleRepair>& repairs) {
     // A waiting writer has the right value of this key, but would overwrite the right value of another key.
     for (const std::int32_t t : writers_[idx(key)])
       if (t != w.txn && !would_be_wrong(w, key, put_of(t, key), t))
-        for (const Put& put : waiting_of_[idx(t)]->puts)
+        for (const RowWrite& put : waiting_of_[idx(t)]->puts)
           if (!std::ranges::binary_search(w.wrong, put.key) && would_be_wrong(w, put.key, put.value, t))
-            mends.push_back({{t}, writer_[idx(put.key)]});
+            repairs.push_back({{t}, writer_[idx(put.key)]});
     // An earlier version had the right value: it should come after the later versions, or the transaction should come
     // before the next version.
     std::vector<std::int32_t> later;  // the writers of the key, beginning with the last one
     const auto last = std::ssize(commits_);
     for (auto i = last; i-- > checkpoint_;) {
-      const auto old = std::ranges::find(undo_[idx(i)], key, &Old::key);
+      const auto old = std::ranges::find(undo_[idx(i)], key, &OverwrittenRow::key);
       if (old == undo_[idx(i)].end()) continue;
       later.push_back(commits_[idx(i)]);
       if (would_be_wrong(w, key, old->value, old->writer)) continue;
-      mends.push_back({later, old->writer});
-      mends.push_back({{w.txn}, later.back()});
+      repairs.push_back({later, old->writer});
+      repairs.push_back({{w.txn}, later.back()});
     }
   }
 
@@ -476,7 +478,7 @@ class SerialSearch {
     return found;
   }
 
-  struct Old {
+  struct OverwrittenRow {
     std::int32_t key, value, writer;
   };
 
@@ -488,19 +490,19 @@ class SerialSearch {
   Budget& budget_;
   Rows store_;
   std::vector<std::string> texts_;  // the texts of the keys
-  std::map<std::string, TableNow> tables_;
+  std::map<std::string, CurrentTable> tables_;
   std::unordered_map<std::int32_t, Predicate> predicates_;
   std::vector<std::int32_t> rank_;  // each transaction's place in the given order; -1 if it has none
   std::vector<std::uint8_t> placed_;
   std::vector<std::int32_t> first_statement_;         // of each transaction
-  std::vector<std::unique_ptr<Waiting>> waiting_of_;  // for the window, and for the last placed transactions
+  std::vector<std::unique_ptr<UnplacedTransaction>> waiting_of_;  // for the window, and for the last placed transactions
   std::vector<std::int32_t> row_, writer_;            // the current value and its writer, for each key
   std::vector<std::vector<std::int32_t>> writers_;    // the waiting writers of each key
   std::vector<std::vector<std::int32_t>> of_session_;
   std::vector<std::int32_t> next_;  // how many transactions of each session are placed
-  std::vector<Waiting*> open_;      // the waiting transactions, in the given order
+  std::vector<UnplacedTransaction*> open_;      // the waiting transactions, in the given order
   std::vector<std::int32_t> commits_;
-  std::vector<std::vector<Old>> undo_;  // what each placed transaction overwrote
+  std::vector<std::vector<OverwrittenRow>> undo_;  // what each placed transaction overwrote
   std::unordered_map<std::int32_t, std::vector<std::int32_t>>
       before_;                                // the transactions that must precede a transaction
   std::vector<std::int64_t> place_;           // the place of each transaction in commits_

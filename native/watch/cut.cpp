@@ -1,6 +1,6 @@
 // `cut` returns the transactions that leave the window. It marks the transactions that must stay, then everything that
-// follows them in the witness, in sessions or in real time, and cuts all others. `Alike` compares a part with the
-// window that it was cut from.
+// follows them in the witness, in sessions or in real time, and cuts all others. `PartComparison` compares a part with
+// the window that it was cut from.
 #include "watch/cut.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@
 namespace isolang::watch {
 namespace {
 
-constexpr std::int64_t kGuessed = 8;  // how many of the last writers of a key are examined for a guessed order
+constexpr std::int64_t kGuessedWriters = 8;  // how many of the last writers of a key are examined for a guessed order
 
 void check(const History& window, const Witness& witness) {
   const std::int32_t n = window.transactions();
@@ -38,9 +38,9 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   return sum;
 }
 
-class Cutting {
+class CutSelection {
  public:
-  Cutting(const History& window, const Witness& witness, const Limits& limits)
+  CutSelection(const History& window, const Witness& witness, const Limits& limits)
       : h_(window), w_(witness), limits_(limits), n_(window.transactions()) {}
 
   std::vector<std::int32_t> run() {
@@ -166,7 +166,7 @@ class Cutting {
   void each_guess(const Visit& visit) const {
     for (std::int32_t key = 0; key < h_.n_keys(); ++key) {
       const std::int64_t end = w_.order_start[idx(key) + 1];
-      const std::int64_t first = std::max(w_.order_start[idx(key)], end - kGuessed);
+      const std::int64_t first = std::max(w_.order_start[idx(key)], end - kGuessedWriters);
       if (end - first < 2) continue;
       const bool list = appends(w_.order_txn[idx(end - 1)], key);
       for (std::int64_t i = end - 1; i > first; --i) {
@@ -240,16 +240,16 @@ std::vector<std::int32_t> cut(const History& window, const Witness& witness, con
   if (limits.open.size() != idx(window.transactions()) || limits.in_flight.size() != limits.open.size() ||
       limits.young.size() != limits.open.size())
     throw std::invalid_argument("one flag for each transaction");
-  return Cutting(window, witness, limits).run();
+  return CutSelection(window, witness, limits).run();
 }
 
 namespace {
 
 // Compares a part with its window. The operations are the same, except that a predicate read of the part may have fewer
 // missed rows, in another order, because the part has fewer versions and other numbers for its keys.
-class Alike {
+class PartComparison {
  public:
-  Alike(const History& window, const History& part)
+  PartComparison(const History& window, const History& part)
       : w_(window), p_(part), key_of_(idx(part.n_keys()), -1) {
     if (part.statement_start.empty()) return;
     std::unordered_map<std::string, std::int32_t> known;
@@ -263,7 +263,7 @@ class Alike {
   void each_operation(std::int32_t in_window, std::int32_t in_part, const Visit& visit) {
     std::int64_t op = w_.op_start[in_window], here = p_.op_start[in_part];
     for (; statement_ < p_.statement_start.size() && p_.statement_txn[statement_] == in_part; ++statement_) {
-      const std::size_t s = twin(in_window);
+      const std::size_t s = matching_read(in_window);
       for (; here < p_.statement_start[statement_]; ++here, ++op) same(op, here, visit);
       std::unordered_map<std::int32_t, std::int64_t> missed;
       for (std::int64_t i = w_.statement_start[s]; i < w_.statement_end[s]; ++i)
@@ -299,7 +299,7 @@ class Alike {
            h.statement_predicate[s] != kJudged;
   }
   // Returns the predicate read of the window that corresponds to the next one of the part.
-  std::size_t twin(std::int32_t in_window) {
+  std::size_t matching_read(std::int32_t in_window) {
     if (in_window != twins_of_) {
       twins_of_ = in_window;
       next_ = static_cast<std::size_t>(std::ranges::lower_bound(w_.statement_txn, in_window) -
@@ -334,16 +334,16 @@ OwnWitness restricted(const History& window, const Witness& witness,
   std::vector<std::int32_t> number(idx(window.transactions()) + 1, part.transactions());
   for (std::size_t i = 0; i < going.size(); ++i) number[idx(going[i])] = static_cast<std::int32_t>(i);
   own.source.reserve(idx(part.operations()));
-  Alike alike(window, part);
+  PartComparison comparison(window, part);
   for (std::size_t i = 0; i < going.size(); ++i) {
     const std::int32_t t = going[i];
-    alike.each_operation(t, static_cast<std::int32_t>(i), [&](std::int64_t op) {
+    comparison.each_operation(t, static_cast<std::int32_t>(i), [&](std::int64_t op) {
       const std::int32_t source = witness.source[idx(op)];
       own.source.push_back(source < 0 ? -1 : number[idx(source)]);
     });
   }
   own.order_start.push_back(0);
-  for (const std::int32_t key : alike.keys()) {
+  for (const std::int32_t key : comparison.keys()) {
     if (key >= 0)
       for (std::int64_t i = witness.order_start[idx(key)]; i < witness.order_start[idx(key) + 1]; ++i)
         if (const std::int32_t t = number[idx(witness.order_txn[idx(i)])]; t < part.transactions())

@@ -24,7 +24,7 @@ std::uint64_t mix(std::uint64_t x) {  // the finalizer of splitmix64
 }
 
 constexpr std::int64_t kTextOverhead = 16;  // bytes that the allocation of a text takes in addition
-constexpr std::size_t kAhead = 12;           // how many look-ups run side by side
+constexpr std::size_t kParallelLookups = 12;           // how many look-ups run side by side
 
 constexpr std::uint64_t kFirst = 0x9e3779b97f4a7c15ULL, kSecond = 0xc2b2ae3d27d4eb4fULL;
 
@@ -257,14 +257,14 @@ std::vector<std::int32_t> LastValues::numbers_of(const History& history) const {
   const std::size_t n = history.key_atom.size();
   std::vector<std::int32_t> found(n);
   std::vector<std::uint64_t> hashes(n);
-  for (std::size_t i = 0; i < n + 2 * kAhead; ++i) {
+  for (std::size_t i = 0; i < n + 2 * kParallelLookups; ++i) {
     if (i < n) {
       hashes[i] = hash_of_name(scalar_of(history.key_atoms, history.key_atom[i]));
       prefetch_slot(hashes[i]);
     }
-    if (i >= kAhead && i - kAhead < n) prefetch_item(hashes[i - kAhead]);
-    if (i < 2 * kAhead) continue;
-    const std::size_t k = i - 2 * kAhead;
+    if (i >= kParallelLookups && i - kParallelLookups < n) prefetch_item(hashes[i - kParallelLookups]);
+    if (i < 2 * kParallelLookups) continue;
+    const std::size_t k = i - 2 * kParallelLookups;
     found[k] = slots_[slot(scalar_of(history.key_atoms, history.key_atom[k]), hashes[k])];
   }
   return found;
@@ -293,7 +293,7 @@ void LastValues::put(std::int32_t key, const Last& last) {
     std::ranges::copy(last.text, entry.text.get());
   }
   set(key, std::move(entry));
-  if (rows_.asked() && is_row(key)) rows_.tell(key, key_text(key), value_text(key));
+  if (rows_.asked() && is_row(key)) rows_.add_row(key, key_text(key), value_text(key));
 }
 
 std::string LastValues::key_text(std::int32_t key) const {
@@ -311,7 +311,7 @@ std::vector<std::int32_t> LastValues::rows_of(const predicates::Predicate& predi
   if (!rows_.has(predicate.table)) {
     rows_.begin(predicate.table);
     for (std::int32_t key = 0; idx(key) < items_.size(); ++key)
-      if (is_row(key)) rows_.tell(predicate.table, key, key_text(key), value_text(key));
+      if (is_row(key)) rows_.add_row(predicate.table, key, key_text(key), value_text(key));
   }
   const auto texts_of = [&](std::int32_t key) -> std::optional<std::pair<std::string, std::string>> {
     if (!is_row(key)) return std::nullopt;
@@ -431,8 +431,8 @@ std::string LastValues::replace(std::string_view change) {
   Writer undo(before);
   Last old;
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    if (i + 2 * kAhead < changes.size()) prefetch_slot(changes[i + 2 * kAhead].hash);
-    if (i + kAhead < changes.size()) prefetch_item(changes[i + kAhead].hash);
+    if (i + 2 * kParallelLookups < changes.size()) prefetch_slot(changes[i + 2 * kParallelLookups].hash);
+    if (i + kParallelLookups < changes.size()) prefetch_item(changes[i + kParallelLookups].hash);
     const Change& one = changes[i];
     std::int32_t key = slots_[slot(one.name, one.hash)];
     const bool was = find(key, old);

@@ -15,8 +15,8 @@
 namespace isolang::watch {
 namespace {
 
-constexpr std::size_t kMostLooseKeys = 200'000;  // with more loose keys, all are forgotten, and cuts are put back
-constexpr std::size_t kMostPartsOfList = 8;        // the most parts over which an order of a list is exchanged
+constexpr std::size_t kMaxLooseKeys = 200'000;  // with more loose keys, all are forgotten, and cuts are put back
+constexpr std::size_t kMaxPartsOfList = 8;        // the most parts over which an order of a list is exchanged
 
 // Returns one byte for the kind of a scalar, then its bytes.
 std::string bytes_of(AtomKind kind, std::int64_t number, std::string_view text) {
@@ -125,7 +125,7 @@ bool order_by(const Writers& writers, std::span<const std::int32_t> list, const 
 
 void LooseKeys::add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number) {
   if (order_start.size() != idx(part.n_keys()) + 1) throw std::invalid_argument("no order of each key");
-  if (!part.statement_start.empty() || parts_of_.size() > kMostLooseKeys) parts_of_.clear();
+  if (!part.statement_start.empty() || parts_of_.size() > kMaxLooseKeys) parts_of_.clear();
   if (!part.statement_start.empty()) return;
   Filter filter;
   for (const auto& [name, parts] : parts_of_) filter.take(name);
@@ -138,7 +138,7 @@ void LooseKeys::add(const History& part, std::span<const std::int64_t> order_sta
     std::string name = name_of_key(part, key);
     const auto known = parts_of_.find(name);
     if (known != parts_of_.end() && only_appends[idx(key)] != 0) {
-      if (known->second.size() == kMostPartsOfList) known->second.erase(known->second.begin());
+      if (known->second.size() == kMaxPartsOfList) known->second.erase(known->second.begin());
       known->second.push_back(number);
     } else if (several) {
       parts_of_[std::move(name)] = {number};

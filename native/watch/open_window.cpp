@@ -18,12 +18,12 @@ namespace isolang::watch {
 namespace {
 
 // The most set-reads that are made for one window.
-constexpr std::int64_t kOfAWindow = 100'000;
+constexpr std::int64_t kMaxSetReadsOfWindow = 100'000;
 constexpr std::string_view kWhole = " cannot be watched; hint: isocheck check judges the whole history";
 
-class Opening {
+class WindowBuilder {
  public:
-  Opening(const History& raw, LastValues& last)
+  WindowBuilder(const History& raw, LastValues& last)
       : raw_(raw), last_(last), window_{raw, {}}, keys_(idx(raw.n_keys())) {}
 
   Window run() {
@@ -92,7 +92,7 @@ class Opening {
 
   void lower() {
     try {
-      lower_predicates(window_.history, kOfAWindow);
+      lower_predicates(window_.history, kMaxSetReadsOfWindow);
     } catch (const PredicateError& error) {
       throw NotWatched{-1, static_cast<std::int32_t>(error.txn), error.what};
     }
@@ -100,7 +100,7 @@ class Opening {
     // implicit.
     if (is_implicit(window_.history))
       throw NotWatched{-1, 0,
-                       "the predicate reads of one window miss rows more than " + std::to_string(kOfAWindow) +
+                       "the predicate reads of one window miss rows more than " + std::to_string(kMaxSetReadsOfWindow) +
                            " times (expected fewer); hint: a shorter --round"};
   }
 
@@ -222,6 +222,6 @@ std::vector<std::string> predicates_of(const History& raw) {
   return texts;
 }
 
-Window open_window(const History& raw, LastValues& last) { return Opening(raw, last).run(); }
+Window open_window(const History& raw, LastValues& last) { return WindowBuilder(raw, last).run(); }
 
 }  // namespace isolang::watch

@@ -80,7 +80,7 @@ void RowIndex::enter(Column& column, std::string_view name, std::int32_t row, st
     column.texts.add({std::string(cell.text), row});
 }
 
-void RowIndex::tell(std::string_view name, std::int32_t row, std::string_view key, std::string_view value) {
+void RowIndex::add_row(std::string_view name, std::int32_t row, std::string_view key, std::string_view value) {
   const auto at = tables_.find(name);
   const auto own = predicates::key_in_table(key, name);
   if (at == tables_.end() || !own) return;
@@ -89,17 +89,17 @@ void RowIndex::tell(std::string_view name, std::int32_t row, std::string_view ke
   if (table.rows.size() <= place) table.rows.resize(std::max(place + 1, 2 * table.rows.size()));
   table.count += table.rows[place] ? 0 : 1;
   table.rows[place] = true;
-  ++table.told;
+  ++table.entered;
   for (auto& [column, index] : table.columns) enter(index, column, row, *own, value);
 }
 
-void RowIndex::tell(std::int32_t row, std::string_view key, std::string_view value) {
-  for (const auto& [name, table] : tables_) tell(name, row, key, value);
+void RowIndex::add_row(std::int32_t row, std::string_view key, std::string_view value) {
+  for (const auto& [name, table] : tables_) add_row(name, row, key, value);
 }
 
 void RowIndex::drop_stale() {
   std::erase_if(tables_, [](const auto& one) {
-    return one.second.told > 4 * one.second.count + 65536;
+    return one.second.entered > 4 * one.second.count + 65536;
   });
 }
 

@@ -80,8 +80,8 @@ class RowIndex {
   bool has(std::string_view table) const { return tables_.contains(table); }
   void begin(const std::string& table) { tables_[table]; }
   // Adds the current value of a row to the index of one table, or of all tables that contain the row.
-  void tell(std::string_view table, std::int32_t row, std::string_view key, std::string_view value);
-  void tell(std::int32_t row, std::string_view key, std::string_view value);
+  void add_row(std::string_view table, std::int32_t row, std::string_view key, std::string_view value);
+  void add_row(std::int32_t row, std::string_view key, std::string_view value);
   // Returns the rows for which a predicate may be true, ascending. `texts_of(row)` returns the texts of its key and its
   // value, or nothing if it has no value any more.
   template <typename TextsOf>
@@ -101,7 +101,7 @@ class RowIndex {
     std::vector<bool> rows;  // indexed by row number
     std::int64_t count = 0;  // number of rows
     std::map<std::string, Column, std::less<>> columns;  // the columns that predicates use
-    std::int64_t told = 0;
+    std::int64_t entered = 0;
   };
   static void enter(Column& column, std::string_view name, std::int32_t row, std::string_view key,
                     std::string_view value);

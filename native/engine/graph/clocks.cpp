@@ -15,7 +15,7 @@ namespace isolang {
 namespace {
 // A graph with more chains than this has hardly any long paths. Rows with a cell for each of its chains would need much
 // memory and contain little information.
-constexpr std::size_t kMostColumns = 1024;
+constexpr std::size_t kMaxColumns = 1024;
 constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
 // The longest chain is this many times as long as a short chain.
 constexpr std::int32_t kShortChainFactor = 64;
@@ -127,14 +127,14 @@ bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
   for (const std::int32_t v : order)
     for (const std::int32_t u : predecessors.of(v)) place_[u].column = 0;
   const std::vector<Place> needed = place_;
-  for (std::size_t most = few_; most <= kMostColumns; most *= 2) {
+  for (std::size_t most = few_; most <= kMaxColumns; most *= 2) {
     if (chains < 2 * most || order.size() * most > max_bytes) break;
     chains_ = columns_ = most;
     place_ = needed;
     joined_ = fill_rows(true);
     if (joined_) return true;
     sum_.assign(order.size(), kNoSum);
-    few_ = std::min(kMostColumns, most * 2);
+    few_ = std::min(kMaxColumns, most * 2);
   }
   place_ = found;
   chains_ = chains;
@@ -173,7 +173,7 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   if (grown && chains_ <= tail.size() + tail.size() / 8) return false;
   chains_ = tail.size();
   columns_ = std::min(
-      {chains_, kMostColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
+      {chains_, kMaxColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
   // A column costs the same for any chain. Therefore short chains get no column if the rows would need more than a part
   // of the memory.
   if (n * columns_ > max_bytes / 4) {

@@ -21,7 +21,7 @@ namespace {
 class CommitGraph {
  public:
   CommitGraph(const Problem& p, const PredicateReads& statements, std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
-        std::span<const std::int32_t> order_txn, Kept kept, Budget& budget)
+        std::span<const std::int32_t> order_txn, KeptRelations kept, Budget& budget)
       : p_(p), statements_(statements), source_(source), order_start_(order_start), order_txn_(order_txn), kept_(kept), budget_(budget) {}
 
   std::optional<CommitOrder> order() {
@@ -331,7 +331,7 @@ class CommitGraph {
 
   // Returns true if each session is complete before the next one begins. The order of lines then
   // does not show how sessions overlap.
-  bool sessions_stand_apart() const {
+  bool sessions_are_separate() const {
     std::vector<std::uint8_t> seen(idx(p_.sessions), 0);
     for (std::int32_t t = 0; t < p_.n; ++t) {
       if (t > 0 && p_.session[t] != p_.session[t - 1] && seen[idx(p_.session[t])] != 0) return false;
@@ -354,7 +354,7 @@ class CommitGraph {
   std::vector<std::int32_t> priorities() const {
     std::vector<std::int32_t> by_time(idx(nodes_));
     std::iota(by_time.begin(), by_time.end(), 0);
-    if (!p_.has_time && sessions_stand_apart()) {
+    if (!p_.has_time && sessions_are_separate()) {
       const std::vector<std::int64_t> when = shares();
       // The nodes of moments have no share: they follow.
       std::stable_sort(by_time.begin(), by_time.begin() + own(), [&](std::int32_t v, std::int32_t w) {
@@ -380,7 +380,7 @@ class CommitGraph {
   std::span<const std::int32_t> source_;
   std::span<const std::int64_t> order_start_;
   std::span<const std::int32_t> order_txn_;
-  const Kept kept_;
+  const KeptRelations kept_;
   Budget& budget_;
   std::int32_t nodes_ = 0;
   std::vector<std::uint8_t> included_;
@@ -398,7 +398,7 @@ class CommitGraph {
 std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements,
                                             std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
-                                            std::span<const std::int32_t> order_txn, Kept kept,
+                                            std::span<const std::int32_t> order_txn, KeptRelations kept,
                                             Budget& budget) {
   return CommitGraph(problem, statements, source, order_start, order_txn, kept, budget).order();
 }

@@ -12,7 +12,7 @@
 namespace isolang {
 
 // The relations that the order keeps besides `wr` and `rw`.
-struct Kept {
+struct KeptRelations {
   bool so = false, rt = false, group_rt = false, done = false, late = false, locked = false;
   // With `serial`, a transaction reads at its COMMIT. Otherwise it has a view before its COMMIT: rw
   // leads from the view, and all other relations lead to the view. With `versions_only`, ww leads
@@ -51,7 +51,7 @@ struct PredicateReads {
 // read with several candidates.
 std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
-                                            std::span<const std::int32_t> order_txn, Kept kept,
+                                            std::span<const std::int32_t> order_txn, KeptRelations kept,
                                             Budget& budget);
 
 }  // namespace isolang

@@ -243,7 +243,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     // SOUND BECAUSE the timeline contains the pair of the two transactions, between the same
     // states.
     // mutant: times-always-say-wr
-    times_say_wr_ = (c == 0 || times_say_wr_) && !p.read_sent.empty() &&
+    times_imply_wr_ = (c == 0 || times_imply_wr_) && !p.read_sent.empty() &&
                     std::ranges::all_of(m.of(Relation::wr), [&](const Automaton::Step& step) {
                       return m.has(Relation::committed_before, step);
                     });
@@ -448,7 +448,7 @@ void EventGraph::each_clock(std::size_t c, const std::vector<Moment>& tails,
 
 void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
   const Automaton& m = automata[c];
-  if (m.of(Relation::rt).empty() || done_says_real_time(m)) return;
+  if (m.of(Relation::rt).empty() || done_implies_real_time(m)) return;
   const Places& places = places_of(c);
   const auto& begin = m.rt_is_assumed ? assumed.times.begin : problem.begin;
   const auto& end = m.rt_is_assumed ? assumed.times.end : problem.end;
@@ -474,7 +474,7 @@ void EventGraph::add_real_time(std::size_t c, const AssumedOrders& assumed) {
 
 // Returns true if done already implies rt: a transaction that ends before another begins has its
 // COMMIT answered before the other sends its COMMIT. T0 is left out, because no cycle passes it.
-bool EventGraph::done_says_real_time(const Automaton& m) const {
+bool EventGraph::done_implies_real_time(const Automaton& m) const {
   const Problem& p = problem;
   const auto says = [&](const Automaton::Step& step) { return m.has(Relation::done, step); };
   if (m.rt_is_assumed || p.commit_begin.empty() || !std::ranges::all_of(m.of(Relation::rt), says))

@@ -163,7 +163,7 @@ class EventGraph {
   // Visits all product edges that one pair of the relation adds, in every check.
   template <typename Visit>
   void wr_edges(std::int32_t read, std::int32_t a, Visit visit) const {
-    if (times_say_wr_ && committed_before(a, read)) return;
+    if (times_imply_wr_ && committed_before(a, read)) return;
     each(wr_, pairs_of_read(read), of_writer(a), of_read(read), [&](Node from, Node to) {
       // mutant: no-wr-edges
       visit(Edge{from, to, Relation::wr, read, a, -1});
@@ -270,7 +270,7 @@ class EventGraph {
   // COMMITs or to statements. The relation of such an edge is the relation between COMMITs and the
   // kind of its head.
   static std::optional<Line> shared_line(const Automaton& m);
-  bool done_says_real_time(const Automaton& m) const;
+  bool done_implies_real_time(const Automaton& m) const;
   // Returns true if the writer's COMMIT was answered before the statement of the read was sent.
   bool committed_before(std::int32_t writer, std::int32_t read) const {
     const std::int32_t t = problem.writer_txn[writer];
@@ -300,7 +300,7 @@ class EventGraph {
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
   // True if a read that was sent after the answer to the writer's COMMIT adds no wr edge.
-  bool times_say_wr_ = false;
+  bool times_imply_wr_ = false;
   std::vector<std::uint8_t> apart_reads_;  // see AssumedOrders::apart
   std::shared_ptr<const Kinds> kinds_;     // null if only items and predicates are distinguished
   std::vector<std::uint8_t> writer_kind_;  // the kind of each writer's key, if there are kinds

@@ -53,7 +53,7 @@ Annealing::Annealing(const TotalOrder& total_order, Budget& budget, std::uint64_
   if (!movable_.empty())
     toggles_ = std::min<std::uint64_t>(125, 1000 * optional_.size() / movable_.size() + 1);
   key_orders_.build(std::move(positions), present_);
-  evenly();
+  spread_positions();
   best = cost;
   cool();
   if (!movable_.empty()) begin_turn();
@@ -98,9 +98,9 @@ void Annealing::move_between(Node v, double low, double high) {
 
 // Makes a move that may satisfy a read of the list. The list may be outdated, because each read is
 // tested again before the move, and an outdated entry only wastes a move.
-void Annealing::mend() {
+void Annealing::repair_a_read() {
   KeyOrders::Unsatisfied found;
-  if (!key_orders_.still(unsatisfied_[pick(unsatisfied_.size())], found)) return;
+  if (!key_orders_.is_unsatisfied(unsatisfied_[pick(unsatisfied_.size())], found)) return;
   switch (pick(3)) {
     case 0:
       return move_node(found.reader);
@@ -168,7 +168,7 @@ void Annealing::toggle(std::int32_t txn) {
 void Annealing::step() {
   ++moves;
   if (!optional_.empty() && pick(1000) < toggles_) return toggle(optional_[pick(optional_.size())]);
-  if (!unsatisfied_.empty() && pick(100) < kRepairPercent) return mend();
+  if (!unsatisfied_.empty() && pick(100) < kRepairPercent) return repair_a_read();
   const Node v = movable_[block_first_ + pick(block_size_)];
   if (!present(v)) {
     const double low = below(v), high = above(v), position = between(low, high);
@@ -194,7 +194,7 @@ std::vector<Node> Annealing::in_order() const {
 
 // Spreads the positions evenly, as 0, 1, 2, … in their order, because moves draw new positions
 // evenly from an interval.
-void Annealing::evenly() {
+void Annealing::spread_positions() {
   movable_ = in_order();
   std::vector<double> even(idx(total_order_.graph.nodes()), KeyOrders::kFirst);
   for (std::size_t i = 0; i < movable_.size(); ++i) even[movable_[i]] = static_cast<double>(i);
@@ -213,7 +213,7 @@ void Annealing::cool() {
 bool Annealing::run(std::int64_t count) {
   const auto done = [&] {
     if (cost > 0) return false;
-    evenly();  // separates nodes that share a position, if any, and recomputes the cost
+    spread_positions();  // separates nodes that share a position, if any, and recomputes the cost
     return cost == 0;
   };
   if (done()) return true;
@@ -250,7 +250,7 @@ void Annealing::end_sweeps() {
     frozen_ = in_order();
   }
   const std::int64_t before = std::exchange(sweep_, sweep_ + turn_sweeps());
-  if (sweep_ / kSweepsPerTurn != before / kSweepsPerTurn) evenly();
+  if (sweep_ / kSweepsPerTurn != before / kSweepsPerTurn) spread_positions();
   if (sweep_ >= sweeps_) {
     sweep_ = 0;
     sweeps_ = static_cast<std::int64_t>(static_cast<double>(sweeps_) * kCoolingGrowth);

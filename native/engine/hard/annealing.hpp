@@ -50,11 +50,11 @@ class Annealing {
   void step();
   void move_between(Node v, double low, double high);
   void move_node(Node v) { move_between(v, below(v), above(v)); }
-  void mend();  // makes a move that may satisfy a read
+  void repair_a_read();  // makes a move that may satisfy a read
   void move_transaction(std::int32_t txn);
   void toggle(std::int32_t txn);
   std::vector<Node> in_order() const;
-  void evenly();  // sets the positions to 0, 1, 2, …
+  void spread_positions();  // sets the positions to 0, 1, 2, …
   void cool();
   void begin_turn();
   void end_sweeps();

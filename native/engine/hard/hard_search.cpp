@@ -15,7 +15,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::size_t kMostEvents =
+constexpr std::size_t kMaxEvents =
     5000;  // because necessary precedences need one relaxation of all events for each event
 // The turns of all searches take about equal time.
 constexpr std::int64_t kMovesPerTurn = 3'000'000;
@@ -162,7 +162,7 @@ void HardRegion::find_precedences(Budget& budget) {
     if (auto made = Chains::of(total_order, budget)) chains.emplace(std::move(*made));
     budget.phase = "finding necessary precedences";
     // ablation: no-necessary-precedences
-    if (chains && chains->events.size() <= kMostEvents) {
+    if (chains && chains->events.size() <= kMaxEvents) {
       impossible = !add_necessary_precedences(*chains, budget);
       // mutant: annealing-unconstrained
       if (!impossible) total_order.precede(chains->edges());

@@ -305,7 +305,7 @@ void KeyOrders::find_unsatisfied(std::span<const Node> nodes,
     }
 }
 
-bool KeyOrders::still(std::int32_t touch, Unsatisfied& found) const {
+bool KeyOrders::is_unsatisfied(std::int32_t touch, Unsatisfied& found) const {
   const std::int32_t place = place_[touch];
   if (place < 0) return false;
   const Touch& t = touches_[touch];

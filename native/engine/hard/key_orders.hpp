@@ -45,10 +45,10 @@ class KeyOrders {
     Node reader, blocker;
     double since;
   };
-  // Lists the touches of these nodes with unsatisfied reads. `still` later tests whether a touch is
+  // Lists the touches of these nodes with unsatisfied reads. `is_unsatisfied` later tests whether a touch is
   // still unsatisfied, and returns why.
   void find_unsatisfied(std::span<const Node> nodes, std::vector<std::int32_t>& touches) const;
-  bool still(std::int32_t touch, Unsatisfied& found) const;
+  bool is_unsatisfied(std::int32_t touch, Unsatisfied& found) const;
 
  private:
   // The operations of a node on one key. Its entry reads, or writes, or reads and then writes.

@@ -69,7 +69,7 @@ class Closure {
       bounds_.emplace(
           CountingBounds::Line{p_, writing_, reading_, replaces_, sources_, chains_.events.size()});
       if (!share_versions() || !hold_back(forward(), false) || !hold_back(backward(), true) ||
-          !strike_sources())
+          !remove_sources())
         return false;
       order_overwriters();
       // ablation: bounds-order-nothing
@@ -186,7 +186,7 @@ class Closure {
 
   // Removes the sources that come after the read, or that are certainly overwritten before the read. If one source
   // remains, all other writers that the read cannot have missed precede this source.
-  bool strike_sources() {
+  bool remove_sources() {
     for (std::int32_t r = 0; r < p_.reads(); ++r) {
       if (reading_[r] < 0) continue;
       const std::int32_t here = reading_[r], key = p_.read_key[r];

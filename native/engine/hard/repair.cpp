@@ -11,7 +11,7 @@
 namespace isolang {
 namespace {
 constexpr std::int64_t kNoConflictLimit = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t kRound = 3000;  // number of conflicts
+constexpr std::int64_t kConflictsPerRound = 3000;  // number of conflicts
 // Up to this many conflicts, the transactions in all conflicts are released. If there are more
 // conflicts, only the transactions in the core are released.
 constexpr std::int64_t kEarlyConflicts = 40;
@@ -36,7 +36,7 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
   while (found != Cdcl::Result::satisfiable && static_cast<double>(result.released) < kMaxReleased * n) {
     ++result.rounds;
     search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, held});
-    found = search->run({kRound, kNoConflictLimit});
+    found = search->run({kConflictsPerRound, kNoConflictLimit});
     if (found == Cdcl::Result::gave_up) break;
     if (found == Cdcl::Result::unsatisfiable &&
         !release(search->held_in_the_way(search->sat().conflicts <= kEarlyConflicts)))

@@ -1,5 +1,5 @@
-// `close` runs all events that may run at once, until no rule applies. `stuck` and `impossible`
-// recognise states without a completion, and `promise` estimates the number of completions of a
+// `close` runs all events that may run at once, until no rule applies. `has_stuck_event` and `impossible`
+// recognise states without a completion, and `estimate_completions` estimates the number of completions of a
 // state.
 #include "engine/hard/state_rules.hpp"
 
@@ -116,7 +116,7 @@ bool StateRules::can_run(const State& s, const Event& e) const {
 //    holds a lock here (can_run).
 // Running a write of the value that already exists would be wrong, because another write of that
 // value may be needed later.
-bool StateRules::harmless(const State& s, std::int32_t chain) const {
+bool StateRules::may_run_at_once(const State& s, std::int32_t chain) const {
   const Event& e = *next(s, chain);
   if (e.writes == 0 && (e.locks == 0 || !chains_.total_order.locks)) return true;
   if (e.writes == 0 && !needs_met(s, chains_.events[idx(&e - chains_.events.data()) + 1]))
@@ -175,7 +175,7 @@ bool StateRules::close(State& s) {
   for (bool again = true; again;) {
     again = false;
     for (std::int32_t c = 0; c < static_cast<std::int32_t>(chains_.count()); ++c)
-      for (const Event* e = next(s, c); e != nullptr && can_run(s, *e) && harmless(s, c);
+      for (const Event* e = next(s, c); e != nullptr && can_run(s, *e) && may_run_at_once(s, c);
            e = next(s, c)) {
         if (!run_event(s, c)) return false;
         again = true;
@@ -187,7 +187,7 @@ bool StateRules::close(State& s) {
 // Returns true if some event can never run, even if every value that once exists continues to
 // exist. Once every value exists that some read still needs, only the needs between events are
 // left, and these form no cycle.
-bool StateRules::stuck(const State& s) {
+bool StateRules::has_stuck_event(const State& s) {
   auto& seen = extent_.seen;
   seen.assign(chains_.values(), 0);
   for (std::int32_t key = 0; key < static_cast<std::int32_t>(chains_.keys()); ++key)
@@ -209,7 +209,7 @@ bool StateRules::stuck(const State& s) {
 
 // Returns the logarithm of the number of interleavings of the remaining events, times the share of
 // the instances of its value for each remaining read.
-float StateRules::promise(const State& s) const {
+float StateRules::estimate_completions(const State& s) const {
   const auto factorial = [&](std::size_t n) {
     return n < 2 ? 0.0F : static_cast<float>(n) * (log_[n] - 1);
   };

@@ -39,9 +39,9 @@ class StateRules {
   // Runs the next event of the chain, and the events that may then run at once. Returns false if
   // no completion exists.
   bool run(State& s, std::int32_t chain) { return run_event(s, chain) && close(s); }
-  bool stuck(const State& s);
+  bool has_stuck_event(const State& s);
   // Returns the logarithm of a guess at the number of completions.
-  float promise(const State& s) const;
+  float estimate_completions(const State& s) const;
 
   std::vector<std::int32_t>* trace =
       nullptr;  // if not null, gets the chains in the order in which their events run
@@ -49,7 +49,7 @@ class StateRules {
  private:
   using Event = Chains::Event;
   bool can_run(const State& s, const Event& e) const;
-  bool harmless(const State& s, std::int32_t chain) const;
+  bool may_run_at_once(const State& s, std::int32_t chain) const;
   bool impossible(const State& s, std::int32_t key, std::int32_t value) const;
   bool run_event(State& s, std::int32_t chain);  // returns false if no completion exists
   bool close(State& s);

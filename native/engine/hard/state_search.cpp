@@ -59,7 +59,7 @@ void StateSearch::insert(const State& s, std::uint32_t parent, std::int32_t chai
       return;
   layer.table[slot] = static_cast<std::int32_t>(layer.size()) + 1;
   layer.cells.insert(layer.cells.end(), s.cells.begin(), s.cells.end());
-  layer.promise.push_back(rules_.promise(s));
+  layer.promise.push_back(rules_.estimate_completions(s));
   layer.origin.push_back(static_cast<std::uint32_t>(trail_.size()));
   trail_.push_back({parent, chain});
   held_ += layer.bytes() - before;
@@ -142,7 +142,7 @@ StateSearch::Answer StateSearch::run(std::int64_t expansions) {
     const std::uint32_t origin = layer.origin[state_++];
     ++expanded;
     --expansions;
-    if (rules_.stuck(parent_)) continue;
+    if (rules_.has_stuck_event(parent_)) continue;
     for (std::int32_t c = 0; c < static_cast<std::int32_t>(chains_.count()); ++c) {
       if (!rules_.can_run(parent_, c)) continue;
       child_ = parent_;

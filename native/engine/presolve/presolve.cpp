@@ -1,4 +1,4 @@
-// `Presolve` chooses the assumed orders. `blame` withdraws them for the transactions of a
+// `Presolve` chooses the assumed orders. `withdraw_for` withdraws them for the transactions of a
 // refutation: it isolates transactions in session order, and forgets times. It returns false if the
 // refutation uses no assumed order, and so refutes the checks themselves.
 #include "engine/presolve/presolve.hpp"
@@ -12,8 +12,8 @@
 namespace isolang {
 namespace {
 
-constexpr std::int32_t kLeastWindow = 64;
-constexpr std::int32_t kMostWindow = 256;
+constexpr std::int32_t kMinWindow = 64;
+constexpr std::int32_t kMaxWindow = 256;
 // The assumed order must reduce the number of chains, compared with the number of sessions, by at least this factor.
 constexpr std::int32_t kMinChainGain = 4;
 constexpr std::int64_t kMargin =
@@ -61,7 +61,7 @@ Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automat
   } else if (problem.has_time && std::ranges::any_of(automata_, [](const Automaton& m) {
                return !m.of(Relation::rw).empty();
              })) {
-    believe_times();
+    adopt_times();
     if (!given_.times.begin.empty()) add_real_time(automata_);
   }
 }
@@ -127,12 +127,12 @@ class Fit {
     const auto at = std::ranges::lower_bound(first, last, middle, {},
                                              [&](std::int32_t t) { return times_.end[t]; });
     std::int64_t most = 0;
-    for (auto i = at - std::min<std::ptrdiff_t>(kAround, at - first);
-         i != last && i < at + kAround; ++i)
+    for (auto i = at - std::min<std::ptrdiff_t>(kWritersAround, at - first);
+         i != last && i < at + kWritersAround; ++i)
       most = std::max(most, way(*i));
     return most;
   }
-  static constexpr std::ptrdiff_t kAround = 2;  // number of writers on either side of the middle
+  static constexpr std::ptrdiff_t kWritersAround = 2;  // number of writers on either side of the middle
 
   const Problem& p_;
   const Times& times_;
@@ -169,7 +169,7 @@ bool certain(const Problem& p, std::int32_t txn) {
 
 void Presolve::guess_order() {
   const Problem& p = problem_;
-  if (p.sessions <= kMinChainGain * kLeastWindow) return;
+  if (p.sessions <= kMinChainGain * kMinWindow) return;
   std::vector<std::int32_t> order;
   for (std::int32_t t = 0; t < p.n; ++t)
     if (certain(p, t)) order.push_back(t);
@@ -179,9 +179,9 @@ void Presolve::guess_order() {
     places.begin[order[i]] = places.end[order[i]] = static_cast<std::int64_t>(i);
   const auto [usual, reads] = distances(p, places);
   if (reads.empty()) return;
-  std::int64_t window = kLeastWindow;
-  while (window <= kMostWindow && window < kMargin * usual) window *= 2;
-  if (window > kMostWindow || window * kMinChainGain >= p.sessions) return;
+  std::int64_t window = kMinWindow;
+  while (window <= kMaxWindow && window < kMargin * usual) window *= 2;
+  if (window > kMaxWindow || window * kMinChainGain >= p.sessions) return;
   given_.window = static_cast<std::int32_t>(window);
   given_.order = std::move(order);
   for (const auto& [distance, read] : reads)
@@ -190,7 +190,7 @@ void Presolve::guess_order() {
 
 // Adopts the recorded times, stretched as far as the reads require. Adopts none if they then say
 // almost nothing.
-void Presolve::believe_times() {
+void Presolve::adopt_times() {
   const Problem& p = problem_;
   Times& times = given_.times = {{p.begin.begin(), p.begin.begin() + p.n},
                                  {p.end.begin(), p.end.begin() + p.n}};
@@ -252,7 +252,7 @@ void Presolve::isolate(std::int32_t txn) {
     }
 }
 
-bool Presolve::blame(const std::vector<ProofStep>& refutation) {
+bool Presolve::withdraw_for(const std::vector<ProofStep>& refutation) {
   bool leans = false;
   std::size_t forgotten = 0;
   for (const ProofStep& step : refutation) {

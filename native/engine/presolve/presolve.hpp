@@ -48,11 +48,11 @@ class Presolve {
 
   // Withdraws the assumed orders that a refutation of the stronger checks depends on. Returns false
   // if it depends on none, and hence refutes the weaker checks as well.
-  bool blame(const std::vector<ProofStep>& refutation);
+  bool withdraw_for(const std::vector<ProofStep>& refutation);
 
  private:
   void guess_order();
-  void believe_times();
+  void adopt_times();
   void isolate(std::int32_t txn);
   void forget_times(std::int32_t txn);
   void stretch_times(std::int64_t margin);

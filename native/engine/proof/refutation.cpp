@@ -293,7 +293,7 @@ namespace {
 // Applies to checks in which statements have times. Returns true if `next` and the last edge
 // together are one step, and merges both into the last edge. A walk begins at a COMMIT, so it is
 // never split between two statements.
-bool goes_without(std::vector<ProofEdge>& edges, const ProofEdge& next) {
+bool merges_into_last(std::vector<ProofEdge>& edges, const ProofEdge& next) {
   const auto between = [](const ProofEdge& e) {
     return e.relation == Relation::po || e.relation == Relation::answered_before;
   };
@@ -376,7 +376,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
     if (e.read >= 0) out.op = p_.read_op[e.read];
     if (relation == Relation::rw) out.writer = p_.writer_txn[e.a];
     // mutant: proof-many-statements
-    if (!m.statements_are_joined() || !goes_without(step.edges, out)) step.edges.push_back(out);
+    if (!m.statements_are_joined() || !merges_into_last(step.edges, out)) step.edges.push_back(out);
   }
   steps_.push_back(std::move(step));
 }

@@ -268,7 +268,7 @@ void KeyPruner::mark_forced(std::int32_t after) {
 
 // Returns true if writers_[at] reaches a reader of `after` only because it is that reader itself,
 // which rw leaves out.
-bool KeyPruner::owes_it_to_itself(std::int32_t after, std::size_t at) const {
+bool KeyPruner::reached_only_as_reader(std::int32_t after, std::size_t at) const {
   const auto reads_and_overwrites = [&](std::int32_t r) {
     return pruner_.own_writer[r] == writers_[at];
   };
@@ -298,7 +298,7 @@ void KeyPruner::mark_latest_forced(std::size_t self) {
       left &= left - 1;
       const bool reached = starts_.reached([&](std::size_t t) { return targets_[t].marks[at]; });
       // mutant: owes-itself
-      if (!reached || owes_it_to_itself(after, at)) continue;
+      if (!reached || reached_only_as_reader(after, at)) continue;
       set_bit(forced, at);
       for (std::size_t k = word; k < words; ++k) hidden[k] |= settled[at * words + k];
       left &= ~hidden[word];
@@ -425,7 +425,7 @@ void KeyPruner::order_by_chains() {
         for (std::size_t k = known; k < strand.size() && starts_.reached(target, strand[k].mark);
              ++k)
           // mutant: chain-owes-itself
-          if (strand[k].at != self && !owes_it_to_itself(after, strand[k].at)) reached[s] = k + 1;
+          if (strand[k].at != self && !reached_only_as_reader(after, strand[k].at)) reached[s] = k + 1;
         if (reached[s] == known) continue;
         const std::size_t at = strand[reached[s] - 1].at, place = place_on_chains_[at];
         const std::size_t chain = chain_[at], count = place - chain_start_[chain] + 1;

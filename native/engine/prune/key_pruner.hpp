@@ -105,7 +105,7 @@ class KeyPruner {
   // number is not known at compile time.
   template <std::size_t kWords>
   void mark_latest_forced(std::size_t self);
-  bool owes_it_to_itself(std::int32_t after, std::size_t at) const;
+  bool reached_only_as_reader(std::int32_t after, std::size_t at) const;
   template <std::size_t kWords>
   void order_behind(std::size_t self);
   void order_behind(std::vector<std::size_t>& latest, std::int32_t after, bool initial_too);

@@ -28,8 +28,8 @@ constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kColumnsOfOnePass = 128;
 // Numbers of writers of a key, in total and for each chain, from which chains take less time than
 // rows.
-constexpr std::size_t kMostInRows = 8192, kWritersPerChain = 16;
-constexpr std::size_t kLeastPart =
+constexpr std::size_t kMaxWritersInRows = 8192, kWritersPerChain = 16;
+constexpr std::size_t kMinPartWeight =
     2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
 // Writes for each read: from here on, it takes less work to look up the keys of the reads among
 // the writes.
@@ -225,9 +225,9 @@ void Pruner::allocate_rows() {
   std::vector<std::uint8_t> ambiguous(idx(p.keys), 0);
   for (std::int32_t r = 0; r < p.reads(); ++r)
     if (source[r] < 0) ambiguous[p.read_key[r]] = 1;
-  const std::size_t few = std::min(kMostInRows, clocks.chains() * kWritersPerChain);
+  const std::size_t few = std::min(kMaxWritersInRows, clocks.chains() * kWritersPerChain);
   pairs_.allocate_rows([&](std::int32_t key) {
-    return pairs_.writers(key).size() <= (orders_compose_ && ambiguous[key] == 0 ? few : kMostInRows);
+    return pairs_.writers(key).size() <= (orders_compose_ && ambiguous[key] == 0 ? few : kMaxWritersInRows);
   });
 }
 
@@ -247,7 +247,7 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
     return 1 + pairs_.writers(key).size() + (graph.uses_reads ? open_reads_.of(key).size() : 0);
   };
   // mutant: dependent-keys-shared
-  const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kLeastPart;
+  const std::size_t least = one_by_one_ ? std::numeric_limits<std::size_t>::max() : kMinPartWeight;
   const auto cuts = cut_into_parts(keys.size(), least, work);
   const std::size_t parts = cuts.size() - 1;
   std::vector<KeyPruner> workers(std::min(threads_, parts), KeyPruner(*this));

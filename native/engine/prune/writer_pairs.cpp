@@ -12,7 +12,7 @@
 
 namespace isolang {
 namespace {
-constexpr std::size_t kMostWords = std::size_t{1} << 24;  // 128 MiB
+constexpr std::size_t kMaxWords = std::size_t{1} << 24;  // 128 MiB
 constexpr std::int32_t kUncounted = std::numeric_limits<std::int32_t>::max();
 
 }  // namespace
@@ -33,7 +33,7 @@ void WriterPairs::allocate_rows(std::span<const std::int32_t> keys) {
   std::size_t total = 0;
   for (const std::int32_t key : keys) {
     const std::size_t need = (count(key) + 1) * words(key);
-    if (total + need > kMostWords) continue;
+    if (total + need > kMaxWords) continue;
     total += need;
     std::fill_n(open_.begin() + problem_.key_start[key], count(key),
                 static_cast<std::int32_t>(count(key)) - 1);
