@@ -59,6 +59,8 @@ constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 // If the order of the history is assumed, a large history consists of many small clusters, and a
 // search without this order would not succeed.
 constexpr int kLongPresolves = 16;
+// A history with at most this many transactions is also searched without assumed orders.
+constexpr std::int32_t kFewTransactions = 2000;
 constexpr int kRoundsApart = 16;  // in which predicate reads are set apart
 constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
@@ -403,8 +405,8 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         presolved.reset();
       }
     }
-  bool stronger_refuted = false;
-  if (options.presolve && !forced)
+  bool stronger_refuted = apart && apart->any();
+  if (options.presolve && !forced && !stronger_refuted)
     for (const auto& checks : {as_one_total_order(problem, automata),
                                as_one_cycle(problem, automata), as_one_state(automata)})
       if (checks) {
@@ -414,12 +416,29 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       }
   // ablation: no-reads-apart
   for (int i = 0; stronger_refuted && apart && i < kRoundsApart; ++i) {
-    begin(presolved, apart->automata(), apart->given());
-    presolved->note("rounds_apart", i + 1);
-    const Cdcl::Result result = presolved->search(kPresolveConflicts);
-    if (result == Cdcl::Result::satisfiable) return solution;
-    if (result == Cdcl::Result::gave_up) break;
-    auto steps = presolved->refutation();
+    std::vector<ProofStep> steps;
+    bool leans = true;  // whether the last refutation depends on assumed orders
+    if (apart->any()) {  // first with session order, which most databases respect
+      Presolve sessions(problem, apart->automata(), Presolve::Orders::of_the_history);
+      AssumedOrders assumed = sessions.given();
+      assumed.apart = apart->given().apart;
+      begin(presolved, sessions.automata(), assumed);
+      presolved->note("rounds_apart", i + 1);
+      const Cdcl::Result result = presolved->search(kPresolveConflicts);
+      if (result == Cdcl::Result::satisfiable) return solution;
+      if (result == Cdcl::Result::unsatisfiable) {
+        steps = presolved->refutation();
+        leans = sessions.blame(steps);
+      }
+    }
+    if (leans) {
+      begin(presolved, apart->automata(), apart->given());
+      presolved->note("rounds_apart", i + 1);
+      const Cdcl::Result result = presolved->search(kPresolveConflicts);
+      if (result == Cdcl::Result::satisfiable) return solution;
+      if (result == Cdcl::Result::gave_up) break;
+      steps = presolved->refutation();
+    }
     const auto verdict = apart->judge(steps);
     if (verdict == ReadsApart::Verdict::refuted) {
       solution.refutation = std::move(steps);
@@ -499,7 +518,17 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       }
       if (i > 0 || presolve.of_the_history()) continue;
       begin_plain();
-      if (!plain->prune()) break;
+      if (problem.n > kFewTransactions) {
+        if (!plain->prune()) break;
+        continue;
+      }
+      // A search without the assumed orders then costs less than many rounds.
+      const Cdcl::Result without = plain->try_to_decide(0);
+      if (without == Cdcl::Result::satisfiable) return solution;
+      if (without == Cdcl::Result::unsatisfiable) {
+        refute();
+        return solution;
+      }
     }
   }
   presolved.reset();

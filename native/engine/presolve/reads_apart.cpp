@@ -51,7 +51,36 @@ ReadsApart::ReadsApart(const Problem& problem, const std::vector<Automaton>& che
     : problem_(problem),
       checks_(checks),
       component_(idx(std::ranges::find_if(checks, &Automaton::of_components) - checks.begin())),
-      stronger_(std::move(stronger)) {}
+      stronger_(std::move(stronger)) {
+  find_contradicted_by_own_reads();
+}
+
+// Sets the predicate reads apart that have no possible source in common with another read of the
+// same key by their transaction. No total order has a place for both.
+void ReadsApart::find_contradicted_by_own_reads() {
+  const Problem& p = problem_;
+  const auto share_a_source = [&](std::int32_t r, std::int32_t other) {
+    return std::ranges::any_of(p.candidates(r), [&](std::size_t i) {
+      return std::ranges::any_of(p.candidates(other), [&](std::size_t j) {
+        return p.candidate[i] == p.candidate[j];
+      });
+    });
+  };
+  std::vector<std::int32_t> reads;  // of one transaction
+  for (std::int32_t first = 0, end = 0; first < p.reads(); first = end) {
+    reads.clear();
+    for (; end < p.reads() && p.read_txn[end] == p.read_txn[first]; ++end) reads.push_back(end);
+    std::ranges::stable_sort(reads, {}, [&](std::int32_t r) { return p.read_key[r]; });
+    for (std::size_t i = 1; i < reads.size(); ++i)
+      for (std::size_t j = i; j-- > 0 && p.read_key[reads[j]] == p.read_key[reads[i]];) {
+        const std::int32_t a = reads[j], b = reads[i];
+        if ((p.read_predicate[idx(a)] | p.read_predicate[idx(b)]) == 0 || share_a_source(a, b)) continue;
+        given_.apart.resize(p.read_predicate.size());
+        for (const std::int32_t r : {a, b})
+          if (p.read_predicate[idx(r)] != 0) given_.apart[idx(r)] = 1;
+      }
+  }
+}
 
 std::vector<Automaton> ReadsApart::automata() const {
   std::vector<Automaton> result{stronger_};

@@ -7,7 +7,7 @@
 // refuted, and each cycle of the refutation violates a requested check, then the refutation holds
 // for the requested checks as well. Otherwise the predicate reads on the other cycles are apart: the
 // order says nothing about their anti-dependencies, and the check of components judges these at the
-// end.
+// end. Predicate reads that miss what their own transaction saw are apart from the beginning.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -29,6 +29,7 @@ class ReadsApart {
   // The total order, followed by the check of components if reads are apart.
   std::vector<Automaton> automata() const;
   const AssumedOrders& given() const { return given_; }
+  bool any() const { return !given_.apart.empty(); }
 
   enum class Verdict {
     refuted,    // the steps refute the requested checks, and name them
@@ -47,6 +48,7 @@ class ReadsApart {
   bool is_predicate(const ProofEdge& edge) const;
   std::int32_t read_of(const ProofEdge& edge) const;
   Pairs pairs_of(const ProofEdge& edge) const;
+  void find_contradicted_by_own_reads();
 
   const Problem& problem_;
   const std::vector<Automaton>& checks_;
