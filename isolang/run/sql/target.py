@@ -76,9 +76,8 @@ class SqlTarget(MarkedTarget):
         forms: the statements for that table in each form of writes; if ``update`` is ``any``, each
             write takes one of them.
         backups: for each way to copy the tables while clients use them, a description of it.
-        reads_outside: the levels at which reads are not part of the transaction. A delete may then
-            remove other child rows than the program has read, so at these levels rows have no child
-            rows.
+        reads_outside: the levels at which reads are not part of the transaction. Rows have no child
+            rows at these levels, because a delete could remove other ones than were read.
     """
 
     name: ClassVar[str]
@@ -165,8 +164,7 @@ class SqlTarget(MarkedTarget):
         forms += ["upsert"] if d.upsert else []
         table = f"{self.prefix}registers"
         self.forms = [build_statements(d, table, self.access, form) for form in forms]
-        # Child rows have no versions, because the log is read only for the registers, so leave them
-        # out if versions are recorded.
+        # A child row has no version, because the log is read only for the registers.
         self.offers = offered_features(d, cascading=self.cascading and not self.reports_versions)
         self.paths = build_paths(d, table)
 
