@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from report import table
-from scratch import ROOT, Change, Scratch, stale
+from scratch import ROOT, Change, Scratch, misfits
 
 SIMULATED = {
     "all values different": {},
@@ -133,7 +133,7 @@ def main() -> int:
     parser.add_argument("--list", action="store_true", help="list the parts, check the table")
     options = parser.parse_args()
     ablations = [a for a in load() if options.only in a.name]
-    if wrong := stale([change for a in ablations for change in a.changes]):
+    if wrong := misfits([change for a in ablations for change in a.changes]):
         print("\n".join(wrong))
         return 2
     if options.list:

@@ -475,7 +475,7 @@ def verdict_of(reason: str) -> str:
     return "not certified" if reason.startswith("not certified") else "rejected"
 
 
-def add(counts: dict[str, int], name: str, count: int = 1) -> None:
+def add_count(counts: dict[str, int], name: str, count: int = 1) -> None:
     """Add a number to a named count."""
     counts[name] = counts.get(name, 0) + count
 
@@ -537,13 +537,13 @@ class Night:
         try:
             expected = self.judges.oracle.expected(history, initial, LARGEST, error)
         except semantics.TooLargeError:
-            add(totals.counts, "too large for the oracle")
+            add_count(totals.counts, "too large for the oracle")
             return
         given = to_tool(history, initial_of(history, initial), error)
         try:
             problem = build_problem(given)
         except UnsupportedError:  # the user gets the reason
-            add(totals.counts, "refused")
+            add_count(totals.counts, "refused")
             return
         twice = number % self.both_checkers == 0
         for level, verdict in expected.items():
@@ -557,29 +557,29 @@ class Night:
                 setting = replace(setting, implicit=rng.choice(list(IMPLICIT)))
                 self.compare(setting, verdict, given, problem, number)
             for what, count in self.judges.implicit.items():
-                add(totals.counts, what, count)
+                add_count(totals.counts, what, count)
             self.judges.implicit.clear()
-        add(totals.counts, "histories")
-        add(totals.counts, f"histories of {kind}")
+        add_count(totals.counts, "histories")
+        add_count(totals.counts, f"histories of {kind}")
         for pair in pairs_of_features(features(Crossed(history, initial, error))):
-            add(totals.crossed, " and ".join(pair), len(expected))
-        add(totals.counts, "pairs", len(expected))
+            add_count(totals.crossed, " and ".join(pair), len(expected))
+        add_count(totals.counts, "pairs", len(expected))
         if twice:
-            add(totals.counts, "proofs checked twice", len(expected))
+            add_count(totals.counts, "proofs checked twice", len(expected))
             for what, count in self.judges.beyond.items():
-                add(totals.counts, what, count)
+                add_count(totals.counts, what, count)
             self.judges.beyond.clear()
         if number % WHOLE_TOOL == 0:
             for level, verdict in expected.items():
                 setting = self.judges.draw_whole(rng, level)
-                add(totals.counts, "through " + "/".join(setting.pair))
+                add_count(totals.counts, "through " + "/".join(setting.pair))
                 self.compare(setting, verdict, given, problem, number)
-            add(totals.counts, "through the whole tool", len(expected))
+            add_count(totals.counts, "through the whole tool", len(expected))
         for level, verdict in expected.items():
-            add(totals.verdicts, f"{level} {verdict}")
+            add_count(totals.verdicts, f"{level} {verdict}")
         for weaker, stronger in (*ADJACENT, *WEAK_ADJACENT):
             if expected.get(weaker) == "valid" and expected.get(stronger) == "invalid":
-                add(totals.separated, f"{weaker} < {stronger}")
+                add_count(totals.separated, f"{weaker} < {stronger}")
 
     def compare(
         self, setting: Setting, verdict: str, given: ToolHistory, problem: Problem, number: int
@@ -588,16 +588,16 @@ class Night:
         if got == verdict:
             return
         if got.startswith("unknown: unsupported"):
-            add(self.totals.counts, "refused")
+            add_count(self.totals.counts, "refused")
             return
         if "timeout" in got or "the time ran out" in got:
-            add(self.totals.counts, "undecided")
+            add_count(self.totals.counts, "undecided")
             return
         if got.startswith(UnsupportedError.__name__):  # the encoding does not support it
-            add(self.totals.counts, "refused")
+            add_count(self.totals.counts, "refused")
             return
         kind = f"{verdict}, got {re.sub(r'[0-9]+', 'N', got)[:100]}"
-        add(self.totals.disagreements, kind)
+        add_count(self.totals.disagreements, kind)
         if self.totals.disagreements[kind] <= SAVED:
             self.save_case(setting, number)
 
@@ -871,7 +871,7 @@ def night(arguments: argparse.Namespace) -> int:
     return 1 if t.disagreements else 0
 
 
-def again(arguments: argparse.Namespace) -> int:
+def judge_again(arguments: argparse.Namespace) -> int:
     """Judge a saved disagreement again, and return the exit code."""
     case = msgspec.json.decode(arguments.case.read_bytes(), type=Case)
     judges = Judges()
@@ -984,7 +984,7 @@ def small(arguments: argparse.Namespace, result: Slice) -> None:
     run_histories(histories, result, name, names_of(arguments), 6)
 
 
-def beside(arguments: argparse.Namespace, result: Slice) -> None:
+def compare_with_other_checks(arguments: argparse.Namespace, result: Slice) -> None:
     """Compare random specifications of which the engine can decide only a part."""
     rng = random.Random(arguments.seed)
     for _ in range(arguments.specs):
@@ -999,15 +999,15 @@ def beside(arguments: argparse.Namespace, result: Slice) -> None:
 
 def expressions(arguments: argparse.Namespace, result: Slice) -> None:
     if arguments.beside:
-        beside(arguments, result)
+        compare_with_other_checks(arguments, result)
         return
     rng = random.Random(arguments.seed)
     for number in range(arguments.specs):
         if arguments.names:
-            by_names(arguments, rng, number, result)
+            compare_named_checks(arguments, rng, number, result)
             continue
         if arguments.users:
-            as_users_write(arguments, rng, result)
+            compare_user_specs(arguments, rng, result)
             continue
         if arguments.operations:
             text = random_operation_spec(rng)
@@ -1036,7 +1036,9 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
                 )
 
 
-def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, result: Slice) -> None:
+def compare_named_checks(
+    arguments: argparse.Namespace, rng: random.Random, number: int, result: Slice
+) -> None:
     """Compare checks that distinguish keys and transactions by name, on mixed histories."""
     checks = random_named_checks(rng)
     text = named_text(checks)
@@ -1063,7 +1065,7 @@ def by_names(arguments: argparse.Namespace, rng: random.Random, number: int, res
             result.differs(crossed.history, name, text, expected, got)
 
 
-def as_users_write(arguments: argparse.Namespace, rng: random.Random, result: Slice) -> None:
+def compare_user_specs(arguments: argparse.Namespace, rng: random.Random, result: Slice) -> None:
     """Compare specifications with every word and filter of the language, by any route."""
     text = users.random_users_text(rng)
     result.counts["specifications"] += 1
@@ -1150,7 +1152,7 @@ def main(words: Sequence[str] | None = None) -> int:
         commands.choices[name].add_argument("--log", type=Path, default=Path("campaign.jsonl"))
     arguments = parser.parse_args(words)
     if arguments.command in ("night", "again", "forge"):
-        return {"night": night, "again": again, "forge": forge}[arguments.command](arguments)
+        return {"night": night, "again": judge_again, "forge": forge}[arguments.command](arguments)
     if arguments.command == "shown":
         from shown import shown
 

@@ -145,7 +145,7 @@ SESSIONS: dict[str, dict[str, Any]] = {
 VALUES = {"unique": 0, "repeated": 50}
 
 
-def simulated(*, quick: bool) -> Iterator[Case]:
+def simulated_histories(*, quick: bool) -> Iterator[Case]:
     """Yield simulated histories for SER and SI.
 
     They have 8 operations in each transaction, and one key for ten transactions.
@@ -177,7 +177,7 @@ def simulated(*, quick: bool) -> Iterator[Case]:
                         )  # fmt: skip
 
 
-def hidden(*, quick: bool) -> Iterator[Case]:
+def hidden_violations(*, quick: bool) -> Iterator[Case]:
     """Yield histories of the balanced shape with one violation in the middle."""
     for size in (10_000,) if quick else (10_000, 100_000, 1_000_000):
         for clients, sessions in SESSIONS.items():
@@ -224,7 +224,7 @@ def mini(*, quick: bool) -> Iterator[Case]:
         )
 
 
-def weak(*, quick: bool) -> Iterator[Case]:
+def weak_levels(*, quick: bool) -> Iterator[Case]:
     """Yield a history for each weak level, simulated under its rule and under the strictest."""
     for size in (16_000,) if quick else (16_000, 100_000, 1_000_000):
         for values, number in VALUES.items():

@@ -36,7 +36,7 @@ from support.encodings import (
     WRITTEN_OTHERWISE_ADJACENT,
     Conformance,
     Pairs,
-    separating,
+    separating_histories,
 )
 
 from isolang import History, load_history, load_spec
@@ -45,11 +45,11 @@ from isolang.pipeline.crosscheck import claim_of
 from isolang.solvers.registry import Pair, stages_of
 
 
-def separated(
+def separating_histories_check(
     runs: Conformance, levels: Levels, adjacent: Pairs, count: int, seed: int
 ) -> list[str]:
     wrong, done = [], 0
-    histories = separating(random.Random(seed), levels, adjacent)
+    histories = separating_histories(random.Random(seed), levels, adjacent)
     for number, (history, level, expected) in enumerate(histories):
         done += runs.run(to_tool(history), levels.plans[level], expected, seed=number)
         wrong += [f"{text} for {level}: {show(history)}" for text in runs.wrong]
@@ -59,7 +59,7 @@ def separated(
     return wrong
 
 
-def unwritten(runs: Conformance, specs: int, seed: int) -> list[str]:
+def random_specifications(runs: Conformance, specs: int, seed: int) -> list[str]:
     rng, wrong = random.Random(seed), []
     for _ in range(specs):
         checks = random_checks(rng)
@@ -87,7 +87,7 @@ def labelled(
         history = load_history(folder / row["path"])
         for encoding, solver in pairs:
             pair = Pair(encoding, solver, stages_of(encoding)[-1])
-            said = asked(history, plans[row["level"]], pair, timeout)
+            said = verdict_of_pair(history, plans[row["level"]], pair, timeout)
             what = (
                 "unknown" if said == "unknown" else "right" if said == row["verdict"] else "wrong"
             )
@@ -97,7 +97,7 @@ def labelled(
     return counts, wrong
 
 
-def asked(history: History, plan: Plan, pair: Pair, timeout: float) -> str:
+def verdict_of_pair(history: History, plan: Plan, pair: Pair, timeout: float) -> str:
     """Return a pair's verdict, from a separate process; ``unknown`` after the timeout."""
 
     def ask(out: Connection) -> None:
@@ -133,15 +133,17 @@ def main() -> int:
     wrong = []
     if arguments.histories:
         count, seed = arguments.histories, arguments.seed
-        wrong += separated(runs, Levels(), ADJACENT, count, seed)
+        wrong += separating_histories_check(runs, Levels(), ADJACENT, count, seed)
         others = Conformance(pairs=[p for p in pairs if p[0] == "relational"])
         if others.pairs:
             levels = Levels(WRITTEN_OTHERWISE)
-            wrong += separated(others, levels, WRITTEN_OTHERWISE_ADJACENT, count, seed)
+            wrong += separating_histories_check(
+                others, levels, WRITTEN_OTHERWISE_ADJACENT, count, seed
+            )
             least = min(others.compared.values())
             print(f"levels that are no event graphs: {len(others.pairs)} triples, {least} each")
     if arguments.expressions:
-        wrong += unwritten(runs, arguments.expressions, arguments.seed)
+        wrong += random_specifications(runs, arguments.expressions, arguments.seed)
     if runs.compared:
         print(f"{len(runs.compared)} triples, {min(runs.compared.values())} histories each")
         print("verdicts", dict(runs.verdicts))

@@ -35,7 +35,7 @@ def store(
     return history
 
 
-def changed(
+def with_changed_read(
     rng: random.Random, history: list[tuple[int, list[Row]]]
 ) -> list[tuple[int, list[Row]]]:
     """Return the history in which one read returns another value that was written."""
@@ -69,16 +69,16 @@ def unsatisfiable(rng: random.Random, transactions: int, **shape: int) -> str:
     while True:
         history = store(rng, transactions, **shape)
         for _ in range(transactions):
-            history = changed(rng, history)
-            loaded = load_history(io.BytesIO(plume(history).encode()), "plume")
+            history = with_changed_read(rng, history)
+            loaded = load_history(io.BytesIO(plume_text(history).encode()), "plume")
             verdict = check(loaded, spec, timeout=5)
             if verdict.outcome == "invalid":
                 if not refuted_by_pruning(build_problem(loaded), "ser"):
-                    return plume(history)
+                    return plume_text(history)
                 break
 
 
-def plume(history: list[tuple[int, list[Row]]]) -> str:
+def plume_text(history: list[tuple[int, list[Row]]]) -> str:
     """Return a history in Plume's format, with one operation in each line."""
     lines = [
         f"{kind}({key},{value},{session},{txn})"
@@ -98,7 +98,7 @@ def main() -> None:
     for n in arguments.transactions:
         rng = random.Random(arguments.seed * 1_000_003 + n)
         shape = {"sessions": max(4, n // 5), "keys": 3, "values": max(3, n // 10)}
-        (arguments.folder / f"sat-{n}.plume").write_text(plume(store(rng, n, **shape)))
+        (arguments.folder / f"sat-{n}.plume").write_text(plume_text(store(rng, n, **shape)))
         (arguments.folder / f"unsat-{n}.plume").write_text(unsatisfiable(rng, n, **shape))
 
 

@@ -25,7 +25,7 @@ import time
 import tomllib
 from pathlib import Path
 
-from scratch import ROOT, Change, Scratch, Sources, stale
+from scratch import ROOT, Change, Scratch, Sources, misfits
 
 TIMEOUT = 600
 
@@ -208,7 +208,7 @@ def main() -> int:
     options = parser.parse_args()
     words = options.only.split(",")
     mutants = [m for m in load() if any(w in f"{m.file} {m.mark}: {m.why}" for w in words)]
-    if wrong := stale(mutants):
+    if wrong := misfits(mutants):
         print("\n".join(wrong))
         return 2
     if options.list:

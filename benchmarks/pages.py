@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.labels import WIDTHS, drawn, overlaps
+from support.labels import WIDTHS, open_drawn_page, overlapping_labels
 from support.pages import browser
 from support.paths import CORPORA
 
@@ -54,8 +54,10 @@ def main() -> int:
                     said.append(f"edges that the certificate has not: {sorted(more)}")
                 svg(figure(verdict))
                 for width in WIDTHS:
-                    sized = drawn(running, file, width)
-                    said += [f"labels at {width} pixels: {pair}" for pair in overlaps(sized)]
+                    sized = open_drawn_page(running, file, width)
+                    said += [
+                        f"labels at {width} pixels: {pair}" for pair in overlapping_labels(sized)
+                    ]
                     sized.close()
             elif shown:
                 said.append("a valid history has edges")

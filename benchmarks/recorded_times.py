@@ -54,7 +54,7 @@ def cases(recorded: Path | None, *, quick: bool) -> Iterator[tuple[str, History,
         stale = Workload(transactions=1000, read_share=0.9, lag=300, **shape)
         yield f"stale read-only transactions, {keys} keys, {values} values", generate(stale), "ser"
         plain = generate(Workload(transactions=1000, read_share=0.6, **shape))
-        yield f"skewed clocks, {keys} keys, {values} values", skewed(plain, 40), "ser"
+        yield f"skewed clocks, {keys} keys, {values} values", with_skewed_clocks(plain, 40), "ser"
 
 
 def with_operations(history: History) -> History:
@@ -86,7 +86,7 @@ def profiles(*, quick: bool) -> None:
         print(f"{size:,} transactions  {name:28} {took:6.2f}s  {verdict.outcome}, {certified}")
 
 
-def skewed(history: History, by: int) -> History:
+def with_skewed_clocks(history: History, by: int) -> History:
     """Return the history in which the clock of each session is ahead by a different time.
 
     The greatest skew is less than ``by``.

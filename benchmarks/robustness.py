@@ -22,8 +22,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
-from support.interleavings import replayed, some_violation
-from support.random_templates import random_templates, shown
+from support.interleavings import is_replayed, some_violation
+from support.random_templates import random_templates, template_lines
 
 from isolang.foresee.robust import candidates
 from isolang.foresee.schedules import Level
@@ -48,7 +48,7 @@ def judged(found: Templates, levels: dict[str, Level], *, sessions: bool, most: 
             continue
         if not (failed.allowed.certified and failed.forbidden.certified):
             return "COUNTEREXAMPLE NOT CERTIFIED"
-        if not replayed(found, levels, candidate, sessions):
+        if not is_replayed(found, levels, candidate, sessions):
             return "COUNTEREXAMPLE NOT REPLAYED"
         return "not robust: certified and replayed"
     violated = some_violation(found, levels, sessions=sessions, most=most)
@@ -77,7 +77,9 @@ def main() -> int:
                 counts[where, outcome] += 1
                 if outcome.isupper() or "ROBUST" in outcome or "COUNTER" in outcome:
                     wrong += 1
-                    print(seed, where, outcome, levels, *shown(found), sep="\n  ", flush=True)
+                    print(
+                        seed, where, outcome, levels, *template_lines(found), sep="\n  ", flush=True
+                    )
     for (where, outcome), count in sorted(counts.items()):
         print(f"{where:26} {outcome:45} {count:6,}")
     print(f"{last - first:,} sets, {wrong} wrong, {time.process_time():.0f} s of CPU")

@@ -27,7 +27,17 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from cases import PARTS, Case, anomalies, corpora, hard, hidden, mini, simulated, weak
+from cases import (
+    PARTS,
+    Case,
+    anomalies,
+    corpora,
+    hard,
+    hidden_violations,
+    mini,
+    simulated_histories,
+    weak_levels,
+)
 from measuring import KEEP_BYTE_CODE, Bench, Tool
 from report import markdown, plots
 
@@ -97,13 +107,13 @@ def select(options: argparse.Namespace) -> Iterator[Case]:
         else:
             found.append(corpora(folder))
     if "simulated" in options.only:
-        found.append(simulated(quick=options.quick))
+        found.append(simulated_histories(quick=options.quick))
     if "hidden" in options.only:
-        found.append(hidden(quick=options.quick))
+        found.append(hidden_violations(quick=options.quick))
     if "mini" in options.only:
         found.append(mini(quick=options.quick))
     if "weak" in options.only:
-        found.append(weak(quick=options.quick))
+        found.append(weak_levels(quick=options.quick))
     if "hard" in options.only:
         found.append(hard(quick=options.quick, seeds=options.seeds))
     for cases in found:

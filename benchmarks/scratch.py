@@ -67,7 +67,7 @@ class Sources:
         return path, text[:begin] + changed(change, text[begin:])
 
 
-def stale(changes: Sequence[Change]) -> list[str]:
+def misfits(changes: Sequence[Change]) -> list[str]:
     """Return a message for each change that does not fit the sources."""
     sources = Sources(ROOT)
     wrong = [f"{mark}: marked twice" for mark in sources.twice]

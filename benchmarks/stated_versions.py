@@ -42,7 +42,7 @@ def store(
     return made
 
 
-def wrong(seed: int, made: list[Transaction]) -> list[Transaction]:
+def with_wrong_version(seed: int, made: list[Transaction]) -> list[Transaction]:
     """Return the history in which one read sees an older version with an equal value."""
     rng = random.Random(seed)
     values = {
@@ -85,7 +85,7 @@ def rows(args: argparse.Namespace) -> Iterator[str]:
                     shape = {"keys": 20, "values": values, "sessions": 50, "reads": reads}
                     made = store(seed, 1_000, **shape)
                     if kind == "wrong":
-                        made = wrong(seed, made)
+                        made = with_wrong_version(seed, made)
                     history = History.from_transactions(made, versions="ordered")
                     told.append(timed(history, args.timeout))
                     if args.timeout:

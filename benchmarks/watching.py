@@ -23,7 +23,7 @@ from support.watching import (
     Scans,
     named_level,
     random_history,
-    watched,
+    watch_in_rounds,
     with_crashes,
     with_names,
     with_rows_before,
@@ -37,7 +37,7 @@ from isolang.language.load import load_spec
 from isolang.watch import Stream, verify_chain
 
 
-def in_order(level: str, folder: Path) -> str:
+def with_order_of_log(level: str, folder: Path) -> str:
     """Save a level with one more check: reads must not be from transactions that began later.
 
     Return the path of the saved level.
@@ -105,7 +105,7 @@ def main() -> None:
             if given.verbose:
                 print(number, level, whole.outcome, flush=True)
             try:
-                found = watched(
+                found = watch_in_rounds(
                     rng, path, level, folder / "state", counts, clock_error=clock_error, **reading
                 )
             except (IsolangError, AssertionError):
@@ -119,7 +119,9 @@ def main() -> None:
             counts["parts"] += found.parts
             if (whole.outcome, found.outcome) == ("valid", "invalid"):
                 # For a watch, a transaction that began after the reader ended is no source.
-                whole = api.check(read, in_order(level, folder), simplest=False, timeout=20)
+                whole = api.check(
+                    read, with_order_of_log(level, folder), simplest=False, timeout=20
+                )
                 counts["as the log's order is believed"] += whole.outcome == "invalid"
             decided = {whole.outcome, found.outcome} <= {"valid", "invalid"}
             if decided and found.outcome != whole.outcome:

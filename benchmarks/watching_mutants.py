@@ -86,7 +86,9 @@ def rechained(entries: list[dict[str, Any]]) -> bytes:
     return text
 
 
-def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list[dict[str, Any]]]:
+def forge_entries(
+    entries: list[dict[str, Any]], rng: random.Random
+) -> tuple[str, list[dict[str, Any]]]:
     """Return a name for a change, and the entries with a changed part or another order of parts."""
     parts = [i for i, entry in enumerate(entries) if entry["entry"] == "part"]
     at = rng.choice(parts)
@@ -130,7 +132,7 @@ def forged(entries: list[dict[str, Any]], rng: random.Random) -> tuple[str, list
     return how, [*entries[:at], {**entries[at], "columns": columns}, *entries[at + 1 :]]
 
 
-def flipped(data: bytes, rng: random.Random) -> bytes:
+def flip_bit(data: bytes, rng: random.Random) -> bytes:
     """Return the data with one random bit flipped."""
     at = rng.randrange(len(data))
     return data[:at] + bytes([data[at] ^ 1 << rng.randrange(8)]) + data[at + 1 :]
@@ -161,11 +163,11 @@ def wrong_list(
     return changed, rechained(made_)
 
 
-def of_state(path: Path, folder: Path, whole: list[bytes], rng: random.Random) -> str:
+def resume_from_mutant(path: Path, folder: Path, whole: list[bytes], rng: random.Random) -> str:
     """Resume from a state with a flipped bit, and return what happened."""
     state, chain = whole
     folder.mkdir(exist_ok=True)
-    (folder / STATE).write_bytes(flipped(state, rng))
+    (folder / STATE).write_bytes(flip_bit(state, rng))
     (folder / NAME).write_bytes(chain)
     try:
         watched = watch(path, folder, 20, spilled=True)
@@ -197,7 +199,7 @@ def mutate(count: int, seed: int, counts: Counter[str]) -> None:
             for _ in range(count // 2):
                 kind = rng.choice(("log", "chain", "forged", "state", "lists"))
                 if kind == "state":
-                    became = of_state(path, folder / "again", half, rng)
+                    became = resume_from_mutant(path, folder / "again", half, rng)
                     counts[f"{kind}: {became}"] += 1
                     continue
                 if kind == "lists":
@@ -207,14 +209,14 @@ def mutate(count: int, seed: int, counts: Counter[str]) -> None:
                     path.write_bytes(bad)
                     chain.write_bytes(rehashed)
                 elif kind == "forged":
-                    how, made_ = forged(entries, rng)
+                    how, made_ = forge_entries(entries, rng)
                     if how == "none":
                         continue
                     kind += f" {how}"
                     chain.write_bytes(rechained(made_))
                 else:
                     whole = log if kind == "log" else text
-                    (path if kind == "log" else chain).write_bytes(flipped(whole, rng))
+                    (path if kind == "log" else chain).write_bytes(flip_bit(whole, rng))
                 try:
                     verify_chain(folder / "state", Stream([path], follow=False))
                     counts[f"{kind}: ACCEPTED"] += 1

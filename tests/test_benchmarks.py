@@ -81,9 +81,9 @@ def test_every_case_can_be_made():
     from isolang.simulator import Workload
 
     found = [
-        *cases.simulated(quick=False),
+        *cases.simulated_histories(quick=False),
         *cases.mini(quick=False),
-        *cases.weak(quick=False),
+        *cases.weak_levels(quick=False),
         *cases.hard(quick=False, seeds=range(1, 3)),
     ]
     assert len({(case.part, case.name) for case in found}) == len(found)

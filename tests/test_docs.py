@@ -118,16 +118,18 @@ def test_every_page_has_its_place_in_the_site():
 def test_the_table_of_relations_is_that_of_the_vocabulary():
     """Each word is there once, with its meaning; `tests/support/relations_table.py` writes it."""
     text = relations_table.PAGE.read_text()
-    assert relations_table.written(text) == text
+    assert relations_table.page_with_table(text) == text
     assert all(text.count(f"\n| `{word.name}`") == 1 for word in VOCABULARY)
 
 
 def test_another_table_of_relations_is_noticed():
     """A changed row, and a page without a place for the table."""
     text = relations_table.PAGE.read_text()
-    assert relations_table.written(text.replace("in session order", "in its session")) == text
+    assert (
+        relations_table.page_with_table(text.replace("in session order", "in its session")) == text
+    )
     with pytest.raises(ValueError, match="no place for the table"):
-        relations_table.written("| name | what it relates | from |")
+        relations_table.page_with_table("| name | what it relates | from |")
 
 
 def test_the_changes_say_everything_once():

@@ -8,7 +8,7 @@ from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPool
 from multiprocessing import get_context
 
 import pytest
-from support.many import killer, seen
+from support.many import history_that_reads, killer
 from support.paths import ROOT
 
 import isolang
@@ -27,7 +27,7 @@ def processes():
 
 def test_paths_and_objects_over_processes(processes):
     """Each result says which history it is of; the verdict has the history."""
-    given = [*EXAMPLES, seen(1), seen(2)]
+    given = [*EXAMPLES, history_that_reads(1), history_that_reads(2)]
     found = {one.number: one for one in check_many(given, "ser", executor=processes)}
     assert [found[i].verdict.outcome for i in range(4)] == ["invalid", "valid", "valid", "invalid"]
     assert found[2].verdict.history is given[2]
@@ -53,7 +53,7 @@ def test_many_are_taken_as_workers_become_free():
     def endless():
         number = 0
         while True:
-            yield seen(1, number)
+            yield history_that_reads(1, number)
             number += 1
 
     with ThreadPoolExecutor(2) as threads:
@@ -80,7 +80,7 @@ def test_what_cannot_be_judged_is_a_result(processes, tmp_path):
 @pytest.mark.parametrize("own", [True, False])
 def test_a_worker_that_is_killed_loses_nothing(tmp_path, own):
     """Not the histories that wait, nor the one that it had."""
-    given = [seen(1, i) for i in range(20)]
+    given = [history_that_reads(1, i) for i in range(20)]
     given.insert(5, killer(tmp_path, 1))
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         found = list(check_many(given, "ser", executor=None if own else pool))
@@ -90,7 +90,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path, own):
 
 def test_a_history_that_kills_every_worker_is_told_apart(tmp_path):
     """It gets no verdict, the others get theirs."""
-    given = [seen(1, 0), killer(tmp_path, 99), seen(2, 2)]
+    given = [history_that_reads(1, 0), killer(tmp_path, 99), history_that_reads(2, 2)]
     found = {one.number: one for one in check_many(given, "ser")}
     assert [found[i].verdict.outcome for i in (0, 2)] == ["valid", "invalid"]
     with pytest.raises(WorkerError, match="the process that checked this history ended"):
@@ -106,12 +106,12 @@ def test_an_executor_that_fails_is_an_error_of_that_history():
             future.set_exception(OSError("no route to host"))
             return future
 
-    (one,) = check_many([seen(1)], "ser", executor=Broken())
+    (one,) = check_many([history_that_reads(1)], "ser", executor=Broken())
     assert isinstance(one.error, WorkerError)
     assert "no route to host" in str(one.error)
 
 
-@pytest.mark.parametrize("one", [EXAMPLES[0], seen(1)])
+@pytest.mark.parametrize("one", [EXAMPLES[0], history_that_reads(1)])
 def test_one_history_is_not_several(one):
     """A path is no list of one-letter paths."""
     with pytest.raises(isolang.HistoryError, match="not a list of histories"):
@@ -140,7 +140,7 @@ def dask():
 @pytest.mark.slow
 def test_thousands_of_histories_over_dask(dask):
     """Every one is judged, while a worker is ended midway."""
-    given = (seen(1 + i % 2, i) for i in range(2_000))
+    given = (history_that_reads(1 + i % 2, i) for i in range(2_000))
     found = {}
     for one in check_many(given, "ser", executor=dask.get_executor()):
         found[one.number] = one.verdict.outcome
@@ -181,7 +181,7 @@ class Losing(ThreadPoolExecutor):
 @pytest.mark.slow
 def test_what_is_handed_over_together_is_lost_alone():
     """Quick histories travel together; of those lost, only the one to blame has no verdict."""
-    given = [seen(1, number) for number in range(600)]
+    given = [history_that_reads(1, number) for number in range(600)]
     with Losing(given[500]) as executor:
         found = {one.number: one for one in check_many(given, "ser", executor=executor)}
         assert max(executor.sizes) > 1

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.certify import both, history, some_strategy
+from support.certify import history, some_strategy, verdicts_of_both
 
 from isolang.certify.proofs import Refutation, Witness
 from isolang.certify.steps import AnomalyStep
@@ -98,7 +98,7 @@ def run(seed, rounds):
             if proof is None:
                 counts["undecided"] += 1
                 continue
-            verdicts = both(h, plan.spec, proof)
+            verdicts = verdicts_of_both(h, plan.spec, proof)
             assert verdicts == ("accepted", "accepted"), (
                 name,
                 describe(h),
@@ -137,7 +137,7 @@ def test_specs_of_users_are_certified(name):
             continue
         proof = engine_proof(h, plan)
         if proof is not None:
-            assert both(h, plan.spec, proof) == ("accepted", "accepted"), describe(h)
+            assert verdicts_of_both(h, plan.spec, proof) == ("accepted", "accepted"), describe(h)
             valid += isinstance(proof, Witness)
             invalid += isinstance(proof, Refutation)
     assert valid > 5

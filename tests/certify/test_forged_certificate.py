@@ -7,7 +7,7 @@ import random
 
 import pytest
 from support.cli import run_here
-from support.mutations import mutated
+from support.mutations import mutants_of
 from support.paths import ROOT
 
 import isolang
@@ -48,7 +48,7 @@ def test_no_mutation_is_an_internal_error_or_changes_the_meaning(history, spec):
     proof = isolang.check(isolang.load_history(path), spec).certificate()
     text = proof.to_json()
     rng = random.Random(1)
-    forged = [json.dumps(made) for _, made in mutated(json.loads(text), rng, most=50)]
+    forged = [json.dumps(made) for _, made in mutants_of(json.loads(text), rng, most=50)]
     for _ in range(200):
         at = rng.randrange(len(text))
         forged.append(text[:at] + chr(ord(text[at]) ^ 1 << rng.randrange(7)) + text[at + 1 :])

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.certify import both
+from support.certify import verdicts_of_both
 
 from isolang import check, load_spec
 from isolang.certify.proofs import Witness
@@ -123,7 +123,7 @@ def test_both_checkers_judge_any_choice_alike(part):
         history, witness = random_history(rng)
         if rng.random() < 0.4:
             history = with_clock_error(history, rng.choice((3, 10, 1000)))
-        defined, native = both(history, spec, witness)
+        defined, native = verdicts_of_both(history, spec, witness)
         if native == "not certified":
             said["beyond"] += 1
             continue
@@ -155,7 +155,7 @@ def test_two_steps_in_a_row_may_leave_the_key(word):
     spec = load_spec(f'include "adya.iso"\nirreflexive for x: {word} as c "c"')
     verdict = check(history, spec)
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
-    assert both(history, spec, Witness.of([-1, 3, 3], [0, 1, 1], [0])) == (
+    assert verdicts_of_both(history, spec, Witness.of([-1, 3, 3], [0, 1, 1], [0])) == (
         "rejected",
         "not certified",
     )

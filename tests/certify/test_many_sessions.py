@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.certify import both
+from support.certify import verdicts_of_both
 
 from isolang import check
 from isolang.api import load_spec
@@ -74,6 +74,6 @@ def test_a_stale_read_among_many_is_found(hidden, level):
     if expected == "invalid":
         proof = weaker.certificate().proof
         assert isinstance(proof, Witness)
-        by_definition, natively = both(given, load_spec(level), proof)
+        by_definition, natively = verdicts_of_both(given, load_spec(level), proof)
         assert natively == "rejected"
         assert by_definition in ("rejected", "not certified")  # of more transactions than it takes

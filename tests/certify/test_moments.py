@@ -3,7 +3,7 @@
 from itertools import accumulate
 
 import pytest
-from support.certify import both
+from support.certify import verdicts_of_both
 
 from isolang._native import CheckKind, verify_witness
 from isolang.api import check, load_spec
@@ -157,7 +157,7 @@ def test_relations_of_moments(relation, first, second, holds):
     op = next(i for i, o in enumerate(first.ops) if o[0] == "r")
     key = int(history.columns.op_key[op])
     cycle = [(relation, 0, 1, -1, -1, -1), ("wr", 1, 0, key, op, -1)]
-    told = both(history, spec, [("cycle", "moments", cycle)])
+    told = verdicts_of_both(history, spec, [("cycle", "moments", cycle)])
     assert told == (("accepted",) * 2 if holds else ("rejected",) * 2)
 
 
@@ -231,8 +231,8 @@ def test_relations_of_statements(name):
     found = [check(h, spec) for h in (broken, sound)]
     assert [(v.outcome, v.certified) for v in found] == [("invalid", True), ("valid", True)]
     steps = found[0].refutation.plain()
-    assert both(broken, spec, steps) == ("accepted", "accepted")
-    assert both(sound, spec, steps) == ("rejected", "rejected")
+    assert verdicts_of_both(broken, spec, steps) == ("accepted", "accepted")
+    assert verdicts_of_both(sound, spec, steps) == ("rejected", "rejected")
 
 
 def test_a_walk_leaves_the_statement_to_which_it_came():
@@ -242,10 +242,10 @@ def test_a_walk_leaves_the_statement_to_which_it_came():
     (name,) = {c.name for c in spec.checks}
     x = int(history.columns.op_key[0])
     forged = [("committed-before", 0, 1, -1, 2, -1), ("rw", 1, 0, x, 1, 2)]
-    assert both(history, spec, [("cycle", name, forged)]) == ("rejected", "rejected")
+    assert verdicts_of_both(history, spec, [("cycle", name, forged)]) == ("rejected", "rejected")
     later = of(("w,x,1", [(0, 1)], 2, 3), ("r,x,nil", [(6, 7)], 8, 9))
     right = [("committed-before", 0, 1, -1, 1, -1), ("rw", 1, 0, x, 1, 2)]
-    assert both(later, spec, [("cycle", name, right)]) == ("accepted", "accepted")
+    assert verdicts_of_both(later, spec, [("cycle", name, right)]) == ("accepted", "accepted")
 
 
 def _said(history, expression, sources, orders):

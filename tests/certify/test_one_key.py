@@ -3,7 +3,7 @@
 import pytest
 from oracle.history import parse
 from oracle.pipeline import to_tool
-from support.certify import both
+from support.certify import verdicts_of_both
 
 from isolang.api import load_spec
 from isolang.language.classify.event_graph import Plan
@@ -27,4 +27,4 @@ def test_several_steps_of_the_version_order_are_one(history, presolve):
     assert isinstance(plan, Plan)
     native = build_problem(given).native
     said = engine.solve(given.columns, native, plan.automata, presolve=presolve).result
-    assert both(given, plan.spec, said) == ("accepted", "accepted")
+    assert verdicts_of_both(given, plan.spec, said) == ("accepted", "accepted")

@@ -1,7 +1,7 @@
 """A clock error leaves what a session's own clock says, whatever else stands in the history."""
 
 import pytest
-from support.certify import both
+from support.certify import verdicts_of_both
 
 from isolang import check, load_spec
 from isolang.certify.proofs import Witness
@@ -36,7 +36,7 @@ def test_predicate_reads_leave_each_transaction_its_own_clock(level, scans, firs
     source = [-1, *[t0] * (len(columns.op_kind) - 1)]
     start = [0, *[1] * len(columns.key_atom)]
     assert (
-        both(history, load_spec(level), Witness.of(source, start, [int(first)]))
+        verdicts_of_both(history, load_spec(level), Witness.of(source, start, [int(first)]))
         == ("rejected",) * 2
     )
     verdict = check(history, level)

@@ -4,8 +4,8 @@ import random
 import re
 
 import pytest
-from support.certify import arrays as arrays_of
-from support.certify import both, history, init, rt, rw, so, spec, txn, worlds, wr, ww
+from support.certify import history, init, rt, rw, so, spec, txn, verdicts_of_both, worlds, wr, ww
+from support.certify import witness_arrays as arrays_of
 
 from isolang._native import CheckKind, verify_witness
 from isolang.certify.errors import NotCertifiedError
@@ -87,7 +87,7 @@ def test_any_expression_is_judged_as_its_set_of_pairs(kind):
         everything = list(worlds(h))
         for world in rng.sample(everything, min(3, len(everything))):
             expected = "rejected" if world.broken_check(s) else "accepted"
-            assert both(h, s, Witness.of(*arrays_of(world))) == (expected, expected), (
+            assert verdicts_of_both(h, s, Witness.of(*arrays_of(world))) == (expected, expected), (
                 e,
                 world.orders,
             )
@@ -102,14 +102,17 @@ def test_real_time_is_judged_as_its_set_of_pairs(e):
     s = spec(("acyclic", e))
     for world in worlds(SMALL[5]):
         expected = "rejected" if world.broken_check(s) else "accepted"
-        assert both(SMALL[5], s, Witness.of(*arrays_of(world))) == (expected, expected)
+        assert verdicts_of_both(SMALL[5], s, Witness.of(*arrays_of(world))) == (expected, expected)
 
 
 def test_rw_leaves_out_the_reader_itself():
     """Without the exception ``irreflexive rw`` would break on a lost update's reader in between."""
     h = history(txn("r(x,nil) w(x,1)", 1), txn("w(x,2)", 2))
     s = spec(("irreflexive", rw))
-    assert both(h, s, Witness.of([2, -1, -1], [0, 2], [1, 0])) == ("accepted", "accepted")
+    assert verdicts_of_both(h, s, Witness.of([2, -1, -1], [0, 2], [1, 0])) == (
+        "accepted",
+        "accepted",
+    )
 
 
 def test_an_inner_loop_is_no_cycle_of_the_expression():
@@ -117,15 +120,15 @@ def test_an_inner_loop_is_no_cycle_of_the_expression():
     h = history(txn("w(x,1) w(y,2)", 1), txn("w(x,2) w(y,1)", 2))
     s = spec(("acyclic", Seq((wr, Star(ww)))))
     crossing = Witness.of([-1] * 4, [0, 2, 4], [0, 1, 1, 0])
-    assert both(h, s, crossing) == ("accepted", "accepted")
-    assert both(h, spec(("acyclic", ww)), crossing) == ("rejected", "rejected")
+    assert verdicts_of_both(h, s, crossing) == ("accepted", "accepted")
+    assert verdicts_of_both(h, spec(("acyclic", ww)), crossing) == ("rejected", "rejected")
 
 
 def test_identity_in_an_expression_holds_of_nothing():
     h = history(txn("w(x,1)", 1))
     for e in (Opt(ww), Star(so), Union((Rel("id"), wr)), Union((Lift(Rel("T")), wr))):
         witness = Witness.of([-1], [0, 1], [0])
-        assert both(h, spec(("acyclic", e)), witness) == ("rejected", "rejected")
+        assert verdicts_of_both(h, spec(("acyclic", e)), witness) == ("rejected", "rejected")
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from support.certify import (
     SI,
     SSER,
     acyclic,
-    both,
     decide,
     history,
     prefix_holds,
@@ -20,6 +19,7 @@ from support.certify import (
     so,
     spec,
     txn,
+    verdicts_of_both,
     ww,
 )
 
@@ -52,14 +52,14 @@ def reason(h, s, steps):
 
 
 def test_a_case_split_is_a_refutation():
-    assert both(LOST, SI, EITHER) == ("accepted", "accepted")
-    assert both(LOST, PSI, EITHER) == ("accepted", "accepted")
+    assert verdicts_of_both(LOST, SI, EITHER) == ("accepted", "accepted")
+    assert verdicts_of_both(LOST, PSI, EITHER) == ("accepted", "accepted")
 
 
 def test_a_walk_begins_at_any_of_its_edges():
     """SI reads its words from the edge before the `rw` on."""
     name, check, (ww_edge, rw_edge) = FIRST
-    assert both(LOST, SI, [(name, check, [rw_edge, ww_edge]), *EITHER[1:]]) == (
+    assert verdicts_of_both(LOST, SI, [(name, check, [rw_edge, ww_edge]), *EITHER[1:]]) == (
         "accepted",
         "accepted",
     )
@@ -122,7 +122,7 @@ def test_a_walk_must_close_and_spell_a_word():
     both_rw = [("rw", 0, 1, 0, 0, 3), ("rw", 1, 0, 0, 2, 3)]
     assert "no word" in reason(LOST, SI, [("cycle", "c0", both_rw), ("rup", [])])
     # Every edge a fact, as T0 precedes all: under SER this one cycle is the whole refutation.
-    assert both(LOST, SER, [("cycle", "c0", both_rw)]) == ("accepted", "accepted")
+    assert verdicts_of_both(LOST, SER, [("cycle", "c0", both_rw)]) == ("accepted", "accepted")
 
 
 def test_irreflexive_needs_one_word_not_several():
@@ -135,7 +135,7 @@ def test_irreflexive_needs_one_word_not_several():
         ("wr", 1, 3, 1, 5, -1),
         ("rw", 3, 0, 0, 4, 4),
     ]
-    assert both(h, SI, [("cycle", "c0", edges)]) == ("accepted", "accepted")
+    assert verdicts_of_both(h, SI, [("cycle", "c0", edges)]) == ("accepted", "accepted")
     assert "no word" in reason(h, PSI, [("cycle", "c0", edges)])
 
 
@@ -155,13 +155,16 @@ def test_real_time_is_strict():
     touching = [("rt", 0, 1, -1, -1, -1), ("rw", 1, 0, 0, 1, 3)]
     apart = [("rt", 0, 2, -1, -1, -1), ("rw", 2, 0, 0, 2, 3)]
     assert "does not say so" in reason(h, SSER, [("cycle", "c0", touching)])
-    assert both(h, SSER, [("cycle", "c0", apart)]) == ("accepted", "accepted")
+    assert verdicts_of_both(h, SSER, [("cycle", "c0", apart)]) == ("accepted", "accepted")
 
 
 def test_real_time_without_times_is_not_certified():
     h = history(txn("w(x,1)", 1))
-    assert both(h, SSER, [("rup", [])]) == ("not certified", "not certified")
-    assert both(h, SSER, Witness.of([-1], [0, 1], [0])) == ("not certified", "not certified")
+    assert verdicts_of_both(h, SSER, [("rup", [])]) == ("not certified", "not certified")
+    assert verdicts_of_both(h, SSER, Witness.of([-1], [0, 1], [0])) == (
+        "not certified",
+        "not certified",
+    )
 
 
 def test_a_step_in_time_begins_at_a_statement_of_the_session():
@@ -181,7 +184,7 @@ def test_a_step_in_time_begins_at_a_statement_of_the_session():
             ("rw", 2, 0, 0, 2, 3),
         ]
         steps = [("choice", 2), ("cycle", "snapshot", edges), ("rup", [])]
-        assert both(h, level, steps) == (verdict, verdict)
+        assert verdicts_of_both(h, level, steps) == (verdict, verdict)
 
 
 def test_a_statement_leads_to_its_own_commit_only():
@@ -193,7 +196,7 @@ def test_a_statement_leads_to_its_own_commit_only():
         ("wr", 1, 0, 0, 0, -1), ("tx", 0, 0, -1, 0, -1),
     ]  # fmt: skip
     steps = [("choice", 2), ("choice", 0), ("cycle", "G-MSR", circle), ("rup", [])]
-    assert both(h, level, steps) == ("accepted", "accepted")
+    assert verdicts_of_both(h, level, steps) == ("accepted", "accepted")
     h = history(txn("w(y,1)", 1), txn("r(y,1)", 2))
     forged = [("wr", 0, 1, 0, 1, -1), ("tx", 1, 0, -1, 1, -1)]
     steps = [("choice", 1), ("cycle", "G-MSR", forged), ("rup", [])]
@@ -269,7 +272,7 @@ def test_anomalies_are_only_those_that_are_there(ops, kind, others):
     for claimed in range(-1, 10):
         steps = [("anomaly", claimed, 0, op, -1, -1)]
         expected = "accepted" if claimed in others else "rejected"
-        assert both(h, SER, steps) == (expected, expected), claimed
+        assert verdicts_of_both(h, SER, steps) == (expected, expected), claimed
     assert kind in others
     assert "not of transaction" in reason(h, SER, [("anomaly", kind, 5, op, -1, -1)])
     assert "not of transaction" in reason(h, SER, [("anomaly", kind, 0, op, 0, 99)])
@@ -283,7 +286,7 @@ def test_incompatible_lists_need_two_that_are():
         txn("r(x,[2])", 4),
         txn("r(x,[])", 5),
     )
-    assert both(h, SER, [("anomaly", 6, 3, 3, 2, 2)]) == ("accepted", "accepted")
+    assert verdicts_of_both(h, SER, [("anomaly", 6, 3, 3, 2, 2)]) == ("accepted", "accepted")
     assert "prefix" in reason(h, SER, [("anomaly", 6, 3, 3, 4, 4)])
     assert "shows none" in reason(h, SER, [("anomaly", 6, 3, 3, -1, -1)])
 
@@ -294,7 +297,7 @@ def test_an_anomaly_of_a_maybe_transaction_only_leaves_it_out():
     assert "last step" in reason(h, SER, [step])
     assert "last step" in reason(h, SER, [step, ("choice", 2), ("rup", [(True, ("source", 2, 2))])])
     without = history(txn("r(x,9) w(y,1)", 1, "maybe"), txn("r(y,1)", 2))
-    assert both(without, SER, [step]) == (
+    assert verdicts_of_both(without, SER, [step]) == (
         "accepted",
         "accepted",
     )  # it must be in: nobody else wrote 1
@@ -304,10 +307,10 @@ def test_a_spec_without_reads_has_only_anomalies_of_order():
     assert "ignores reads" in reason(history(txn("r(x,9)", 1)), PL1, [("anomaly", 0, 0, 0, -1, -1)])
     assert "ignores reads" in reason(history(txn("r(x,9)", 1)), PL1, [("choice", 0)])
     forks = history(txn("a(x,1)", 1), txn("a(x,2)", 2), txn("r(x,[1])", 3), txn("r(x,[2])", 4))
-    assert both(forks, PL1, [("anomaly", 6, 3, 3, 2, 2)]) == ("accepted", "accepted")
+    assert verdicts_of_both(forks, PL1, [("anomaly", 6, 3, 3, 2, 2)]) == ("accepted", "accepted")
     own = history(txn("a(x,1) a(x,2)", 1), txn("r(x,[2 1])", 3))
     assert "vo is an order" in reason(own, PL1, [("anomaly", 8, 1, 2, -1, -1)])
-    assert both(own, PL1, Witness.of([-1] * 3, [0, 1], [0])) == ("accepted", "accepted")
+    assert verdicts_of_both(own, PL1, Witness.of([-1] * 3, [0, 1], [0])) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize(
@@ -329,7 +332,7 @@ def test_a_spec_without_reads_has_only_anomalies_of_order():
     ],
 )  # fmt: skip
 def test_malformed_steps_are_refused(step):
-    assert both(LOST, SI, [step, *EITHER]) == ("rejected", "rejected")
+    assert verdicts_of_both(LOST, SI, [step, *EITHER]) == ("rejected", "rejected")
 
 
 # --- unit propagation ---
@@ -414,13 +417,15 @@ def test_refutations_of_the_tiny_solver_lose_no_step_that_matters():
     i = 0
     while i < len(steps):  # minimise
         fewer = steps[:i] + steps[i + 1 :]
-        if both(h, SER, fewer) == ("accepted", "accepted"):
+        if verdicts_of_both(h, SER, fewer) == ("accepted", "accepted"):
             steps = fewer
         else:
             i += 1
     for i in range(len(steps)):
-        assert both(h, SER, steps[:i] + steps[i + 1 :]) == ("rejected", "rejected"), steps[i]
-    assert both(h, SER, Refutation.of(steps)) == ("accepted", "accepted")
+        assert verdicts_of_both(h, SER, steps[:i] + steps[i + 1 :]) == ("rejected", "rejected"), (
+            steps[i]
+        )
+    assert verdicts_of_both(h, SER, Refutation.of(steps)) == ("accepted", "accepted")
 
 
 def test_out_of_time_is_not_certified():

@@ -1,7 +1,7 @@
 """Both checkers judge predicate reads by themselves: what they returned, and what they did not."""
 
 import pytest
-from support.certify import both
+from support.certify import verdicts_of_both
 
 from isolang import Transaction, check, load_spec
 from isolang.errors import HistoryError
@@ -48,7 +48,7 @@ def agreed(history):
     spec = load_spec("ser")
     verdict = check(history, spec)
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
-    assert both(history, spec, verdict.witness) == ("accepted", "accepted")
+    assert verdicts_of_both(history, spec, verdict.witness) == ("accepted", "accepted")
 
 
 def scanned(predicate, returned):
@@ -62,11 +62,11 @@ def test_rows_that_a_reader_judged_otherwise():
     """Without its own judgement a checker would accept what another program made of the file."""
     spec, history = load_spec("ser"), scanned(("=", "value", 1), {"x": 1})
     verdict = check(history, spec)
-    assert both(history, spec, verdict.witness) == ("accepted", "accepted")
+    assert verdicts_of_both(history, spec, verdict.witness) == ("accepted", "accepted")
     (row,) = (int(i) for i in history.columns.statement_start)
     history.columns.set_value(row, int(history.columns.op_value[1]))  # x = 2, which does not match
     history.columns.set_value(0, int(history.columns.op_value[1]))
-    assert both(history, spec, verdict.witness) == ("not certified", "not certified")
+    assert verdicts_of_both(history, spec, verdict.witness) == ("not certified", "not certified")
 
 
 def test_a_returned_row_that_does_not_match():
@@ -77,8 +77,8 @@ def test_a_returned_row_that_does_not_match():
     history = History.from_transactions([Transaction(write), Transaction(scan)])
     assert check(history, spec).outcome == "invalid"
     witness = check(plain, spec).witness
-    assert both(plain, spec, witness) == ("accepted", "accepted")
-    assert both(history, spec, witness) == ("rejected", "rejected")
+    assert verdicts_of_both(plain, spec, witness) == ("accepted", "accepted")
+    assert verdicts_of_both(history, spec, witness) == ("rejected", "rejected")
 
 
 def test_rows_that_were_not_returned():
@@ -86,11 +86,11 @@ def test_rows_that_were_not_returned():
     spec, right = load_spec("ser"), scanned(("=", "value", 2), {"y": 2})
     verdict = check(right, spec)
     assert verdict.outcome == "valid"
-    assert both(right, spec, verdict.witness) == ("accepted", "accepted")
+    assert verdicts_of_both(right, spec, verdict.witness) == ("accepted", "accepted")
     missed = [i for i, kind in enumerate(right.columns.op_kind) if kind == 5]
     for op in missed:
         right.columns.set_value(op, _other_list(right.columns, op))
-        told = both(right, spec, verdict.witness)
+        told = verdicts_of_both(right, spec, verdict.witness)
         assert told == ("not certified", "not certified")
 
 

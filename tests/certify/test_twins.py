@@ -11,13 +11,13 @@ from support.certify import (
     RA,
     SER,
     SI,
-    arrays,
-    both,
     decide,
     history,
     prefix_holds,
     refute,
     txn,
+    verdicts_of_both,
+    witness_arrays,
 )
 
 from isolang.certify.proofs import Refutation, Witness
@@ -110,7 +110,7 @@ def proof_of(name, level):
     h, s = HISTORIES[name], LEVELS[level]
     world, cycles = decide(h, s, judges_reads=level != "PL1")
     if world is not None:
-        return Witness.of(*arrays(world))
+        return Witness.of(*witness_arrays(world))
     steps = refute(h, s, cycles, prefix_holds(h, s))
     assert steps is not None, "no refutation found"
     return Refutation.of(steps)
@@ -126,7 +126,7 @@ def pairs():
 @pytest.mark.parametrize(("name", "level"), list(pairs()))
 def test_right_certificates_are_accepted_by_both(name, level):
     h, s = HISTORIES[name], LEVELS[level]
-    assert both(h, s, proof_of(name, level)) == ("accepted", "accepted")
+    assert verdicts_of_both(h, s, proof_of(name, level)) == ("accepted", "accepted")
 
 
 EXPECTED = """
@@ -160,7 +160,7 @@ def test_no_history_is_both_valid_and_invalid(level):
         if isinstance(proof_of(name, level), Witness):
             continue
         for world in worlds(h):
-            verdicts = both(h, s, Witness.of(*arrays(world)))
+            verdicts = verdicts_of_both(h, s, Witness.of(*witness_arrays(world)))
             assert verdicts == ("rejected", "rejected"), (name, world.source, world.orders)
 
 
@@ -177,7 +177,7 @@ def test_mutated_witnesses_are_judged_alike():
             source, start, order = tampered_arrays(
                 rng, n, proof.source, proof.order_start, proof.order_txn
             )
-            verdicts = both(h, s, Witness.of(source, start, order))
+            verdicts = verdicts_of_both(h, s, Witness.of(source, start, order))
             assert verdicts[0] == verdicts[1], (name, level, source, start, order)
             accepted += verdicts[0] == "accepted"
             rejected += verdicts[0] == "rejected"
@@ -242,7 +242,7 @@ def test_mutated_refutations_that_hold_natively_hold_by_definition():
         h, s = HISTORIES[name], LEVELS[level]
         for _ in range(10):
             steps = mutate(rng, proof.plain(), h)
-            verdicts = both(h, s, steps)
+            verdicts = verdicts_of_both(h, s, steps)
             # By definition a walk has no beginning; natively its word begins with its first edge.
             assert verdicts != ("rejected", "accepted"), (name, level, steps)
             accepted += verdicts[0] == "accepted"
@@ -263,7 +263,7 @@ def test_nothing_refutes_a_valid_history(level):
             continue
         for steps in wrong:
             for attempt in (steps, mutate(rng, steps, HISTORIES[name])):
-                verdicts = both(HISTORIES[name], s, attempt)
+                verdicts = verdicts_of_both(HISTORIES[name], s, attempt)
                 assert verdicts == ("rejected", "rejected"), (name, attempt)
 
 
@@ -306,17 +306,23 @@ def test_random_histories(h, level):
         return
     world, cycles = decide(h, s, judges_reads=level != "PL1")
     if world is not None:
-        assert both(h, s, Witness.of(*arrays(world))) == ("accepted", "accepted")
+        assert verdicts_of_both(h, s, Witness.of(*witness_arrays(world))) == (
+            "accepted",
+            "accepted",
+        )
     elif len(cycles) <= 40:
         for other in worlds(h):
-            assert both(h, s, Witness.of(*arrays(other))) == ("rejected", "rejected")
+            assert verdicts_of_both(h, s, Witness.of(*witness_arrays(other))) == (
+                "rejected",
+                "rejected",
+            )
         steps = refute(h, s, cycles, prefix_holds(h, s))
         assert steps is not None
-        assert both(h, s, steps) == ("accepted", "accepted")
+        assert verdicts_of_both(h, s, steps) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize("s", [SER, SI, RA], ids=["SER", "SI", "RA"])
 def test_an_empty_history_is_valid(s):
     h = history()
-    assert both(h, s, Witness.of([], [0], [])) == ("accepted", "accepted")
-    assert both(h, s, []) == ("rejected", "rejected")
+    assert verdicts_of_both(h, s, Witness.of([], [0], [])) == ("accepted", "accepted")
+    assert verdicts_of_both(h, s, []) == ("rejected", "rejected")

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.certify import accepted
+from support.certify import is_accepted_by_both
 from support.named_sources import has_two_values, random_history
 
 from isolang import check, load_spec
@@ -29,12 +29,12 @@ def test_both_checkers_accept_what_is_so(seed):
                 reader = history.transaction_of(op)
                 writer = None if other is None else history.transaction_of(other)
                 step = AnomalyStep(int(AnomalyKind.TWO_VALUES), reader, op, writer, other)
-                claims += accepted(history, spec, Refutation((step,)))
+                claims += is_accepted_by_both(history, spec, Refutation((step,)))
         assert contradiction or claims == 0, txns
         refuted += claims > 0
         anything = check(history, "pl-1")
         if anything.outcome == "valid":
-            taken = accepted(history, spec, anything.witness)
+            taken = is_accepted_by_both(history, spec, anything.witness)
             assert not (taken and contradiction), txns
             witnessed += taken
     assert min(refuted, witnessed) > 3, (refuted, witnessed)

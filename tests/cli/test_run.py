@@ -6,7 +6,7 @@ import json
 from xml.etree import ElementTree
 
 import pytest
-from support.children import Children, Gives, otherwise
+from support.children import Children, ConstantMethod, replace_method_after
 from support.cli import run_here
 
 from isolang.run.judge.doubts import Doubt
@@ -17,7 +17,7 @@ from isolang.run.targets.memory import MemoryClient
 def forgetful(monkeypatch, tmp_path_factory):
     """The simulated database, of which every transaction reads the initial state."""
     children = Children(monkeypatch, tmp_path_factory.mktemp("children"))
-    children.first(otherwise, MemoryClient, "read", 0, Gives(None))
+    children.first(replace_method_after, MemoryClient, "read", 0, ConstantMethod(None))
 
 
 def run(capfd, folder, *options):

@@ -26,7 +26,7 @@ from support.encodings import (
     Conformance,
     Pairs,
     one_context,
-    separating,
+    separating_histories,
 )
 
 from isolang.api import load_spec
@@ -56,7 +56,7 @@ def run(
 ) -> None:
     runs = Conformance(pairs=pairs)
     done = 0
-    histories = separating(random.Random(seed), levels, adjacent)
+    histories = separating_histories(random.Random(seed), levels, adjacent)
     for number, (history, level, expected) in enumerate(histories):
         done += runs.run(to_tool(history), levels.plans[level], expected, seed=number)
         assert not runs.wrong, f"{runs.wrong[0]} for {level}: {show(history)}"
@@ -149,7 +149,7 @@ def test_exports(levels: Levels, weak: bool) -> None:
         levels, adjacent = Levels(WRITTEN_OTHERWISE), WRITTEN_OTHERWISE_ADJACENT
     else:
         adjacent = ADJACENT
-    histories = separating(random.Random(79 + weak), levels, adjacent)
+    histories = separating_histories(random.Random(79 + weak), levels, adjacent)
     said: Counter[tuple[str, bool]] = Counter()
     for history, level, expected in islice(histories, 24):
         given, route = to_tool(history), levels.plans[level]

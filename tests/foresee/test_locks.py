@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 from support.paths import ROOT
-from support.servers import started
+from support.servers import start_target
 
 from isolang.foresee.decide import mends
 from isolang.foresee.templates import templates
@@ -26,7 +26,7 @@ def player():
     spec = importlib.util.spec_from_file_location("locks", place)
     locks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(locks)
-    target = started("postgres")
+    target = start_target("postgres")
     try:
         url = f"postgresql://postgres@/postgres?host={target.server.folder}"
         yield locks.Player(url, "repeatable read")

@@ -8,9 +8,9 @@ from itertools import islice
 
 import pytest
 from msgspec.structs import replace
-from support.interleavings import replayed, some_violation
+from support.interleavings import is_replayed, some_violation
 from support.paths import ROOT
-from support.random_templates import random_templates, shown
+from support.random_templates import random_templates, template_lines
 
 from isolang.errors import UnsupportedError
 from isolang.foresee.decide import decide, lowest, mends
@@ -274,10 +274,10 @@ def test_random_templates(seed) -> None:
         if failed is not None:
             assert failed.allowed.certified
             assert failed.forbidden.certified
-            assert replayed(found, levels, candidate, sessions), shown(found)
+            assert is_replayed(found, levels, candidate, sessions), template_lines(found)
             return
     wrong = some_violation(found, levels, sessions=sessions, most=120)
-    assert wrong is None, (shown(found), levels, wrong)
+    assert wrong is None, (template_lines(found), levels, wrong)
 
 
 def test_a_chain_over_rows_that_the_split_transaction_does_not_touch() -> None:
@@ -335,6 +335,9 @@ def test_short_branches_have_the_same_answer() -> None:
                     whole = robust(found, levels, sessions=sessions, budget=SearchBudget(3_000))
                 except UnsupportedError:
                     continue
-                assert robust(short, levels, sessions=sessions) == whole, (shown(found), levels)
+                assert robust(short, levels, sessions=sessions) == whole, (
+                    template_lines(found),
+                    levels,
+                )
                 answers[whole] += 1
     assert min(answers.values()) > 5

@@ -1,14 +1,14 @@
 """The program of the kernel, for all tests here."""
 
 import pytest
-from support.kernel import built
+from support.kernel import build_kernel
 
 from isolang.certify.kernel import VARIABLE
 
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
-    return built(tmp_path_factory.mktemp("kernel"))
+    return build_kernel(tmp_path_factory.mktemp("kernel"))
 
 
 @pytest.fixture

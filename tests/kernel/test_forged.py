@@ -4,7 +4,7 @@ import random
 import re
 
 import pytest
-from support.kernel import beyond, text_of
+from support.kernel import text_of, unsupported_reason
 from support.paths import TESTS
 
 from isolang.api import load_history
@@ -23,7 +23,7 @@ def texts():
         history = load_history(path)
         for level in LEVELS:
             spec = load_spec(level)
-            if not beyond(history, spec):
+            if not unsupported_reason(history, spec):
                 text, valid = text_of(history, spec)
                 found.append((*PROOF.split(text), valid))
     assert len(found) > 200

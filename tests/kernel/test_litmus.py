@@ -4,7 +4,7 @@ from collections import Counter
 from functools import cache
 
 import pytest
-from support.kernel import said
+from support.kernel import kernel_answer
 from support.paths import TESTS
 
 from isolang.api import load_history
@@ -42,7 +42,7 @@ def meanings():
 def test_a_litmus_history_at_every_level(kernel, path):
     """No proof is rejected; so many are accepted, and so many beyond the kernel, by reason."""
     history = load_history(path)
-    found = Counter(said(history, spec) for spec in meanings())
+    found = Counter(kernel_answer(history, spec) for spec in meanings())
     if history.columns.statements():
         assert found == OF_PREDICATES
     else:

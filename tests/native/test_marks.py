@@ -9,7 +9,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import ablations
 import mutants
 import pytest
-from scratch import Change, Sources, apply, apply_to_python, stale
+from scratch import Change, Sources, apply, apply_to_python, misfits
 
 
 def changes():
@@ -18,7 +18,7 @@ def changes():
 
 def test_every_change_fits():
     """Each change finds its mark, and the statement that it changes has what it replaces."""
-    assert stale(changes()) == []
+    assert misfits(changes()) == []
 
 
 def test_every_mutant_has_tests():

@@ -1,7 +1,7 @@
 """The page in a browser: the panes agree, nothing is fetched, hostile text stays text."""
 
 import pytest
-from support.labels import LABELS, SIZES, WIDTHS, drawn, overlaps, until
+from support.labels import LABELS, SIZES, WIDTHS, open_drawn_page, overlapping_labels, wait_until
 from support.pages import HOSTILE, browser, data_of
 from support.paths import ROOT
 
@@ -142,10 +142,12 @@ def test_search_finds_keys_values_and_transactions(opened):
     for text, found in (("T5", "T5"), ("bob = 0", "T5"), (":alice", "T")):
         tab.fill("input[type=search]", text)
         tab.keyboard.press("Enter")
-        until(tab, f"document.querySelector('#timeline .detail').innerText.startsWith('{found}')")
+        wait_until(
+            tab, f"document.querySelector('#timeline .detail').innerText.startsWith('{found}')"
+        )
     tab.fill("input[type=search]", "nobody")
     tab.keyboard.press("Enter")
-    until(tab, "document.querySelector('#timeline form').innerText.includes('nothing found')")
+    wait_until(tab, "document.querySelector('#timeline form').innerText.includes('nothing found')")
 
 
 @pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
@@ -259,7 +261,7 @@ def test_the_timeline_says_how_many_it_draws(chromium, tmp_path):
         };
     """)
     tab.goto(file.as_uri())
-    until(tab, "window.written.some((text) => text.endsWith(' transactions'))")
+    wait_until(tab, "window.written.some((text) => text.endsWith(' transactions'))")
     counts = {text for text in tab.evaluate("window.written") if text.endswith(" transactions")}
     tab.close()
     assert counts == {"2 of 5 transactions"}
@@ -287,8 +289,8 @@ def test_no_two_labels_stand_on_each_other(chromium, tmp_path, width):
     file = tmp_path / "page.html"
     for history, level in histories:
         file.write_text(page(isolang.check(history, level), certificate="-"), encoding="utf-8")
-        tab = drawn(chromium, file, width)
-        assert overlaps(tab) == []
+        tab = open_drawn_page(chromium, file, width)
+        assert overlapping_labels(tab) == []
         assert len(tab.evaluate(LABELS)) >= 6
         assert tab.evaluate("document.documentElement.scrollWidth") <= width
         tab.close()
@@ -314,9 +316,9 @@ def test_every_label_can_be_read_however_long_the_cycle_is(chromium, tmp_path, w
     file = tmp_path / "page.html"
     for history in (ring(2), ring(7, "wr"), ring(10), ring(13, "wr")):
         file.write_text(page(isolang.check(history, "ser"), certificate="-"), encoding="utf-8")
-        tab = drawn(chromium, file, width)
+        tab = open_drawn_page(chromium, file, width)
         assert [one for one in tab.evaluate(SIZES) if one[0] < 11] == []
-        assert overlaps(tab) == []
+        assert overlapping_labels(tab) == []
         sheet, *nodes = tab.evaluate(
             """() => ['#graph .sheet', '#graph g.node'].flatMap((one) =>
             [...document.querySelectorAll(one)].map((o) => o.getBoundingClientRect())
@@ -334,7 +336,7 @@ def test_the_timeline_has_room_for_all_sessions_of_the_argument(chromium, tmp_pa
     file = tmp_path / "page.html"
     file.write_text(page(isolang.check(ring(10), "ser"), certificate="-"), encoding="utf-8")
     for width in (800, 1400):
-        tab = drawn(chromium, file, width)
+        tab = open_drawn_page(chromium, file, width)
         assert tab.evaluate("document.querySelector('canvas').clientHeight") >= 10 * 34 + 18
         tab.close()
 
@@ -352,7 +354,7 @@ def test_a_graph_of_rows_is_whole_on_a_narrow_screen(chromium, tmp_path):
     file = tmp_path / "page.html"
     file.write_text(page(verdict), encoding="utf-8")
     for width in WIDTHS:
-        tab = drawn(chromium, file, width)
+        tab = open_drawn_page(chromium, file, width)
         box, *shapes = tab.evaluate(
             """() => ['#graph .sheet', '#graph g.node'].flatMap((one) =>
             [...document.querySelectorAll(one)].map((o) => o.getBoundingClientRect())
@@ -360,7 +362,7 @@ def test_a_graph_of_rows_is_whole_on_a_narrow_screen(chromium, tmp_path):
         )
         assert len(shapes) == 2
         assert all(box[0] <= left < right <= box[1] for left, right in shapes)
-        assert overlaps(tab) == []
+        assert overlapping_labels(tab) == []
         assert tab.locator("#argument").inner_text().count("app.py:4") == 4
         tab.close()
 
@@ -369,7 +371,7 @@ def test_a_narrow_screen_has_a_column_for_each_session(chromium, tmp_path):
     """Time goes down; the edges of the cycle have numbers, and the list below explains them."""
     file = tmp_path / "page.html"
     file.write_text(write_skew(), encoding="utf-8")
-    tab = drawn(chromium, file, 400)
+    tab = open_drawn_page(chromium, file, 400)
     assert tab.locator("canvas").is_hidden()
     assert tab.locator(".columns .node").count() == 3
     assert tab.locator(".columns .badge").all_text_contents() == ["1", "2"]
@@ -379,7 +381,7 @@ def test_a_narrow_screen_has_a_column_for_each_session(chromium, tmp_path):
     tab.click(".narrow ol .edge >> nth=1")
     assert tab.locator("#argument [data-edge='1'].on").count() == 1
     tab.set_viewport_size({"width": 1300, "height": 800})
-    until(tab, "document.querySelector('.narrow').hidden")
+    wait_until(tab, "document.querySelector('.narrow').hidden")
     assert tab.locator("canvas").is_visible()
 
 
@@ -387,7 +389,7 @@ def test_the_graph_shows_who_was_overwritten(chromium, tmp_path):
     """Whom both read from stands beside the cycle, thin and grey."""
     file = tmp_path / "page.html"
     file.write_text(write_skew(), encoding="utf-8")
-    tab = drawn(chromium, file, 1300)
+    tab = open_drawn_page(chromium, file, 1300)
     assert tab.locator("#graph .node.grey").count() == 1
     assert tab.locator("#graph .edge.grey text").all_text_contents() == ["wr :bob", "wr :alice"]
 

@@ -109,7 +109,7 @@ class World:
     def __init__(self, facts, source, orders):
         self.facts, self.source, self.orders = facts, source, orders
         n = facts.n
-        self.included = included_in(facts, source)
+        self.included = included_transactions(facts, source)
         members = sorted(self.included)
         self.edges = []  # (relation, a, b, key, op, writer)
         for a in (*members, n):
@@ -240,7 +240,7 @@ def closure(pairs):
         pairs = more
 
 
-def included_in(facts, source):
+def included_transactions(facts, source):
     included = {t for t in range(facts.n) if facts.status[t] == 0}
     while True:
         more = set(included)
@@ -264,14 +264,14 @@ def worlds(h):
         source = [-1] * facts.operations
         for op, u in zip(reads, picked, strict=True):
             source[op] = u
-        included = included_in(facts, source)
+        included = included_transactions(facts, source)
         # If a read has no candidates and the level judges reads, the caller skips the world.
         source = [u if facts.txn_of[op] in included else -1 for op, u in enumerate(source)]
         for order in product(*orders):
             yield World(facts, source, [list(o) for o in order])
 
 
-def follows_lists(world):
+def contains_list_orders(world):
     """Return whether the version orders contain ``vo``, the order that list reads show."""
     facts = world.facts
     for key in range(facts.keys):
@@ -290,7 +290,7 @@ def follows_lists(world):
     return True
 
 
-def arrays(world):
+def witness_arrays(world):
     """Return the arrays of a witness: the sources, where each order starts, and the orders."""
     start, flat = [0], []
     for order in world.orders:
@@ -307,7 +307,7 @@ def decide(h, s, *, judges_reads=True):
     cycles = []
     for world in worlds(h):
         facts = world.facts
-        if not follows_lists(world):
+        if not contains_list_orders(world):
             continue
         reads = [op for op in range(facts.operations) if facts.txn_of[op] in world.included]
         if judges_reads and any(anomalies_of(facts, op) for op in reads):
@@ -383,7 +383,7 @@ def refute(h, s, cycles, accepts):
 TOO_MANY_BY_DEFINITION = ("not certified", "accepted")
 
 
-def both(h, s, proof):
+def verdicts_of_both(h, s, proof):
     """Return the verdicts of the Python checker and of the native checker on a proof.
 
     A list is taken as a refutation in the form of plain steps.
@@ -391,7 +391,7 @@ def both(h, s, proof):
     return _verdict(_check_in_python, h, s, proof), _verdict(_check_natively, h, s, proof)
 
 
-def accepted(h, s, proof):
+def is_accepted_by_both(h, s, proof):
     """Return whether both checkers accept a proof; fail if their verdicts differ."""
     says = []
     for checker in (check_natively, check_proof):

@@ -35,7 +35,7 @@ class Children:
         (self._folder / "sitecustomize.py").write_text(_FIRST.format(file=str(file)))
 
 
-def otherwise(kind, name, calls, method):
+def replace_method_after(kind, name, calls, method):
     """Replace a method of a class by another method after a number of calls."""
     plain, seen = getattr(kind, name, None), [0]
 
@@ -46,7 +46,7 @@ def otherwise(kind, name, calls, method):
     setattr(kind, name, replaced)
 
 
-def slowly(module, name, seconds):
+def slow_down(module, name, seconds):
     """Delay each call of a function in a module by a number of seconds."""
     of = import_module(module)
     plain = getattr(of, name)
@@ -68,17 +68,17 @@ def sleep(*_):
     time.sleep(60)
 
 
-def gone(*_):
+def lose_connection(*_):
     """Simulate a driver whose server has died."""
     raise ConnectionError("the server is gone")
 
 
-def mistaken(*_):
+def raise_type_error(*_):
     """Simulate an adapter with a bug, which raises a ``TypeError``."""
     return None + 1
 
 
-class Gives:
+class ConstantMethod:
     """A method that returns a fixed value for all arguments."""
 
     def __init__(self, value):

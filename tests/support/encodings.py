@@ -114,7 +114,7 @@ class Conformance:
         check_natively(history, route.spec, Witness(by_op, start, txn))
 
 
-def separating(
+def separating_histories(
     rng: random.Random, levels: Levels, adjacent: Pairs = ADJACENT
 ) -> Iterator[tuple[PlainHistory, str, str]]:
     """Yield histories on which two adjacent levels differ, with one of the levels and its verdict.

@@ -23,7 +23,7 @@ PLANS = {name: classify(load_spec(f'include "adya.iso"\n{text}\n')) for name, te
 PLANS |= {name: classify(load_spec(name)) for name in ("ser", "si", "pc", "pl-3", "pc-nosession")}
 
 
-def contended(rng, transactions=10, keys=2, values=2, sessions=3):
+def contended_history(rng, transactions=10, keys=2, values=2, sessions=3):
     """Return a random history with few keys and few values, so that many choices stay open.
 
     It is a serial run in which some reads were changed.

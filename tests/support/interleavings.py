@@ -22,7 +22,7 @@ from isolang.foresee.templates import ALL_COLUMNS, Branch, Templates
 Item = tuple[str, tuple[int, ...], str]  # a relation, the keys of a row, a column
 
 
-class Ran(NamedTuple):
+class RunStatement(NamedTuple):
     """A statement of an instance: the items that it reads and writes, and its rows.
 
     An insert creates its row, and a delete removes it.
@@ -40,7 +40,7 @@ class Instance(NamedTuple):
 
     program: str
     level: str
-    statements: tuple[Ran, ...]
+    statements: tuple[RunStatement, ...]
 
 
 def columns_of(templates: Templates) -> dict[str, tuple[str, ...]]:
@@ -60,11 +60,13 @@ def instances(templates: Templates, levels: dict[str, str], values: int) -> list
             given = dict(zip(branch.parameters, picked, strict=True))
             if any(given[a] == given[b] for a, b in branch.different):
                 continue
-            found += of_branch(templates, branch, given, levels, range(values))
+            found += instances_of_branch(templates, branch, given, levels, range(values))
     return list(dict.fromkeys(found))
 
 
-def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Iterator[Instance]:
+def instances_of_branch(
+    templates, branch: Branch, given: dict, levels, universe
+) -> Iterator[Instance]:
     """Yield the instances of a branch for given parameter values.
 
     A write with a condition has one instance for each set of rows that it may find.
@@ -92,7 +94,7 @@ def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Itera
             ]
         choices.append(
             [
-                Ran(
+                RunStatement(
                     one.kind, one.keyed, written, items(one.reads, rows), items(one.writes, written)
                 )
                 for written in chosen
@@ -102,7 +104,7 @@ def of_branch(templates, branch: Branch, given: dict, levels, universe) -> Itera
         yield Instance(branch.program, levels[branch.program], picked)
 
 
-def violated(
+def has_violation(
     chosen: tuple[Instance, ...], before: tuple[int | None, ...], deleting: frozenset[str]
 ) -> bool:
     """Return whether some interleaving of these transactions is not serializable.
@@ -183,7 +185,7 @@ class _Machine:
                 return self.there[other][row]
         return row not in self.missing
 
-    def run(self, one: int, ran: Ran) -> bool:
+    def run(self, one: int, ran: RunStatement) -> bool:
         """Return whether the statement can run now."""
         active = [
             other
@@ -202,7 +204,7 @@ class _Machine:
         since = self.commits[self.snapshot[one] :]
         return all(ran.writes.isdisjoint(self.own[other]) for other in since)
 
-    def explore_after(self, one: int, ran: Ran) -> bool:
+    def explore_after(self, one: int, ran: RunStatement) -> bool:
         seen, own, there = len(self.seen[one]), dict(self.own[one]), dict(self.there[one])
         for item in ran.reads:
             if item not in own:
@@ -256,7 +258,7 @@ class _Machine:
         return False
 
 
-def linked(chosen: tuple[Instance, ...], before: tuple[int | None, ...]) -> bool:
+def are_linked(chosen: tuple[Instance, ...], before: tuple[int | None, ...]) -> bool:
     """Return whether each transaction conflicts with another or shares a session with one.
 
     This is true of all transactions on a cycle.
@@ -292,12 +294,12 @@ def some_violation(
     for before in sorted([*alone, *in_sessions], key=len):
         choose = itertools.product if before in in_sessions else _multisets
         for chosen in choose(every, repeat=len(before)):
-            if not linked(chosen, before):
+            if not are_linked(chosen, before):
                 continue
             tried += 1
             if tried > most:
                 return None
-            if violated(chosen, before, deleting):
+            if has_violation(chosen, before, deleting):
                 return chosen, before
     return None
 
@@ -306,7 +308,7 @@ def _multisets(every: list[Instance], *, repeat: int) -> Iterator[tuple[Instance
     return itertools.combinations_with_replacement(every, repeat)
 
 
-def replayed(found, levels, candidate, sessions: bool) -> bool:
+def is_replayed(found, levels, candidate, sessions: bool) -> bool:
     """Return whether the transactions of a counterexample fail in some interleaving."""
     numbers: dict[str, int] = {"0": 0}
     given = [
@@ -321,7 +323,9 @@ def replayed(found, levels, candidate, sessions: bool) -> bool:
         one.relation for own in found.branches for one in own.statements if one.kind == "delete"
     )
     every = [
-        list(of_branch(found, one.branch, values, levels, universe))
+        list(instances_of_branch(found, one.branch, values, levels, universe))
         for one, values in zip((candidate.split, *candidate.chain), given, strict=True)
     ]
-    return any(violated(chosen, tuple(before), deleting) for chosen in itertools.product(*every))
+    return any(
+        has_violation(chosen, tuple(before), deleting) for chosen in itertools.product(*every)
+    )

@@ -13,7 +13,7 @@ from isolang.errors import SpecError, UnsupportedError
 from support.paths import ROOT
 
 
-def built(folder):
+def build_kernel(folder):
     """Build the kernel's program from the checkout, and return its path.
 
     Without an OCaml compiler, return the path of an installed kernel.
@@ -41,7 +41,7 @@ def text_of(history, spec):
     return kernel_text(history, verdict.spec, proof_of(verdict)), type(verdict).__name__ == "Valid"
 
 
-def beyond(history, spec):
+def unsupported_reason(history, spec):
     """Return why the kernel does not support a level or a history; empty if it supports both."""
     try:
         HistoryText(history, LevelText(spec, lists=has_lists(history)))
@@ -50,9 +50,9 @@ def beyond(history, spec):
     return ""
 
 
-def said(history, spec):
+def kernel_answer(history, spec):
     """Return the kernel's answer on a verdict: "accepted", "rejected: …", or why there is none."""
-    if why := beyond(history, spec):
+    if why := unsupported_reason(history, spec):
         return why
     try:
         verdict = check(history, spec, certify=False, threads=1)

@@ -69,8 +69,10 @@ def parse(text):
     return txns, initial, beginning, has_order, checks
 
 
-def of_reads(e):
-    return e[0] in ("wr", "rw", "R") or any(of_reads(part) for part in e if isinstance(part, tuple))
+def mentions_reads(e):
+    return e[0] in ("wr", "rw", "R") or any(
+        mentions_reads(part) for part in e if isinstance(part, tuple)
+    )
 
 
 def matches(result, value):
@@ -166,7 +168,7 @@ class Choice:
         }
 
     def ww(self, key):
-        return before((T0, *self.order.get(key, ())))
+        return ordered_pairs((T0, *self.order.get(key, ())))
 
     def rw(self, key):
         return {
@@ -185,7 +187,7 @@ class Choice:
             case ("init",):
                 return self.init()
             case ("co",):
-                return before(self.total)
+                return ordered_pairs(self.total)
             case ("id",) | ("T",):
                 return {(t, t) for t in self.everyone}
             case ("wr" | "ww" | "rw" as name, x):
@@ -204,11 +206,11 @@ class Choice:
             case ("minus", a, b):
                 return self.value(a, env) - self.value(b, env)
             case ("seq", a, b):
-                return then(self.value(a, env), self.value(b, env))
+                return compose(self.value(a, env), self.value(b, env))
             case ("inv", a):
                 return {(b, a) for a, b in self.value(a, env)}
             case ("plus", a):
-                return closed(self.value(a, env))
+                return transitive_closure(self.value(a, env))
             case ("opt", a):
                 return self.value(a, env) | {(t, t) for t in self.everyone}
             case ("for", x, a):
@@ -220,27 +222,27 @@ class Choice:
         pairs = self.value(e, {})
         match kind:
             case "acyclic":
-                return all(a != b for a, b in closed(pairs))
+                return all(a != b for a, b in transitive_closure(pairs))
             case "irreflexive":
                 return all(a != b for a, b in pairs)
             case "empty":
                 return not pairs
             case "inorder":
-                return pairs <= before(self.total)
+                return pairs <= ordered_pairs(self.total)
         raise AssertionError(kind)
 
 
-def before(line):
+def ordered_pairs(line):
     return {(a, b) for i, a in enumerate(line) for b in line[i + 1 :]}
 
 
-def then(first, second):
+def compose(first, second):
     return {(a, d) for a, b in first for c, d in second if b == c}
 
 
-def closed(pairs):
+def transitive_closure(pairs):
     found = set(pairs)
-    while more := then(found, pairs) - found:
+    while more := compose(found, pairs) - found:
         found |= more
     return found
 
@@ -281,7 +283,7 @@ def size(text):
 def satisfies(text, mutant=""):
     """Return whether the history in a text satisfies the level in the same text."""
     txns, initial, beginning, has_order, checks = parse(text)
-    if not any(of_reads(e) for _, e in checks):
+    if not any(mentions_reads(e) for _, e in checks):
         txns = {t: (*x[:4], [op for op in x[4] if op[0] == "w"]) for t, x in txns.items()}
     keys = sorted({key for x in txns.values() for _, key, _ in x[4]})
     history = txns, initial, beginning, keys

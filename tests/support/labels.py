@@ -48,7 +48,7 @@ FONTS = """
 """
 
 
-def overlaps(tab):
+def overlapping_labels(tab):
     """Return the pairs of labels that overlap by more than a pixel or two."""
     labels = tab.evaluate(LABELS)
     return [
@@ -61,7 +61,7 @@ def overlaps(tab):
     ]
 
 
-def until(tab, what):
+def wait_until(tab, what):
     """Wait until an expression is true in the page.
 
     Playwright's own function is not used, because the security policy of the page forbids it.
@@ -73,10 +73,10 @@ def until(tab, what):
     raise AssertionError(f"never so: {what}")
 
 
-def drawn(running, file, width):
+def open_drawn_page(running, file, width):
     """Open a page in a window of the given width, and return its tab when it has been drawn."""
     tab = running.new_page(viewport={"width": width, "height": 900})
     tab.add_init_script(FONTS)
     tab.goto(file.as_uri())
-    until(tab, "performance.getEntriesByName('drawn').length")
+    wait_until(tab, "performance.getEntriesByName('drawn').length")
     return tab

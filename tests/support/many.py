@@ -6,7 +6,7 @@ import signal
 from isolang import History, Transaction
 
 
-def seen(value, number=0):
+def history_that_reads(value, number=0):
     """Return a history that writes x = 1 and reads ``value``, which is valid if they are equal."""
     return History.from_transactions(
         [Transaction([("w", "x", 1)], session=1), Transaction([("r", "x", value)], session=2)],
@@ -31,11 +31,11 @@ def _end(file):
         left.write(f"{max(0, times - 1):4}")
     if times > 0:
         os.kill(os.getpid(), signal.SIGKILL)
-    return seen(1)
+    return history_that_reads(1)
 
 
 def killer(tmp_path, times):
     file = tmp_path / f"left{times}"
     file.write_text(f"{times:4}", encoding="ascii")
-    history = seen(1)
+    history = history_that_reads(1)
     return Killer(**{f: getattr(history, f) for f in History.__struct_fields__}, file=str(file))

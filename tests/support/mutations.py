@@ -23,14 +23,14 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
         yield from paths_of(child, (*path, name))
 
 
-def at(value: Any, path: tuple[Any, ...]) -> Any:
+def part_at(value: Any, path: tuple[Any, ...]) -> Any:
     """Return the part of a JSON value that a path leads to."""
     for name in path:
         value = value[name]
     return value
 
 
-def mutated(value: Any, rng: random.Random, *, most: int) -> Iterator[tuple[str, Any]]:
+def mutants_of(value: Any, rng: random.Random, *, most: int) -> Iterator[tuple[str, Any]]:
     """Yield copies of a JSON value with one change each, and a description of each change.
 
     Args:
@@ -42,23 +42,23 @@ def mutated(value: Any, rng: random.Random, *, most: int) -> Iterator[tuple[str,
     for path in rng.sample(paths, min(most, len(paths))):
         for put in STRANGE:
             made = copy.deepcopy(value)
-            at(made, path[:-1])[path[-1]] = put
+            part_at(made, path[:-1])[path[-1]] = put
             yield f"{path} = {put!r:.40}", made
         made = copy.deepcopy(value)
-        del at(made, path[:-1])[path[-1]]
+        del part_at(made, path[:-1])[path[-1]]
         yield f"without {path}", made
-        was = at(value, path)
+        was = part_at(value, path)
         if isinstance(was, dict):
             made = copy.deepcopy(value)
-            at(made, path)["zzz"] = 1
+            part_at(made, path)["zzz"] = 1
             yield f"{path} with an unknown field", made
         if isinstance(was, list) and was:
             for changed in (was + was[-1:], was[::-1], was[1:]):
                 made = copy.deepcopy(value)
-                at(made, path[:-1])[path[-1]] = copy.deepcopy(changed)
+                part_at(made, path[:-1])[path[-1]] = copy.deepcopy(changed)
                 yield f"{path} with other elements", made
         if type(was) is int:
             for step in (-1, 1):
                 made = copy.deepcopy(value)
-                at(made, path[:-1])[path[-1]] = was + step
+                part_at(made, path[:-1])[path[-1]] = was + step
                 yield f"{path} {step:+}", made

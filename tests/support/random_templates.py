@@ -65,7 +65,7 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
     return templates_of_branches(tuple(branches))
 
 
-def shown(templates: Templates) -> list[str]:
+def template_lines(templates: Templates) -> list[str]:
     """Return the templates as lines of text, for the messages of failed tests."""
     return [
         f"{branch.program}({', '.join(branch.parameters)}) {sorted(branch.different)}: "

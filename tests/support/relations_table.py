@@ -33,7 +33,7 @@ def _row(word: Word) -> str:
     return f"| {names} | {whom} {said} | {f'`{word.fragment}`' if word.fragment else 'given'} |"
 
 
-def written(text: str) -> str:
+def page_with_table(text: str) -> str:
     """Return the text of the page in which the table is replaced by the current table."""
     if not TABLE.search(text):
         raise ValueError(f"{PAGE}: no place for the table (expected {BEGIN} and {END})")
@@ -41,4 +41,4 @@ def written(text: str) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(written(PAGE.read_text()))
+    PAGE.write_text(page_with_table(PAGE.read_text()))

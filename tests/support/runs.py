@@ -16,6 +16,6 @@ def run(tmp_path, target, **options):
     return judge_run(recorded, runner.target, levels=False)
 
 
-def short(transactions=300):
+def short_run_settings(transactions=300):
     """Return the settings of a run that ends soon."""
     return {"transactions": transactions, "seconds": 60.0, "sessions": 4}

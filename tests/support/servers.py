@@ -11,7 +11,7 @@ from isolang.run.target import TargetError
 from isolang.run.targets import target_named
 
 
-def started(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=False):
+def start_target(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=False):
     """Start a server and return its target, with a row for each key; skip if none is installed."""
     target = target_named(text)
     target.tokens = tokens
@@ -30,7 +30,7 @@ def started(text, *, keys=(), lists=(), tokens=False, proxied=False, cascading=F
     return target
 
 
-def required(text):
+def require_server(text):
     """Skip the test if no server of this kind is installed; each kind is tried only once."""
     missing = _missing(text)
     if missing:
@@ -41,13 +41,13 @@ def required(text):
 def _missing(text):
     """Return why no server of this kind can be started; empty if it can be started."""
     try:
-        started(text).close()
+        start_target(text).close()
     except pytest.skip.Exception as skipped:
         return str(skipped)
     return ""
 
 
-def holds(target, key):
+def value_on_server(target, key):
     """Return the value that the server has for a key, read over a new connection."""
     client = target.connect(direct=True)
     try:

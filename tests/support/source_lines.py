@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 
-def names_lines(text: str, file: str, *begins: str) -> None:
+def assert_names_lines(text: str, file: str, *begins: str) -> None:
     """Assert that a text names, by file and number, the lines that begin with these texts."""
     lines = Path(file).read_text(encoding="utf-8").splitlines()
     for what in begins:

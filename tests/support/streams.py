@@ -174,7 +174,7 @@ def _plain(value: object) -> object:
     return value.removeprefix(":") if isinstance(value, str) else value
 
 
-def comparable(transaction: Transaction, order: dict[int, int]) -> tuple[object, ...]:
+def comparable_content(transaction: Transaction, order: dict[int, int]) -> tuple[object, ...]:
     """Return the content of a transaction, with times replaced by their ranks in ``order``."""
 
     def rank(time: object, unknown: int) -> object:
@@ -218,7 +218,7 @@ def text_of(lines: list[tuple[int, str]]) -> bytes:
     return "".join(line + "\n" for _, line in lines).encode()
 
 
-def finished(batches: list[Batch]) -> list[Transaction]:
+def finished_transactions(batches: list[Batch]) -> list[Transaction]:
     """Return all transactions of a stream, including those in flight at its end."""
     found = []
     for batch in batches:
@@ -233,7 +233,7 @@ def by_session(found: list[Transaction]) -> dict[object, list[object]]:
     order = ranks(found)
     sessions: dict[object, list[object]] = {}
     for transaction in found:
-        sessions.setdefault(transaction.session, []).append(comparable(transaction, order))
+        sessions.setdefault(transaction.session, []).append(comparable_content(transaction, order))
     return sessions
 
 
@@ -256,7 +256,7 @@ def transaction_at(stream: Stream, place: LogPlace) -> Transaction:
     return found
 
 
-def whole(path: Path, format: str = "auto") -> list[Transaction]:  # noqa: A002
+def load_transactions(path: Path, format: str = "auto") -> list[Transaction]:  # noqa: A002
     history = load_history(path, format=format)
     return transactions(history)
 

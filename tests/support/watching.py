@@ -386,7 +386,7 @@ def with_stale_reads(rng: random.Random, history: History) -> History:
     return History.from_transactions(made)
 
 
-def watched(
+def watch_in_rounds(
     rng: random.Random,
     path: Path,
     level: str,
@@ -430,12 +430,12 @@ def watched(
             counts["gone on"] += position_in(folder) is not None
 
 
-def judged_like_the_whole(
+def watch_and_compare(
     rng: random.Random, path: Path, level: str, folder: Path, counts: Counter[str]
 ) -> WatchReport:
     """Watch a file, and check that the verdict is that of the whole file if both are known."""
     whole = check(load_history(path), level, simplest=False, timeout=2)
-    found = watched(rng, path, level, folder, counts)
+    found = watch_in_rounds(rng, path, level, folder, counts)
     assert {whole.outcome, found.outcome} - {"unknown"} in ({"valid"}, {"invalid"}, set())
     counts[found.outcome] += 1
     return found

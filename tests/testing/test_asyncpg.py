@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from support.source_lines import names_lines
+from support.source_lines import assert_names_lines
 
 import isolang
 from isolang.errors import IsolangError
@@ -80,7 +80,7 @@ def test_a_lost_update_is_found_with_its_lines(url, tmp_path):
         isolation.assert_level("ser")
     isolation.close()
     begins = ("balance = await connection.fetchval(read", "await connection.execute(SET")
-    names_lines(str(error.value), __file__, *begins)
+    assert_names_lines(str(error.value), __file__, *begins)
     assert "site-packages" not in str(error.value)
 
 

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from support.source_lines import names_lines
+from support.source_lines import assert_names_lines
 
 import isolang
 from isolang.history.values import Keyword
@@ -134,7 +134,7 @@ def test_a_race_of_conditions_is_found(url, isolation):
         isolation.assert_level("ser")
     assert not watch.all_unseen
     assert f"by {query}" in " ".join(str(error.value).split())
-    names_lines(str(error.value), __file__, "assert connection.execute(query)")
+    assert_names_lines(str(error.value), __file__, "assert connection.execute(query)")
     isolation.assert_level("si")
 
 
@@ -499,7 +499,7 @@ def test_predicate_reads_that_a_test_records(isolation):
     with pytest.raises(isolang.IsolationError, match="predicate write skew") as error:
         isolation.assert_level("ser")
     isolation.assert_level("si")
-    names_lines(str(error.value), __file__, "t.scan(free, {})")
+    assert_names_lines(str(error.value), __file__, "t.scan(free, {})")
     with isolation.transaction() as t:
         t.scan(free, {("booking", 0): {"room": 1, "start": 1, "stop": 8}})
         t.delete(("booking", 0))

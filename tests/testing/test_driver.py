@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.source_lines import names_lines
+from support.source_lines import assert_names_lines
 
 import isolang
 from isolang.errors import IsolangError
@@ -179,7 +179,7 @@ def test_threads_that_lose_updates_are_found(url, tmp_path):
         isolation.assert_level("ser")
     isolation.close()
     begins = ("(balance,) = connection.execute(read", "connection.execute(SET, (balance + 1")
-    names_lines(str(error.value), __file__, *begins)
+    assert_names_lines(str(error.value), __file__, *begins)
 
 
 def test_blocks_savepoints_and_statements_of_the_application(url, recorder):

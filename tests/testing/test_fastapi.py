@@ -4,7 +4,7 @@ import asyncio
 import re
 
 import pytest
-from support.source_lines import names_lines
+from support.source_lines import assert_names_lines
 
 import isolang
 from isolang.testing.isolation import Isolation
@@ -83,6 +83,6 @@ def test_requests_at_the_same_time(server, tmp_path, lock, driver):
         with pytest.raises(isolang.IsolationError, match="lost update") as error:
             isolation.assert_level("ser")
         begins = ("item = await session.get(", "await session.commit()")
-        names_lines(str(error.value), __file__, *begins)
+        assert_names_lines(str(error.value), __file__, *begins)
         assert re.search(r"w\(item/1 \{stock: \d → \d\}\)", str(error.value))
     isolation.close()

@@ -5,7 +5,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.watching import LEVELS, lines, random_history, watched, with_rows_before
+from support.watching import LEVELS, lines, random_history, watch_in_rounds, with_rows_before
 
 from isolang import check, load_history
 from isolang.errors import IsolangError
@@ -39,7 +39,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         path = tmp_path / f"{number}.edn"
         save_history(history, path, format="edn")
         whole = check(load_history(path, **reading), level, simplest=False, timeout=2)
-        found = watched(rng, path, level, tmp_path / str(number), counts, **reading)
+        found = watch_in_rounds(rng, path, level, tmp_path / str(number), counts, **reading)
         counts[found.outcome] += 1
         if {whole.outcome, found.outcome} <= {"valid", "invalid"}:
             assert found.outcome == whole.outcome, (number, level)

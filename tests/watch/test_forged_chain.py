@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from support.cli import run_here
-from support.mutations import mutated
+from support.mutations import mutants_of
 
 from isolang.errors import IsolangError
 from isolang.watch import Stream, Watch, check_chain
@@ -152,7 +152,7 @@ def test_no_mutation_of_a_field_is_an_internal_error_or_changes_the_meaning(
     assert {entry["entry"] for entry in entries} >= {"head", "part", "end"}
     honest = checked(tmp_path)
     refused = 0
-    for what, made in mutated(entries, random.Random(1), most=400):
+    for what, made in mutants_of(entries, random.Random(1), most=400):
         write(tmp_path, made)
         try:
             found = checked(tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from support.watching import Scans, watched
+from support.watching import Scans, watch_in_rounds
 
 
 def test_random_logs_are_gone_on_with(tmp_path):
@@ -17,5 +17,5 @@ def test_random_logs_are_gone_on_with(tmp_path):
         scans.timed = scans.named = True
         path = tmp_path / f"{number}.edn"
         path.write_text(scans.text())
-        watched(rng, path, "ser", tmp_path / str(number), counts)
+        watch_in_rounds(rng, path, "ser", tmp_path / str(number), counts)
     assert counts["gone on"] > 1

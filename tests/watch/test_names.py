@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from support.watching import judged_like_the_whole, named_level, random_history, with_names
+from support.watching import named_level, random_history, watch_and_compare, with_names
 
 from isolang.history import save_history
 from isolang.watch import Stream, verify_chain
@@ -19,7 +19,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         path = tmp_path / f"{number}.edn"
         level = named_level(rng, tmp_path)
         save_history(with_names(rng, random_history(rng)), path, format="edn")
-        found = judged_like_the_whole(rng, path, level, tmp_path / str(number), counts)
+        found = watch_and_compare(rng, path, level, tmp_path / str(number), counts)
         if found.outcome == "valid":
             stream = Stream([path], follow=False)
             verify_chain(tmp_path / str(number), stream, by_definition=number % 4 == 0)

@@ -7,7 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from support.watching import LEVELS, Scans, judged_like_the_whole, lines
+from support.watching import LEVELS, Scans, lines, watch_and_compare
 
 from isolang.errors import HistoryError, IsolangError
 from isolang.watch import Stream, Watch, WatchReport, verify_chain
@@ -33,7 +33,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         level = rng.choice(LEVELS)
         path = tmp_path / f"{number}.edn"
         path.write_text(Scans(rng).text())
-        found = judged_like_the_whole(rng, path, level, tmp_path / str(number), counts)
+        found = watch_and_compare(rng, path, level, tmp_path / str(number), counts)
         if found.outcome == "valid":
             stream = Stream([path], follow=False)
             verify_chain(tmp_path / str(number), stream, by_definition=number % 4 == 0)

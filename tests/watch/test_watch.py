@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import pytest
 from msgspec import structs
-from support.watching import LEVELS, lines, random_history, watched
+from support.watching import LEVELS, lines, random_history, watch_in_rounds
 
 from isolang.api import check, load_history, load_spec
 from isolang.errors import HistoryError, IsolangError, SpecError
@@ -48,7 +48,7 @@ def test_the_verdict_is_that_of_the_whole(tmp_path):
         path = tmp_path / f"{number}.edn"
         save_history(random_history(rng), path, format="edn")
         whole = check(load_history(path), level, simplest=False, timeout=2)
-        found = watched(rng, path, level, tmp_path / str(number), counts)
+        found = watch_in_rounds(rng, path, level, tmp_path / str(number), counts)
         counts[found.outcome] += 1
         if {whole.outcome, found.outcome} <= {"valid", "invalid"}:
             assert found.outcome == whole.outcome, (number, level)

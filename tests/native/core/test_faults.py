@@ -8,7 +8,7 @@ import contextlib
 import random
 
 import pytest
-from support.engine import contended
+from support.engine import contended_history
 
 from isolang import _native, check, load_spec
 from isolang.history import History, Transaction
@@ -42,7 +42,7 @@ CASES = {
     "direct checks": (_simulated, "rc", 1, "valid"),
     "invalid": (_skewed, "ser", 1, "invalid"),
     "no write skew in SI": (_skewed, "si", 1, "valid"),
-    "a search": (lambda: contended(random.Random(1), 60, 3, 3, 6), "ser", 1, None),
+    "a search": (lambda: contended_history(random.Random(1), 60, 3, 3, 6), "ser", 1, None),
 }
 
 

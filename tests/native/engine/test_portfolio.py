@@ -9,9 +9,9 @@ from oracle import semantics
 from oracle.generate import any_history
 from oracle.levels import LEVELS
 from oracle.pipeline import expected_verdicts, to_tool
-from support.certify import TOO_MANY_BY_DEFINITION, both
+from support.certify import TOO_MANY_BY_DEFINITION, verdicts_of_both
 from support.engine import PLANS as ENGINE_PLANS
-from support.engine import answer, contended
+from support.engine import answer, contended_history
 
 from isolang import _native
 from isolang.api import check
@@ -63,7 +63,7 @@ def accepted(history, spec, result):
     """An exhausted search leaves no proof; every other answer does."""
     if exhausted(result):
         return True
-    return both(history, spec, result.result) == ("accepted", "accepted")
+    return verdicts_of_both(history, spec, result.result) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize("strategy", FORCED)
@@ -130,7 +130,7 @@ def test_forced_they_agree_with_the_search(plans, name, strategy):
     """Few values, several keys, indeterminate transactions; also where they do not apply."""
     plan = plans.get(name) or ENGINE_PLANS[name]
     for seed in range(25):
-        history = contended(random.Random(seed), transactions=9)
+        history = contended_history(random.Random(seed), transactions=9)
         expected = answer(history, plan)
         if expected is None:
             continue
@@ -251,7 +251,7 @@ EXHAUSTED = [("exhaustion", 0)]
 
 def natively(history, spec, refutation):
     """What the native checker says, which alone derives that there is no order."""
-    return both(history, spec, refutation)[1]
+    return verdicts_of_both(history, spec, refutation)[1]
 
 
 @pytest.mark.parametrize("name", ["ser", "si", "pc", "si-nosession", "pl-3"])
@@ -410,7 +410,7 @@ def test_the_load_of_a_history():
 
 
 def test_an_unknown_strategy_is_refused(plans):
-    history = contended(random.Random(0))
+    history = contended_history(random.Random(0))
     with pytest.raises(ValueError, match="strategy"):
         answer(history, plans["ser"], strategy="luck")
 
@@ -458,7 +458,10 @@ def test_cdcl_refutes_from_where_annealing_froze(plans):
         result = answer(history, plans["ser"], clock_bytes=1)
         if result is None or result.outcome == "valid" or exhausted(result):
             continue
-        assert both(history, plans["ser"].spec, result.result) == ("accepted", "accepted")
+        assert verdicts_of_both(history, plans["ser"].spec, result.result) == (
+            "accepted",
+            "accepted",
+        )
         if result.statistics.get("annealing_coolings", 0) > 0:
             return
     pytest.fail("no refutation came after a cooling")
@@ -496,4 +499,4 @@ def test_what_a_cooling_leaves_is_repaired(level, rule):
     assert result.outcome == "valid"
     assert result.statistics["repair_rounds"] > 1
     assert 0 < result.statistics["repair_released"] < 2500
-    assert both(history, plan.spec, result.result) == TOO_MANY_BY_DEFINITION
+    assert verdicts_of_both(history, plan.spec, result.result) == TOO_MANY_BY_DEFINITION

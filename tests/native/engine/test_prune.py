@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
-from support.certify import TOO_MANY_BY_DEFINITION, both
+from support.certify import TOO_MANY_BY_DEFINITION, verdicts_of_both
 
 from isolang.certify.proofs import Refutation, Witness
 from isolang.history import History, Transaction
@@ -111,7 +111,7 @@ def test_refuted_without_search(text):
     result = solve(history.columns, problem.native, SER.automata, seconds=60, strategy="cdcl")
     assert "variables" not in result.statistics
     proof = result.result
-    assert both(history, SER.spec, proof) == ("accepted", "accepted")
+    assert verdicts_of_both(history, SER.spec, proof) == ("accepted", "accepted")
 
 
 def test_chains_of_updates_need_no_search():
@@ -140,7 +140,7 @@ def solved(given: list[Transaction]):
     """What the engine says of them under SER, which is certified, with its statistics."""
     history = History.from_transactions(given)
     result = solve(history.columns, build_problem(history).native, SER.automata, seconds=60)
-    said = both(history, SER.spec, result.result)
+    said = verdicts_of_both(history, SER.spec, result.result)
     assert said == ("accepted", "accepted") or (
         isinstance(result.result, Witness) and said == TOO_MANY_BY_DEFINITION
     )
@@ -202,5 +202,5 @@ def test_random_histories_of_hot_keys(level):
         problem = build_problem(history)
         result = solve(history.columns, problem.native, target.automata, seconds=60).result
         said.add(type(result))
-        assert both(history, target.spec, result)[0] == "accepted"
+        assert verdicts_of_both(history, target.spec, result)[0] == "accepted"
     assert said == {Refutation, Witness}

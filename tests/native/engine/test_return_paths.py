@@ -23,7 +23,7 @@ from oracle.guarantees import GUARANTEE_LITMUS
 from oracle.history import History, parse, show, timed
 from oracle.levels import WEAK_STYLES
 from oracle.pipeline import Levels, level_of, to_tool, tool_verdict
-from support.certify import accepted, some_strategy
+from support.certify import is_accepted_by_both, some_strategy
 
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.native import check_natively
@@ -100,7 +100,7 @@ def test_search_by_itself() -> None:
             proof = solved(given, PLANS[name], seed=number, presolve=False)
             got = "valid" if isinstance(proof, Witness) else "invalid"
             assert got == verdict, f"{name}: {show(history)}"
-            assert accepted(given, PLANS[name].spec, proof), f"{name}: {show(history)}"
+            assert is_accepted_by_both(given, PLANS[name].spec, proof), f"{name}: {show(history)}"
             seen[got] += 1
     assert min(seen["valid"], seen["invalid"]) > 50
 
@@ -115,7 +115,7 @@ def test_clocks_that_are_short_of_memory() -> None:
             full = solved(given, PLANS[name])
             short = solved(given, PLANS[name], clock_bytes=1, presolve=False)
             assert type(full) is type(short), f"{name}: {show(history)}"
-            assert accepted(given, PLANS[name].spec, short)
+            assert is_accepted_by_both(given, PLANS[name].spec, short)
 
 
 # --- proofs ---
@@ -134,7 +134,9 @@ def test_no_witness_of_a_weaker_level_passes() -> None:
             continue
         for name in ("rc", "ra", "ra-adya", "cc", "cc-vis", "cc-adya", "psi", "psi-vis"):
             if isinstance(solved(given, PLANS[name]), Refutation):
-                assert not accepted(given, PLANS[name].spec, witness), f"{name}: {show(history)}"
+                assert not is_accepted_by_both(given, PLANS[name].spec, witness), (
+                    f"{name}: {show(history)}"
+                )
                 refused[name] += 1
     assert min(refused[name] for name in ("rc", "ra", "cc", "psi")) >= 5, refused
 
@@ -156,7 +158,7 @@ def test_checkers_agree_on_changed_witnesses() -> None:
                 if rng.random() < 0.7:
                     order[start:end] = order[start:end][::-1]
             changed = Witness(witness.source, witness.order_start, order)
-            says[accepted(given, PLANS[name].spec, changed)] += 1
+            says[is_accepted_by_both(given, PLANS[name].spec, changed)] += 1
     assert min(says.values()) > 20, says
 
 
@@ -183,7 +185,7 @@ def changed_witnesses_agree(name: str, rng: random.Random, number: int) -> None:
                 rng.shuffle(part := order[start:end].tolist())
                 order[start:end] = part
         for some in (witness, Witness(witness.source, witness.order_start, order)):
-            says[accepted(given, plan.spec, some)] += 1
+            says[is_accepted_by_both(given, plan.spec, some)] += 1
     assert min(says.values()) > 5, says
 
 
@@ -204,7 +206,7 @@ def test_refutations_are_of_their_level() -> None:
                     ("cycle", name, step[2]) if step[0] == "cycle" else step
                     for step in proof.plain()
                 ]
-                assert not accepted(given, PLANS[weak].spec, Refutation.of(claimed))
+                assert not is_accepted_by_both(given, PLANS[weak].spec, Refutation.of(claimed))
             tried[f"{weak} {strong}"] += 1
     assert min(tried.values()) >= 3, tried
     assert len(tried) == 4
@@ -214,10 +216,12 @@ def test_the_earlier_read_must_be_earlier() -> None:
     """RC forbids seeing a write and then missing another one; not missing it and then seeing."""
     given = to_tool(parse("w(x,1) w(y,1) || r(x,nil) r(y,1)"))
     cycle = [("wr", 0, 1, 1, 3, -1), ("rw", 1, 0, 0, 2, 2)]
-    assert not accepted(
+    assert not is_accepted_by_both(
         given, PLANS["rc"].spec, Refutation.of([("cycle", "monotonic-reads", cycle)])
     )
-    assert accepted(given, PLANS["ra"].spec, Refutation.of([("cycle", "fractured-read", cycle)]))
+    assert is_accepted_by_both(
+        given, PLANS["ra"].spec, Refutation.of([("cycle", "fractured-read", cycle)])
+    )
 
 
 # --- session guarantees ---

@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from support.certify import both
-from support.engine import PLANS, answer, contended
+from support.certify import verdicts_of_both
+from support.engine import PLANS, answer, contended_history
 
 from isolang import _native, check
 from isolang.certify.native import check_natively
@@ -24,13 +24,16 @@ def test_without_clocks_the_search_decides_the_same_and_every_answer_is_certifie
     plan = PLANS[name]
     searched = outcomes = 0
     for seed in range(150):
-        history = contended(random.Random(seed))
+        history = contended_history(random.Random(seed))
         pruned, bare = (answer(history, plan, clock_bytes=size) for size in (1 << 20, 1))
         if pruned is None:
             continue
         assert bare.outcome == pruned.outcome, seed
         for result in (pruned, bare):
-            assert both(history, plan.spec, result.result) == ("accepted", "accepted"), seed
+            assert verdicts_of_both(history, plan.spec, result.result) == (
+                "accepted",
+                "accepted",
+            ), seed
         searched += bare.statistics.get("variables", 0) > 0
         outcomes |= 1 if bare.outcome == "valid" else 2
     assert searched > 0
@@ -64,7 +67,7 @@ def test_clocks_of_one_byte_decide_the_same(level, rule, values, changed):
     assert set(outcomes.values()) == {outcomes["two bytes"]}
     assert changed or outcomes["two bytes"]
     for name, result in results.items():
-        assert both(history, plan.spec, result.result) == ("accepted", "accepted"), name
+        assert verdicts_of_both(history, plan.spec, result.result) == ("accepted", "accepted"), name
 
 
 def test_what_a_byte_cannot_say_is_not_known():
@@ -80,11 +83,14 @@ def test_what_a_byte_cannot_say_is_not_known():
     for size in (1 << 20, 4 * 2 * length):
         result = answer(history, PLANS["ser"], clock_bytes=size)
         assert result.outcome == "valid", size
-        assert both(history, PLANS["ser"].spec, result.result) == ("accepted", "accepted"), size
+        assert verdicts_of_both(history, PLANS["ser"].spec, result.result) == (
+            "accepted",
+            "accepted",
+        ), size
 
 
 def test_equal_seeds_give_equal_runs():
-    history = contended(random.Random(5), transactions=60, keys=4, values=3, sessions=6)
+    history = contended_history(random.Random(5), transactions=60, keys=4, values=3, sessions=6)
     runs = [answer(history, PLANS["si"], seed=7, clock_bytes=1) for _ in range(2)]
     counts = [
         {k: v for k, v in run.statistics.items() if not k.startswith("seconds")} for run in runs
@@ -129,7 +135,7 @@ def test_sessions_are_only_a_first_guess_where_a_level_has_none():
         plan = classify(load_spec(name))
         result = answer(history, plan)
         assert (result.outcome == "valid") == valid, name
-        assert both(history, plan.spec, result.result) == ("accepted", "accepted")
+        assert verdicts_of_both(history, plan.spec, result.result) == ("accepted", "accepted")
 
 
 @pytest.mark.parametrize("check", ["so ; rw", "so | wr | ww | rw", "(so | wr | ww) ; rw?"])
@@ -147,18 +153,18 @@ def test_a_maybe_transaction_precedes_nobody_in_its_session(check, status, valid
     plan = classify(load_spec(f'include "adya.iso"\nacyclic {check} as a\n'))
     result = answer(history, plan)
     assert (result.outcome == "valid") == valid
-    assert both(history, plan.spec, result.result) == ("accepted", "accepted")
+    assert verdicts_of_both(history, plan.spec, result.result) == ("accepted", "accepted")
 
 
 def test_the_deadline_ends_the_run_and_says_where_it_was():
-    history = contended(random.Random(1), transactions=2000, keys=20, values=3, sessions=20)
+    history = contended_history(random.Random(1), transactions=2000, keys=20, values=3, sessions=20)
     problem = build_problem(history).native
     with pytest.raises(_native.OutOfTime, match=r"timeout while (pruning|searching)"):
         solve(history.columns, problem, PLANS["pc-nosession"].automata, seconds=1e-6)
 
 
 def test_progress_may_interrupt():
-    history = contended(random.Random(1), transactions=3000, keys=4, values=3, sessions=20)
+    history = contended_history(random.Random(1), transactions=3000, keys=4, values=3, sessions=20)
     phases = []
 
     def stop(phase):
@@ -180,7 +186,7 @@ def test_progress_may_interrupt():
     ],
 )
 def test_automata_that_make_no_sense_are_refused(steps, epsilon, message):
-    history = contended(random.Random(0))
+    history = contended_history(random.Random(0))
     automaton = Automaton(check="a", states=1, steps=steps, epsilon=epsilon, repeatable=frozenset())
     with pytest.raises(ValueError, match=message):
         solve(history.columns, build_problem(history).native, [automaton])

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.servers import started
+from support.servers import start_target
 
 from isolang import History, Transaction, check, load_history
 from isolang.history.values import Keyword
@@ -118,7 +118,7 @@ def test_the_recorded_order_and_the_load():
 def test_a_program_drops_nothing_that_it_has_not_made(tmp_path):
     """Tables of the user's stay, whatever their names are; its own go, however it ends."""
     psycopg = pytest.importorskip("psycopg")
-    server = started("postgres")
+    server = start_target("postgres")
     where = f"host={server.server.folder} user=postgres dbname=postgres"
     scripts = sorted(FINDINGS.glob("postgresql-*.py"))
     for load in (0, 20):

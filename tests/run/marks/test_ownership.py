@@ -8,7 +8,7 @@ import time
 
 import pytest
 from support.cli import run_here
-from support.servers import started
+from support.servers import start_target
 
 from isolang.run.marks import ownership
 from isolang.run.marks.ownership import Ownership, initial_mark, is_alive, owner_of
@@ -30,7 +30,7 @@ def tables(url):
 
 def test_a_living_run_is_no_killed_one(capfd, tmp_path, url):
     """Neither the refusal nor ``--clean`` harms it: who cleaned would convict the database."""
-    one = started(url, keys=["x"], lists=["l"])
+    one = start_target(url, keys=["x"], lists=["l"])
     try:
         refused = run_here(capfd, "run", url, "--seconds", "1", "--save", tmp_path)
         assert refused.code == 2
@@ -48,7 +48,7 @@ def test_a_living_run_is_no_killed_one(capfd, tmp_path, url):
 
 def test_another_prefix_is_another_run(capfd, tmp_path, url):
     """It plays beside the first one, as the refusal says."""
-    one = started(url, keys=["x"])
+    one = start_target(url, keys=["x"])
     try:
         other = run_here(
             capfd, "run", url, "--table-prefix", "mine_", "--seconds", "1", "--save", tmp_path, "-q"
@@ -85,11 +85,11 @@ def test_a_run_that_lost_its_tables_is_not_judged(tmp_path, url):
 
 def test_a_target_does_not_remove_what_another_one_made(url):
     """What came after it under the same names stays; nor does it claim that."""
-    one = started(url, keys=["x"])
+    one = start_target(url, keys=["x"])
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         for table in ("run", "registers", "lists"):
             connection.execute(f"drop table isocheck_{table}")
-    other = started(url, keys=["x"])
+    other = start_target(url, keys=["x"])
     try:
         assert one.ownership(now=True) == "lost"
         one.close()
@@ -120,7 +120,7 @@ def test_on_servers(kind, monkeypatch):
     }[kind]
     one = other = None
     try:
-        one = started(url, keys=["x"], lists=["l"])
+        one = start_target(url, keys=["x"], lists=["l"])
         other = target_named(url)
         other.start()
         with pytest.raises(

@@ -6,7 +6,7 @@ import contextlib
 import itertools
 
 import pytest
-from support.servers import holds, started
+from support.servers import start_target, value_on_server
 
 import isolang
 from isolang.run.operation import Read, Write
@@ -23,7 +23,7 @@ SERVERS = ("postgres", "mariadb", "redis", "etcd")
 @pytest.fixture(scope="module", params=SERVERS)
 def target(request):
     """A server behind a proxy, with a row for each case below."""
-    one = started(request.param, keys=[f"k{i}" for i in range(20)], tokens=True, proxied=True)
+    one = start_target(request.param, keys=[f"k{i}" for i in range(20)], tokens=True, proxied=True)
     yield one
     one.close()
 
@@ -86,7 +86,7 @@ def test_a_connection_that_is_lost_before_commit(target, tmp_path, direction):
     key, client = fresh(target), target.connect()
     client.read = losing(target, client.read, direction)
     assert wrote(target, tmp_path, client, key) == "aborted"
-    assert holds(target, key) is None
+    assert value_on_server(target, key) is None
 
 
 @pytest.mark.parametrize("direction", ["requests", "answers"])
@@ -96,7 +96,7 @@ def test_a_connection_that_is_lost_after_a_write(target, tmp_path, direction):
     client.read = losing(target, client.read, direction)
     program = (Write(key, 1), Read(fresh(target)))
     assert wrote(target, tmp_path, client, key, program) == "aborted"
-    assert holds(target, key) is None
+    assert value_on_server(target, key) is None
 
 
 def test_a_commit_that_never_came(target, tmp_path):
@@ -104,7 +104,7 @@ def test_a_commit_that_never_came(target, tmp_path):
     key, client = fresh(target), target.connect()
     at_commit(client, lambda call: losing(target, call, "requests"))
     assert wrote(target, tmp_path, client, key) == "aborted"
-    assert holds(target, key) is None
+    assert value_on_server(target, key) is None
 
 
 def test_an_answer_to_commit_that_is_lost(target, tmp_path):
@@ -112,7 +112,7 @@ def test_an_answer_to_commit_that_is_lost(target, tmp_path):
     key, client = fresh(target), target.connect()
     at_commit(client, lambda call: losing(target, call, "answers"))
     assert wrote(target, tmp_path, client, key) == "committed"
-    assert holds(target, key) == 1
+    assert value_on_server(target, key) == 1
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -134,19 +134,19 @@ def test_a_server_that_is_killed_at_commit(target, tmp_path, when):
 
     at_commit(client, crash)
     status = wrote(target, tmp_path, client, key)
-    assert (status, holds(target, key)) == (
+    assert (status, value_on_server(target, key)) == (
         ("committed", 1) if when == "after" else ("aborted", None)
     )
 
 
 def test_without_a_token_it_stays_unknown(tmp_path):
     """MariaDB keeps no record of transactions that can be asked for."""
-    target = started("mariadb", keys=["k"], proxied=True)
+    target = start_target("mariadb", keys=["k"], proxied=True)
     try:
         client = target.connect()
         at_commit(client, lambda call: losing(target, call, "answers"))
         assert wrote(target, tmp_path, client, "k") == "maybe"
-        assert holds(target, "k") == 1
+        assert value_on_server(target, "k") == 1
     finally:
         target.close()
 
@@ -155,7 +155,7 @@ def test_without_a_token_it_stays_unknown(tmp_path):
 def test_a_commit_that_a_crash_loses(tmp_path, asynchronous):
     """It was acknowledged, and is not read back: strong SI is violated, SER alone need not be."""
     options = "?synchronous_commit=off&wal_writer_delay=10000" if asynchronous else ""
-    target = started(f"postgres://{options}", keys=["x"])
+    target = start_target(f"postgres://{options}", keys=["x"])
     try:
         with Recorder(tmp_path / "h.edn") as recorder:
 
@@ -174,7 +174,7 @@ def test_a_commit_that_a_crash_loses(tmp_path, asynchronous):
             target.server.control("start")
             assert transact("reads", Read("x")) == ("committed", None)
             history = recorder.history()
-        lost = holds(target, "x") is None
+        lost = value_on_server(target, "x") is None
     finally:
         target.close()
     assert asynchronous or not lost

@@ -22,16 +22,16 @@ from types import SimpleNamespace
 import pytest
 from support.children import (
     Children,
-    Gives,
+    ConstantMethod,
     fill_the_disk,
-    gone,
     hold_the_lock,
-    mistaken,
-    otherwise,
+    lose_connection,
+    raise_type_error,
+    replace_method_after,
     sleep,
 )
 from support.cli import ENVIRONMENT, run_here
-from support.servers import required, started
+from support.servers import require_server, start_target
 
 import isolang
 from isolang.errors import HistoryError
@@ -57,7 +57,7 @@ def after(children):
     """Have a method of the simulated database's clients do something else after some calls."""
 
     def install(name, calls, method, *, kind=MemoryClient):
-        children.first(otherwise, kind, name, calls, method)
+        children.first(replace_method_after, kind, name, calls, method)
 
     return install
 
@@ -106,9 +106,9 @@ def test_a_driver_that_hangs_at_once(capfd, tmp_path, after):
 
 def test_a_server_that_dies(capfd, tmp_path, after):
     """What was recorded is valid, but the run does not say so by its exit code."""
-    after("begin", 200, gone)
-    after("connect", 10, gone, kind=Memory)
-    after("usable", 0, Gives(False))
+    after("begin", 200, lose_connection)
+    after("connect", 10, lose_connection, kind=Memory)
+    after("usable", 0, ConstantMethod(False))
     run = checked(capfd, tmp_path, "memory", "-w", "mini")
     assert (run.code, run.report["verdict"], run.report["grave"]) == (3, "valid", True)
     assert any("could not be reached" in doubt for doubt in run.report["doubts"])
@@ -132,7 +132,7 @@ def test_too_little_is_said():
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), [1, 2], {1}], ids=repr)
 def test_a_value_that_cannot_be_recorded(capfd, tmp_path, after, value):
     """It is the outcome of its transaction; the others are recorded, judged, and doubted."""
-    after("read", 300, Gives(value))
+    after("read", 300, ConstantMethod(value))
     run = checked(
         capfd, tmp_path, "memory", "-w", "mini", "--transactions", "500", "--to-the-end", seconds=2
     )
@@ -295,7 +295,7 @@ def test_half_a_line_between_others(tmp_path):
 def test_an_error_of_an_adapter(capfd, tmp_path, after):
     """It names the file and the line; it is not a bug of ours."""
 
-    after("write", 0, mistaken)
+    after("write", 0, raise_type_error)
     run = checked(capfd, tmp_path, "memory", "-w", "blindw-w")
     assert run.code == 2
     assert "an error in support/children.py, line" in run.err
@@ -395,7 +395,7 @@ def test_a_killed_run_leaves_no_folders(tmp_path):
 def test_what_killed_runs_leave_is_removed(capfd, tmp_path, target):
     """Tables with the mark and no other; the refusal says which they are, and the way out."""
     url = f"{target}:///{tmp_path / 'mine.db'}"
-    one = started(url, keys=["x"], lists=["l"])
+    one = start_target(url, keys=["x"], lists=["l"])
     one.hang_up()  # as if it were killed: nothing is removed
     getattr(one, "_database", None) and one._database.close()
     refused = run_here(capfd, "run", url, "--seconds", "1", "--save", str(tmp_path))
@@ -424,7 +424,7 @@ def test_what_is_not_ours_is_left(capfd, tmp_path):
 @pytest.mark.parametrize("kind", ["redis", "etcd", "mariadb", "postgres"])
 def test_what_killed_runs_leave_on_servers(kind):
     """As on files; a server of ours stands in for theirs."""
-    one = started(kind, keys=[f"k{i}" for i in range(150)], lists=["l"])
+    one = start_target(kind, keys=[f"k{i}" for i in range(150)], lists=["l"])
     try:
         assert len(one.clean()) == (151 if kind in ("redis", "etcd") else 2)
         assert one.clean() == []
@@ -441,7 +441,7 @@ def test_a_server_that_is_killed_or_stopped(tmp_path, kind, number):
     from isolang.run.judge.doubts import doubts_of
     from isolang.run.servers import keeper
 
-    required(kind)
+    require_server(kind)
     hit = []
 
     def show(state):

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 from support.cli import run_here
-from support.runs import run, short
-from support.servers import required, started
+from support.runs import run, short_run_settings
+from support.servers import require_server, start_target
 
 import isolang
 from isolang.run.judge.judge import judge_run
@@ -108,7 +108,7 @@ def test_shares_are_kept():
 
 def test_a_run_at_two_levels(tmp_path):
     """Each transaction says its own, both are played, and the verdict is certified."""
-    judged = run(tmp_path, "memory", level_mix=MIX, workload="rmw", **short())
+    judged = run(tmp_path, "memory", level_mix=MIX, workload="rmw", **short_run_settings())
     assert judged.verdict.outcome == "valid"
     assert judged.verdict.certified
     history = isolang.load_history(judged.recorded.path)
@@ -143,7 +143,14 @@ class Cheap(MemoryClient):
 def test_a_level_that_is_not_given_is_found(tmp_path, monkeypatch):
     """A database that keeps its promises to some transactions alone is convicted, certified."""
     monkeypatch.setattr(Memory, "connect", Cheap.of)
-    judged = run(tmp_path, "memory", level_mix=MIX, workload="rmw", shape=Shape(keys=4), **short())
+    judged = run(
+        tmp_path,
+        "memory",
+        level_mix=MIX,
+        workload="rmw",
+        shape=Shape(keys=4),
+        **short_run_settings(),
+    )
     assert judged.verdict.outcome == "invalid"
     assert judged.verdict.certified
     asked = {view.level for view in judged.verdict.violation.transactions}
@@ -209,7 +216,7 @@ def between(last, schedule, target, path):
 @pytest.mark.parametrize("last", [(Read("x"), Read("y")), (Read("y"), Write("x", 3))])
 def test_postgresql_promises_no_serial_order_beside_others(tmp_path, last):
     """What it commits is a cycle that `mixed` forbids, through serializable ones alone, too."""
-    target = started("postgres", keys=("x", "y"))
+    target = start_target("postgres", keys=("x", "y"))
     try:
         played, history = between(last, (0, 1, 1, 2, 2, 2, 0, 0), target, tmp_path / "a.edn")
     finally:
@@ -224,9 +231,9 @@ def test_postgresql_promises_no_serial_order_beside_others(tmp_path, last):
 
 def test_a_mix_on_postgresql(tmp_path):
     """It gives each transaction what its level promises, with snapshots among them."""
-    required("postgres")
+    require_server("postgres")
     mix = "serializable:1,repeatable read:1,read committed:1"
-    judged = run(tmp_path, "postgres", level_mix=mix, workload="rmw", **short(400))
+    judged = run(tmp_path, "postgres", level_mix=mix, workload="rmw", **short_run_settings(400))
     assert judged.verdict.outcome == "valid", judged.verdict
     assert judged.verdict.certified
     assert len(judged.recorded.state.committed_by_level) == 3
@@ -242,13 +249,15 @@ class Forgets(MariaDBClient):
 @pytest.mark.slow
 def test_a_mix_on_mariadb(tmp_path, monkeypatch):
     """Locks keep serializable transactions apart from all others, if they are asked for."""
-    target = started("mariadb")
+    target = start_target("mariadb")
     target.remove()
     try:
         for client, outcome in ((MariaDBClient, "valid"), (Forgets, "invalid")):
             monkeypatch.setattr(MariaDB, "client", client)
             options = {"level_mix": MIX, "workload": "rmw", "shape": Shape(keys=10)}
-            settings = Settings(target="mariadb", folder=str(tmp_path), **options, **short(800))
+            settings = Settings(
+                target="mariadb", folder=str(tmp_path), **options, **short_run_settings(800)
+            )
             runner = Runner(settings, target)
             runner.start()
             judged = judge_run(runner.run(), target, levels=False)
@@ -261,7 +270,7 @@ def test_a_mix_on_mariadb(tmp_path, monkeypatch):
 
 def test_one_level_is_recorded_as_before(tmp_path):
     """A history of one level names none, so that it is judged by any specification."""
-    judged = run(tmp_path, "memory", workload="mini", **short(30))
+    judged = run(tmp_path, "memory", workload="mini", **short_run_settings(30))
     history = isolang.load_history(judged.recorded.path)
     assert {one.level for one in history.transactions()} == {None}
     assert isinstance(judged.recorded.level, Level)

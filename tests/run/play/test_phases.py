@@ -7,7 +7,7 @@ from collections import Counter
 from itertools import count
 
 import pytest
-from support.children import Children, Gives, otherwise, slowly
+from support.children import Children, ConstantMethod, replace_method_after, slow_down
 from support.cli import run_here
 
 from isolang.run.operation import Abort
@@ -70,7 +70,7 @@ def children(monkeypatch, tmp_path_factory):
 
 def test_a_run_that_has_not_played_all_is_not_proved(capfd, tmp_path, children):
     """One workload whose transactions all abort: exit code 3, and its name."""
-    children.first(otherwise, Bank, "program", 0, Gives((Abort(),)))
+    children.first(replace_method_after, Bank, "program", 0, ConstantMethod((Abort(),)))
     code, report = auto(capfd, tmp_path, 1)
     assert (code, report["verdict"], report["grave"]) == (3, "valid", True)
     (said,) = [
@@ -83,7 +83,7 @@ def test_a_run_that_has_not_played_all_is_not_proved(capfd, tmp_path, children):
 
 def test_scripts_that_take_long_leave_time_for_the_workloads(capfd, tmp_path, children):
     """They begin in a quarter of the time, and the rest of them goes on beside the clients."""
-    children.first(slowly, "isolang.run.play.scripts", "interleave", 0.6)
+    children.first(slow_down, "isolang.run.play.scripts", "interleave", 0.6)
     code, report = auto(capfd, tmp_path, 2)
     assert (code, report["verdict"]) == (0, "valid")
     (said,) = report["doubts"]

@@ -9,8 +9,8 @@ import sys
 import pytest
 from cli.test_schema import satisfies
 from support.cli import ENVIRONMENT, run_here
-from support.runs import run, short
-from support.servers import required, started
+from support.runs import run, short_run_settings
+from support.servers import require_server, start_target
 
 import isolang
 from isolang.errors import IsolangError
@@ -28,7 +28,7 @@ from isolang.run.workloads.queries import Queries
 def test_every_workload_on_a_correct_database(tmp_path, workload):
     """The simulated database keeps strict serializability, whatever is played on it."""
     shape = Shape(keys=workload_named(workload).keys // 10 + 1, long=0.2, span=20)
-    judged = run(tmp_path, "memory", workload=workload, shape=shape, **short())
+    judged = run(tmp_path, "memory", workload=workload, shape=shape, **short_run_settings())
     assert judged.verdict.outcome == "valid", judged.verdict
     assert judged.verdict.certified
     assert judged.recorded.state.committed > 0
@@ -36,7 +36,7 @@ def test_every_workload_on_a_correct_database(tmp_path, workload):
 
 def test_a_recorded_history_says_how_to_run_it_again(tmp_path):
     """Its second line is the command, with what was not as by default, and without a password."""
-    options = short(40) | {"workload": "rmw", "seed": 3, "shape": Shape(keys=5)}
+    options = short_run_settings(40) | {"workload": "rmw", "seed": 3, "shape": Shape(keys=5)}
     judged = run(tmp_path, "memory", **options)
     second = judged.recorded.path.read_text().splitlines()[1]
     assert second == (
@@ -70,14 +70,20 @@ def test_a_weaker_level_is_told_from_a_stronger_one(tmp_path, level, claims, out
     """Write skew under snapshot isolation is found by `ser`, and allowed by what it claims."""
     shape = Shape(keys=200, long=0.5, span=3)
     judged = run(
-        tmp_path, "memory", level=level, claims=claims, workload="pairs", shape=shape, **short(4000)
+        tmp_path,
+        "memory",
+        level=level,
+        claims=claims,
+        workload="pairs",
+        shape=shape,
+        **short_run_settings(4000),
     )
     assert judged.verdict.outcome == outcome
 
 
 def test_duckdb_loses_an_update_beside_a_delete(tmp_path):
     """Documented snapshot isolation; found, certified, saved, and shown with its SQL."""
-    judged = run(tmp_path, "duckdb", workload="insert-delete", **short(3000))
+    judged = run(tmp_path, "duckdb", workload="insert-delete", **short_run_settings(3000))
     if judged.verdict.outcome == "valid":
         pytest.skip("this version of DuckDB does not lose it")
     assert judged.verdict.certified
@@ -90,13 +96,13 @@ def test_duckdb_loses_an_update_beside_a_delete(tmp_path):
 @pytest.mark.parametrize("level", ["serializable", "journal", "immediate"])
 def test_sqlite_is_strictly_serializable(tmp_path, level):
     """No false alarm, with the write-ahead log as with the rollback journal."""
-    judged = run(tmp_path, "sqlite", level=level, workload="rmw", **short(1000))
+    judged = run(tmp_path, "sqlite", level=level, workload="rmw", **short_run_settings(1000))
     assert judged.verdict.outcome == "valid", judged.verdict
 
 
 def test_python_loses_updates_of_sqlite_by_default(tmp_path):
     """Its default isolation handling opens no transaction for a SELECT."""
-    judged = run(tmp_path, "sqlite", level="python", workload="counter", **short(4000))
+    judged = run(tmp_path, "sqlite", level="python", workload="counter", **short_run_settings(4000))
     assert judged.verdict.outcome == "invalid"
     assert judged.verdict.violation.anomaly.startswith("lost update")
 
@@ -116,7 +122,7 @@ def test_postgres(tmp_path, level, claims, outcome, transactions):
     shape = Shape(keys=20, long=0.5, span=20)
     judged = run(
         tmp_path, "postgres", level=level, claims=claims, workload="pairs", shape=shape,
-        **short(transactions),
+        **short_run_settings(transactions),
     )  # fmt: skip
     assert judged.verdict.outcome == outcome, judged.verdict
 
@@ -210,7 +216,7 @@ def test_a_run_removes_its_tables(tmp_path):
     file = tmp_path / "mine.db"
     with sqlite3.connect(file) as connection:
         connection.execute("create table mine (x)")
-    run(tmp_path, f"sqlite:///{file}", workload="mini", **short(50))
+    run(tmp_path, f"sqlite:///{file}", workload="mini", **short_run_settings(50))
     with sqlite3.connect(file) as connection:
         assert connection.execute("select name from sqlite_master").fetchall() == [("mine",)]
 
@@ -257,8 +263,8 @@ def test_transactions_that_wait_for_each_other_go_on(tmp_path, monkeypatch):
 )
 def test_servers_give_what_they_claim(tmp_path, target, options, outcome):
     """No false alarm on what is documented, and what is not claimed is seen to be missing."""
-    required(target)
-    judged = run(tmp_path, target, **options, **short(400))
+    require_server(target)
+    judged = run(tmp_path, target, **options, **short_run_settings(400))
     assert judged.verdict.outcome == outcome, judged.verdict
     assert judged.verdict.certified
 
@@ -266,7 +272,7 @@ def test_servers_give_what_they_claim(tmp_path, target, options, outcome):
 @pytest.mark.slow
 def test_mariadb_loses_updates_under_repeatable_read(tmp_path):
     """Where snapshots are not kept; newer versions do by default, so they are told not to."""
-    version = started("mariadb")
+    version = start_target("mariadb")
     try:
         knows = (
             version.admin()
@@ -276,7 +282,7 @@ def test_mariadb_loses_updates_under_repeatable_read(tmp_path):
     finally:
         version.close()
     target = "mariadb://?innodb_snapshot_isolation=OFF" if knows else "mariadb"
-    judged = run(tmp_path, target, workload="counter", **short(2000))
+    judged = run(tmp_path, target, workload="counter", **short_run_settings(2000))
     assert judged.verdict.outcome == "invalid"
     assert judged.verdict.violation.anomaly.startswith("lost update")
 
@@ -288,7 +294,7 @@ def test_a_standby_reads_what_is_old(tmp_path):
     shape = Shape(keys=20)
     judged = run(
         tmp_path, "postgres", level="repeatable read", claims="pl-2", workload="rmw", standby=2,
-        shape=shape, **short(800),
+        shape=shape, **short_run_settings(800),
     )  # fmt: skip
     assert judged.verdict.outcome == "valid"
     text = judged.recorded.path.read_text()
@@ -323,7 +329,7 @@ def test_rows_are_found_and_written_in_every_way(tmp_path, access, update):
     """SQLite is strictly serializable by each; what is undone by a savepoint is never seen."""
     judged = run(
         tmp_path, "sqlite", access=access, update=update, savepoints=0.5, workload="rmw",
-        **short(300),
+        **short_run_settings(300),
     )  # fmt: skip
     assert judged.verdict.outcome == "valid", judged.verdict
 
@@ -388,7 +394,9 @@ def test_effectiveness_counts_trials(tmp_path, capfd):
 def test_clients_in_several_processes(tmp_path, workload):
     """They write one history, in one order, of values that are still unique."""
     shape = Shape(keys=100, long=0.2, span=20)
-    judged = run(tmp_path, "sqlite", processes=2, workload=workload, shape=shape, **short(2000))
+    judged = run(
+        tmp_path, "sqlite", processes=2, workload=workload, shape=shape, **short_run_settings(2000)
+    )
     assert judged.verdict.outcome == "valid", judged.verdict
     history = judged.verdict.history
     transactions = list(history.transactions())
@@ -405,7 +413,14 @@ def test_an_error_of_a_process_ends_the_run(tmp_path):
         "no answer to hello: (not an answer|the program wrote an answer that no request asked for)"
     )
     with pytest.raises(TargetError, match=why):
-        run(tmp_path, "exec:echo hello", processes=2, workload="mini", trusted=True, **short())
+        run(
+            tmp_path,
+            "exec:echo hello",
+            processes=2,
+            workload="mini",
+            trusted=True,
+            **short_run_settings(),
+        )
 
 
 @pytest.mark.parametrize(

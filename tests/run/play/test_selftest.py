@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from support.runs import run, short
+from support.runs import run, short_run_settings
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import BadAnswer, RolledBack
@@ -343,7 +343,7 @@ def test_numbers_of_other_types_are_the_ones_that_were_written(
 
         monkeypatch.setattr(MemoryClient, name, method)
     assert {one.outcome for one in check_target("memory")} == {"passed", "not played"}
-    judged = run(tmp_path, "memory", workload=workload, **short())
+    judged = run(tmp_path, "memory", workload=workload, **short_run_settings())
     assert judged.verdict.outcome == "valid", judged.anomaly
     assert not judged.recorded.state.bad_responses
 

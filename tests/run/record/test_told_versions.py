@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 import pytest
-from support.servers import started
+from support.servers import start_target
 
 import isolang
 from isolang.run.drivers.postgres_log import PostgresLog, change_of
@@ -160,7 +160,7 @@ def test_a_role_that_may_not_is_told_what_to_grant(server):
 
 def test_a_server_without_such_a_log_is_told_from_one():
     """By a message that says what to set."""
-    target = started("postgres")
+    target = start_target("postgres")
     try:
         with pytest.raises(TargetError, match="got wal_level = replica, expected logical"):
             PostgresLog(target._connect_to_log, "postgres")

@@ -9,7 +9,7 @@ from random import Random
 from types import SimpleNamespace
 
 import pytest
-from support.servers import required, started
+from support.servers import require_server, start_target
 
 from isolang.run.address import Address
 from isolang.run.judge.judge import judge_run
@@ -167,7 +167,7 @@ def test_a_fault_that_a_target_has_not_is_refused(target, fault, said):
 @pytest.mark.slow
 def test_members_that_are_parted_stay_linearizable(tmp_path):
     """The minority of etcd answers no more, and the other members elect a leader."""
-    required("etcd")
+    require_server("etcd")
     recorded, judged = ran(
         "etcd://?members=3", tmp_path, workload="register", seconds=5,
         faults=("partition-one-node",), fault_every=0.5,
@@ -180,7 +180,7 @@ def test_members_that_are_parted_stay_linearizable(tmp_path):
 @pytest.mark.slow
 def test_promotion_loses_commits_that_are_named(tmp_path):
     """What an asynchronous standby had not got is lost when it takes over."""
-    required("postgres")
+    require_server("postgres")
     recorded, judged = ran(
         "postgres", tmp_path, level="repeatable read", claims="strong-si", workload="register",
         seconds=8, faults=("promote",), fault_every=1.0,
@@ -193,7 +193,7 @@ def test_promotion_loses_commits_that_are_named(tmp_path):
 @pytest.mark.parametrize(("claims", "outcome"), [("ser", "valid"), ("sser", "invalid")])
 def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
     """Its clients read what there was: serializable, though no longer what there is."""
-    required("redis")
+    require_server("redis")
     _, judged = ran(
         "redis", tmp_path, claims=claims, workload="rmw", seconds=20, standby=3, transactions=2500,
     )  # fmt: skip
@@ -204,7 +204,7 @@ def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
 @pytest.mark.slow
 def test_promotion_of_a_replica_loses_commits(tmp_path):
     """Redis answers before the replica has what was written."""
-    required("redis")
+    require_server("redis")
     recorded, judged = ran(
         "redis",
         tmp_path,
@@ -222,7 +222,7 @@ def test_promotion_of_a_replica_loses_commits(tmp_path):
 @pytest.mark.slow
 def test_galera_has_three_nodes():
     """Clients are on different nodes, and what one of them commits, the others read."""
-    target = started("galera", keys=["x"])
+    target = start_target("galera", keys=["x"])
     try:
         clients = [target.connect() for _ in range(3)]
         asked = [one.execute("SELECT @@wsrep_node_name", ()).fetchone() for one in clients]

@@ -6,7 +6,7 @@ import io
 from types import SimpleNamespace
 
 import pytest
-from support.servers import started
+from support.servers import start_target
 
 import isolang
 from isolang.run.operation import (
@@ -38,7 +38,7 @@ LEVELS = {"postgres": "repeatable read", "mariadb": "repeatable read"}
 def target(request):
     """A database with rows that are loaded with NULL, for each test its own."""
     keys = [f"{test}{row}" for test in "abcdefg" for row in "xy"]
-    one = started(request.param, keys=keys, cascading=True)
+    one = start_target(request.param, keys=keys, cascading=True)
     yield one
     one.close()
 

@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from support.streams import Dripping, by_session, finished, log_of, whole
+from support.streams import Dripping, by_session, finished_transactions, load_transactions, log_of
 
 from isolang.watch.stream import Stream
 
@@ -18,4 +18,4 @@ def test_chunks_say_what_the_whole_says(seed, tmp_path):
     source = Dripping(data, rng, rng.choice([2, 30, 500, 5000]))
     stream = Stream([source], follow=False, batch=rng.choice([64, 1000, 1 << 20]))
     batches = list(stream)
-    assert by_session(finished(batches)) == by_session(whole(path))
+    assert by_session(finished_transactions(batches)) == by_session(load_transactions(path))

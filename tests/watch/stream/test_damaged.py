@@ -6,7 +6,7 @@
 import os
 import random
 
-from support.streams import Dripping, by_session, finished, log_of, whole
+from support.streams import Dripping, by_session, finished_transactions, load_transactions, log_of
 
 from isolang import load_history
 from isolang.errors import IsolangError
@@ -75,7 +75,7 @@ def test_damaged_logs(tmp_path):
             batches = list(Stream([source], format="edn", follow=False, batch=size))
             for batch in batches:
                 batch.history.columns.validate()
-            said = by_session(finished(batches))
+            said = by_session(finished_transactions(batches))
         except IsolangError as error:
             refused += 1
             unplaced += not str(error).startswith("<stream>")
@@ -86,7 +86,7 @@ def test_damaged_logs(tmp_path):
         if by_time != (batches[-1].clock == "time"):
             other_clock += 1  # the first :ok has no :times, and a later one has
             continue
-        expected = by_session(whole(path, "edn"))
+        expected = by_session(load_transactions(path, "edn"))
         if batches[-1].clock == "index":  # whole files count from 0 what is there
             said, expected = ranked(said), ranked(expected)
         assert said == expected, (number, data)

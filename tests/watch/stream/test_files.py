@@ -10,7 +10,14 @@ import subprocess
 import sys
 
 import pytest
-from support.streams import by_session, finished, random_log, text_of, transaction_at, whole
+from support.streams import (
+    by_session,
+    finished_transactions,
+    load_transactions,
+    random_log,
+    text_of,
+    transaction_at,
+)
 
 from isolang import Keyword
 from isolang.errors import HistoryError, UnsupportedError
@@ -78,7 +85,7 @@ def test_rotation_while_it_is_followed(seed, tmp_path):
     stream.stop()
     while not stream.ended:
         batches.append(stream.next(0))
-    assert by_session(finished(batches)) == by_session(whole(whole_log))
+    assert by_session(finished_transactions(batches)) == by_session(load_transactions(whole_log))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +109,7 @@ def test_segments_that_were_there_before(suffix, compress, tmp_path):
     one.write_bytes(data)
     stream = Stream([tmp_path / "h.edn"], follow=False, batch=300)
     batches = list(stream)
-    assert by_session(finished(batches)) == by_session(whole(one))
+    assert by_session(finished_transactions(batches)) == by_session(load_transactions(one))
     assert [os.path.basename(s.path) for s in stream.log.segments] == [
         f"h.edn.10.{suffix}",
         "h.edn.9",

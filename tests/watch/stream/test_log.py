@@ -10,11 +10,11 @@ from msgspec.structs import replace
 from support.streams import (
     FEATURES,
     by_session,
-    finished,
+    finished_transactions,
+    load_transactions,
     random_log,
     text_of,
     transaction_at,
-    whole,
 )
 
 from isolang.errors import HistoryError
@@ -95,7 +95,9 @@ def test_hash_and_lines(tmp_path):
         assert found == hashlib.sha256(data[at : at + size]).hexdigest()
         at += size
     (tmp_path / "whole").write_bytes(data)
-    assert by_session(finished(batches)) == by_session(whole(tmp_path / "whole"))
+    assert by_session(finished_transactions(batches)) == by_session(
+        load_transactions(tmp_path / "whole")
+    )
     last = batches[0].places[len(batches[0]) - 1]
     parts = [data[:333], data[333:]]
     line = 1 + parts[last.file][: last.offset].count(b"\n")
@@ -144,10 +146,10 @@ def test_resumed_anywhere(seed, clock, tmp_path):
     stream.stop()
     while not stream.ended:
         batches.append(stream.next(0))
-    expected = whole(path)
+    expected = load_transactions(path)
     if clock == "bytes":  # begins and ends are places in the log: operations have another clock
         expected = [replace(t, times=None, commit=None) for t in expected]
-    assert by_session(finished(batches)) == by_session(expected)
+    assert by_session(finished_transactions(batches)) == by_session(expected)
     names: dict[str, int] = {}
     for batch in batches:
         for name, number in zip(batch.history.session_names, batch.sessions.tolist(), strict=True):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from support.streams import FEATURES, comparable, random_log, ranks, whole
+from support.streams import FEATURES, comparable_content, load_transactions, random_log, ranks
 
 from isolang.watch.stream import Batch, Stream, transactions
 
@@ -44,7 +44,9 @@ def grouped(found: list[object]) -> dict[object, list[object]]:
     sessions: dict[object, list[object]] = {}
     for t in found:
         name = str(t.session).split("/")[-1]
-        sessions.setdefault("own" if "@" in name else name, []).append(comparable(t, order)[1:])
+        sessions.setdefault("own" if "@" in name else name, []).append(
+            comparable_content(t, order)[1:]
+        )
     return sessions
 
 
@@ -60,7 +62,7 @@ def test_finished_files_are_one_log(seed, tmp_path):
     batches = list(stream)
     assert not any(batch.late.any() for batch in batches)
     assert batches[-1].ended
-    assert said(batches, at_the_end=True) == grouped(whole(one))
+    assert said(batches, at_the_end=True) == grouped(load_transactions(one))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -92,7 +94,9 @@ def test_any_arrival_order_gives_prefixes(seed, tmp_path):
             prefix = [line for line in lines if line[0] < watermark]
             one = tmp_path / f"prefix{len(batches)}.edn"
             one.write_text("".join(line + "\n" for *_, line in prefix))
-            expected = [replace(t, group=None) if t.status == "maybe" else t for t in whole(one)]
+            expected = [
+                replace(t, group=None) if t.status == "maybe" else t for t in load_transactions(one)
+            ]
             got = said(batches, at_the_end=False)
             assert {k: sorted(v, key=repr) for k, v in got.items()} == {
                 k: sorted(v, key=repr) for k, v in grouped(expected).items()
@@ -104,4 +108,4 @@ def test_any_arrival_order_gives_prefixes(seed, tmp_path):
     assert not any(batch.late.any() for batch in batches)
     one = tmp_path / "one.edn"
     one.write_text("".join(line + "\n" for *_, line in lines))
-    assert said(batches, at_the_end=True) == grouped(whole(one))
+    assert said(batches, at_the_end=True) == grouped(load_transactions(one))
