@@ -116,7 +116,7 @@ class PredictReport(Struct, frozen=True, kw_only=True):
         predictions: one prediction of each kind; those that change the run least come first.
         more: how many further kinds were found but not certified, because of the limit --most.
         bound: the restriction of the search; empty if the levels need no restriction.
-        gave_up: the parts of the search that were given up.
+        gave_up: the parts of the search that were not finished.
     """
 
     schema: Literal[1] = 1
@@ -235,7 +235,7 @@ def predict(
 def _played_predictions(
     found: Predictions, play: str, setup: str, database: str, folder: Path
 ) -> Foreseen | None:
-    """Play the predictions; return ``None`` if there are no predictions."""
+    """Play the predictions; return ``None`` if nothing was predicted."""
     import sys
     from contextlib import redirect_stdout
 

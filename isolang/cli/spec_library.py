@@ -39,7 +39,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     """A specification, parsed and expanded.
 
     Attributes:
-        name: the name in the header; if there is no header, the name of the file.
+        name: the name in the header, or else the name of the file.
         title: the title in the header.
         source: the file of the specification.
         sha256: the hash of all texts.

@@ -53,7 +53,7 @@ class Neighbour(Struct, frozen=True, kw_only=True):
 
 
 class BoundedRelation(Struct, frozen=True, kw_only=True):
-    """How a specification relates to a level on all histories up to a size.
+    """The relation of a specification to a level on all histories up to a size.
 
     Attributes:
         name: the name of the level.

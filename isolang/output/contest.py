@@ -28,7 +28,7 @@ class ContestRow(Struct, frozen=True, kw_only=True):
         edges: the number of edges in the formula, or in the event graph after pruning.
         conflicts: the number of conflicts in the search.
         peak_mb: the peak memory of the process in megabytes.
-        detail: how far the verdict is certified, or why there is no verdict.
+        detail: how far the verdict is certified, or why the verdict is missing.
     """
 
     history: str

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 
 class Uses(Struct, frozen=True, kw_only=True):
-    """Which facts of a history the specification uses."""
+    """The facts of a history that the specification uses."""
 
     reads_from: bool
     version_order: bool
@@ -62,7 +62,7 @@ class Explained(Struct, frozen=True, kw_only=True):
     """The explanation of a specification.
 
     Attributes:
-        name: the name in the header; if there is no header, the name of the file.
+        name: the name in the header, or else the name of the file.
         title: the title in the header.
         files: the files of the texts, with the main file first.
         sha256: the hash of all texts.

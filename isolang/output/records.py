@@ -27,7 +27,7 @@ class SpecReport(Struct, frozen=True, kw_only=True):
     """The specification.
 
     Attributes:
-        name: the name in the header; if there is no header, the name of the file.
+        name: the name in the header, or else the name of the file.
         title: the title in the header.
         source: the file; ``library:`` and the name for a level of the library.
         sha256: the hash of all texts.
@@ -43,7 +43,7 @@ class SpecReport(Struct, frozen=True, kw_only=True):
 
 
 class Input(Struct, frozen=True, kw_only=True):
-    """How isocheck interpreted the history.
+    """The interpretation of the history.
 
     Attributes:
         format: the format.
