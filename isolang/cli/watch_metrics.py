@@ -31,7 +31,7 @@ def parse_address(text: str) -> tuple[str, int]:
     Raises:
         Mistake: if the text has another form.
 
-    >>> address("9464"), address("[::]:9464")
+    >>> parse_address("9464"), parse_address("[::]:9464")
     (('127.0.0.1', 9464), ('::', 9464))
     """
     host, _, port = text.rpartition(":")

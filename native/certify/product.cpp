@@ -25,7 +25,7 @@ using Node = std::int32_t;
 using Step = std::pair<int, int>;
 constexpr Relation kReadsFrom[] = {Relation::wr, Relation::iwr, Relation::pwr};
 constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw};
-constexpr double kVisitLimit = 4e8;  // visits of edges, if every transaction starts a separate search
+constexpr double kSeparateVisitLimit = 4e8;  // visits of edges, if every transaction starts a separate search
 
 class Product {
  public:
@@ -943,7 +943,7 @@ class Product {
   // one word.
   bool returns() {
     if (static_cast<double>(edge_to_.size()) * static_cast<double>(by_session_.size()) >
-        kVisitLimit)
+        kSeparateVisitLimit)
       throw NotCertified{
           "not certified: irreflexive over an expression whose words do not compose, on a large "
           "history"};
