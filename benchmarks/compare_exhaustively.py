@@ -31,6 +31,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from isolang.api import check
+from isolang.comparison.effort import Effort
 from isolang.comparison.lattice import implication_order, library_levels
 from isolang.comparison.separate import Bounds, Separator, scope_of
 from isolang.comparison.small import Miss, Small, SmallRead, SmallWrite
@@ -375,7 +376,7 @@ class Searches:
                 self._separators[forbids, scope] = Separator(pair[1], scope)
             separator = self._separators[forbids, scope]
             all_lists = separator.histories.are_lists if self.lists else ()
-            if separator.find(pair[0], time.perf_counter() + 600, all_lists) is not None:
+            if separator.find(pair[0], Effort(seconds=600), all_lists) is not None:
                 return True
         return False
 
