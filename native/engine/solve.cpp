@@ -428,7 +428,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::unsatisfiable) {
         steps = presolved->refutation();
-        leans = sessions.blame(steps);
+        leans = sessions.withdraw_for(steps);
       }
     }
     if (leans) {
