@@ -1,9 +1,8 @@
-"""Collects the accused transactions and all transactions whose writes they read.
+"""Collects the accused transactions and all transactions they read from.
 
-An accusation does not use the values that the parts left. A writer keeps the values of its reads
-only if the accusation also has the writers of these values. The values of all other reads are
-removed from the writer. This only weakens the accusation, because any transaction may have written
-an unknown value.
+An accusation does not use the values left by the parts. A writer keeps the value of a read only if
+the accusation also contains the writer of that value; otherwise the value is removed. Removing a
+value only weakens the accusation, because any transaction may have written an unknown value.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from isolang.watch.stream.rows import Rows, place_of
 if TYPE_CHECKING:
     from isolang.watch.stream import Log, LogPlace
 
-_MOST_VALUES: Final = 20_000  # the largest number of values that the accused may have read
+_MOST_VALUES: Final = 20_000  # the largest number of values read by the accused
 _MOST_WRITERS: Final = 2_000
-_SEARCHES: Final = 6  # the largest number of times that the log is searched
+_SEARCHES: Final = 6  # the largest number of searches of the log
 
 _Atom: TypeAlias = tuple[int, Any]
 
@@ -39,14 +38,14 @@ DELETED: Final = (5, "#deleted")
 
 
 class Accusation(Struct, frozen=True, kw_only=True, eq=False):
-    """Transactions of the log that may prove a violation by themselves.
+    """Transactions from the log that may prove a violation by themselves.
 
     Attributes:
-        transactions: the transactions, in the order of the log.
-        places: the place of each transaction in the log.
+        transactions: the transactions, in log order.
+        places: each transaction's place in the log.
         assumed: pairs of a key and a value; the accusation assumes that no other transaction
             writes this value to this key.
-        unwritten: whether some value that was read may have been written by no transaction.
+        unwritten: whether a value that was read may have no writer at all.
     """
 
     transactions: list[Transaction]
@@ -58,13 +57,13 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
 def accusation(
     rows: Rows, accused: Sequence[int], log: Log, source: History | None
 ) -> Accusation | None:
-    """Return the accused transactions with all transactions whose writes they may have read.
+    """Return the accused transactions together with all transactions they may have read from.
 
     Args:
         rows: the transactions of the window.
         accused: the row numbers of the accused transactions.
         log: the log of the stream.
-        source: the history of a batch, which states how the log is read; ``None`` before the first
+        source: the history of a batch, which records how the log is read; ``None`` before the first
             batch.
 
     Returns:
@@ -82,7 +81,7 @@ def accusation(
                 reads.update(_versions_maybe_read(op))
     places = {(int(file), int(offset)) for _, file, offset, *_ in own.at.tolist()}
     members = [(tuple(at), one, True) for at, one in zip(own.at.tolist(), records, strict=True)]
-    is_written: dict[_Version, bool] = {}  # whether the log has a writer of the searched version
+    is_written: dict[_Version, bool] = {}  # whether the log has a writer for it
     for _ in range(_SEARCHES):
         new = [version for version in reads if version not in is_written]
         if len(reads) > _MOST_VALUES:
@@ -109,8 +108,8 @@ def accusation(
             one if is_accused else _without_unknown_values(one, reads)
             for _, one, is_accused in members
         ]
-        # A read that states only which versions it did not see may have seen any other version of
-        # the key, so the accusation needs all writers of the key.
+        # A read that records only the versions it missed may have seen any other version of the
+        # key, so the accusation needs all writers of the key.
         missed: dict[_Version, tuple[object, object]] = {
             (key, None): (decode(*key), None) for key in _keys_of_missed_versions(closed)
         }
@@ -129,7 +128,7 @@ def accusation(
 
 
 def _keys_of_missed_versions(records: Sequence[Transaction]) -> set[_Atom]:
-    """Return the keys for which any transaction states versions that it did not see."""
+    """Return the keys for which some transaction records versions that it missed."""
     import numpy as np
 
     columns = History.from_transactions(records).columns
@@ -140,9 +139,9 @@ def _keys_of_missed_versions(records: Sequence[Transaction]) -> set[_Atom]:
 
 
 def _transactions(rows: Rows, source: History | None) -> list[Transaction]:
-    """Return rows as records, without the fields that no level which can be watched uses.
+    """Return rows as records, without the fields that no watchable level uses.
 
-    These fields are the times of operations, the time of the commit, and the group.
+    These fields are the operation times, the commit time, and the group.
     """
     return [
         replace(one, times=None, commit=None, group=None)
@@ -170,7 +169,7 @@ def _version_of(key: object, value: object) -> tuple[tuple[_Atom, _Atom], tuple[
 
 
 def _without_unknown_values(one: Transaction, known: dict[_Version, Any]) -> Transaction:
-    """Return a transaction in which each read of a value whose writer is unknown has no value."""
+    """Return a transaction whose reads have no value if the value's writer is unknown."""
     ops: list[Op] = []
     for op in one.ops:
         versions = _versions_maybe_read(op)

@@ -1,7 +1,7 @@
 """Checks the parts of a chain by the definition of the level, in plain Python.
 
 This checker and the native checker (``native/watch/``) share only the code that reads the log. This
-checker stores each list in full, while the native checker stores a hash of the list. If a part has
+checker stores each list in full, whereas the native checker stores a hash of it. If a part has
 predicate reads, the history to check begins with the rows of all keys.
 """
 
@@ -32,7 +32,7 @@ _WRITES: Final = frozenset({"w", "insert", "append", "delete"})
 
 
 class ByDefinition:
-    """Checks the parts of a chain in order, and keeps the values that they leave.
+    """Checks the parts of a chain in order, and keeps the values they leave.
 
     Args:
         plan: the compiled level.
@@ -66,7 +66,7 @@ class ByDefinition:
 
         Args:
             members: the transactions of the part, as they are in the log.
-            opened: the same transactions in the columns whose operations the witness numbers.
+            opened: the same transactions, as the columns whose operation numbers the witness uses.
             witness: the witness of the part in the chain.
             where: the name of the part, for messages.
 
@@ -99,7 +99,7 @@ class ByDefinition:
             self._values[key] = op[2]
 
     def _history(self, records: Sequence[Transaction]) -> History:
-        """Return the part as a history whose initial values are those that earlier parts left."""
+        """Return the part as a history whose initial values are those left by earlier parts."""
         ops = [op for one in records for op in one.ops]
         scans = any(op[0] == "scan" for op in ops)
         lists = {
@@ -131,7 +131,7 @@ class ByDefinition:
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _without_earlier_elements(self, op: Op, lists: set[_Key]) -> Op:
-        """Return an operation without the list elements that earlier parts appended.
+        """Return an operation without the list elements appended by earlier parts.
 
         Raises:
             CertificateRejected: a list that was read does not begin with the elements of earlier

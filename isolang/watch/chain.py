@@ -44,7 +44,7 @@ _NEVER: Final = -(1 << 62)
 
 
 class LogOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
-    """The options that change the meaning of a log, which the chain therefore states.
+    """The options that change the meaning of a log and are therefore recorded in the chain.
 
     Attributes:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -60,15 +60,15 @@ class LogOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 class Head(
     Struct, frozen=True, kw_only=True, tag="head", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The first entry of a chain, which states the level and the logs.
+    """The first entry of a chain, which records the level and the logs.
 
     Attributes:
         format: the version number of the chain format.
         spec_name: the name of the level.
-        spec_texts: the text of each specification file by its file name, as in certificates.
+        spec_texts: the text of each specification file, by file name, as in certificates.
         sources: the names of the logs.
         reading: the options with which the logs are read.
-        previous: always empty, because no entry is before the head.
+        previous: always empty, because no entry precedes the head.
     """
 
     format: int = FORMAT
@@ -82,16 +82,16 @@ class Head(
 class Part(
     Struct, frozen=True, kw_only=True, tag="part", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The transactions that one cut removed from the window, with their witness.
+    """The transactions that a single cut removed from the window, with their witness.
 
     Attributes:
         previous: the SHA-256 of the previous line.
         transactions: the number of transactions in the part.
-        abandoned: the number of indeterminate transactions that the watch gave up with this part,
-            because no transaction had read from them.
+        abandoned: the number of indeterminate transactions that the watch gave up on with this
+            part, because no transaction had read from them.
         begin: the latest time at which a transaction of the part began; ``None`` if the stream has
             no times.
-        spans: the bytes that were read since the previous part, as file, start, end and SHA-256.
+        spans: the bytes read since the previous part, as file, start, end and SHA-256.
         seen: the number of finished transactions that the watch had seen before the cut.
         columns: the columns of :class:`PartColumns`, packed by :meth:`Taken.packed`.
     """
@@ -112,7 +112,7 @@ class Back(
 
     Attributes:
         previous: the SHA-256 of the previous line.
-        to: the SHA-256 of the line of the earlier entry.
+        to: the SHA-256 of the earlier entry's line.
     """
 
     previous: str
@@ -122,7 +122,7 @@ class Back(
 class Begin(
     Struct, frozen=True, kw_only=True, tag="begin", tag_field="entry", forbid_unknown_fields=True
 ):
-    """An entry with initial values that reads revealed; such an entry never becomes void.
+    """An entry with initial values revealed by reads. Such an entry never becomes void.
 
     Attributes:
         previous: the SHA-256 of the previous line.
@@ -136,7 +136,7 @@ class Begin(
 class ChainEnd(
     Struct, frozen=True, kw_only=True, tag="end", tag_field="entry", forbid_unknown_fields=True
 ):
-    """The last entry of a chain, which states the outcome of the watch.
+    """The last entry of a chain, which records the outcome of the watch.
 
     Attributes:
         previous: the SHA-256 of the previous line.
@@ -158,8 +158,8 @@ class PartColumns(Struct, frozen=True, kw_only=True, eq=False):
     Attributes:
         members: int64[n, 5]: for each transaction of the part, its number and its place in the log,
             in the order in which the witness numbers them.
-        aside: int64[n, 5]: the same for each transaction that the cut removed although it is not in
-            the part, because it took no effect or was given up.
+        aside: int64[n, 5]: the same for each transaction that the cut removed without adding it to
+            the part, because it took no effect or the watch gave up on it.
         source: the source of each external read (:class:`isolang.certify.proofs.Witness`).
         order_start: the index in ``order_txn`` at which the version order of each key begins.
         order_txn: the version orders of all keys, concatenated.
@@ -188,7 +188,7 @@ class PartColumns(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def unpack_columns(part: Part, where: str) -> PartColumns:
-    """Unpack the columns of an entry for a part; ``where`` names the entry in messages.
+    """Unpack the columns of a part's entry; ``where`` names the entry in messages.
 
     Raises:
         HistoryError: the columns cannot be read.
@@ -216,14 +216,14 @@ def unpack_columns(part: Part, where: str) -> PartColumns:
 
 
 class KnownPart(Struct, frozen=True, array_like=True):
-    """The data that the watch keeps in memory about a part that is not void.
+    """The data kept in memory about a part that is not void.
 
     Attributes:
-        start: the byte of the chain file at which the line of the part begins.
+        start: the byte of the chain file at which the part's line begins.
         hash: the SHA-256 of the line.
         begin: the latest time at which a transaction of this part or of an earlier part began.
-        abandoned: the number of indeterminate transactions that the watch gave up with this part
-            and all earlier parts.
+        abandoned: the number of indeterminate transactions that the watch gave up on, up to and
+            including this part.
     """
 
     start: int
@@ -238,13 +238,13 @@ class Chain:
     Args:
         path: the chain file; if the file exists, the chain is continued.
         head: the first entry of the chain.
-        size: the size of the file, in bytes, when the state of the watch was saved; the parts after
-            that byte become void.
+        size: the size of the file, in bytes, when the watch's state was saved; the parts after that
+            byte become void.
         parts: the parts before that byte that are not void.
 
     Raises:
-        HistoryError: the file belongs to another watch or to a watch that has ended, or the file
-            was changed.
+        HistoryError: the file belongs to another watch or to a watch that has ended, or it has been
+            changed.
     """
 
     def __init__(
@@ -271,7 +271,7 @@ class Chain:
 
     @property
     def abandoned(self) -> int:
-        """The number of indeterminate transactions that the watch gave up with the parts."""
+        """The number of indeterminate transactions in the parts that the watch gave up on."""
         return self._parts[-1].abandoned if self._parts else 0
 
     @property
@@ -304,11 +304,11 @@ class Chain:
         )
 
     def add_initial_values(self, entries: Sequence[InitialValue]) -> None:
-        """Append an entry with initial values."""
+        """Append an entry for initial values."""
         self._append(Begin(previous=self._previous, initial=tuple(entries)))
 
     def undo(self, parts: int) -> list[PartColumns]:
-        """Make the last ``parts`` parts void, and return their columns, the latest part first."""
+        """Void the last ``parts`` parts, and return their columns, latest part first."""
         found = []
         for _ in range(parts):
             known = self._parts.pop()
@@ -319,7 +319,7 @@ class Chain:
         return found
 
     def parts_from(self, first: int) -> list[Part]:
-        """Return the entries of all parts that are not void, beginning with number ``first``."""
+        """Return the entries of all parts that are not void, starting with number ``first``."""
         found = []
         for known in self._parts[first:]:
             self._file.seek(known.start)
@@ -327,11 +327,11 @@ class Chain:
         return found
 
     def exchange(self, first: int, parts: Sequence[Part]) -> None:
-        """Replace all parts from number ``first`` on by parts with the same transactions."""
+        """Replace all parts from number ``first`` on with parts that have the same transactions."""
         del self._parts[first:]
         self._append_back()
         for part in parts:
-            # The void entries still state the bytes that were read for these parts.
+            # The void entries still record the bytes that were read for these parts.
             self.add(msgspec.structs.replace(part, previous=self._previous, spans=()))
 
     def _append_back(self) -> None:
@@ -339,7 +339,7 @@ class Chain:
         self._append(Back(previous=self._previous, to=to))
 
     def _resume(self, head: Head, size: int, parts: Sequence[KnownPart]) -> None:
-        """Continue an existing chain: remove a torn last line, and make later parts void.
+        """Continue an existing chain: remove a torn last line, and void later parts.
 
         A part is later if its entry lies after byte ``size`` of the file.
         """
@@ -384,7 +384,8 @@ class Chain:
         """Append an entry as a line, and return the SHA-256 of that line.
 
         Raises:
-            HistoryError: the line cannot be written; the file is then truncated to its old size.
+            HistoryError: the line cannot be written; the file is then truncated to its previous
+                size.
         """
         line = msgspec.json.encode(entry) + b"\n"
         at = self.size
@@ -414,7 +415,7 @@ def read_chain(path: Path) -> Iterator[Entry]:
     """Yield the entries of a chain, and check that each contains the hash of the previous line.
 
     Raises:
-        HistoryError: the chain cannot be read, or an entry was changed.
+        HistoryError: the chain cannot be read, or an entry has been changed.
     """
     for _, line, entry in _lines(path):
         if not line.endswith(b"\n"):
@@ -423,7 +424,7 @@ def read_chain(path: Path) -> Iterator[Entry]:
 
 
 def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-    """Yield the offset, the bytes and the entry of each line, beginning at byte ``start``.
+    """Yield the offset, bytes and entry of each line, starting at byte ``start``.
 
     An unreadable last line without a newline is skipped.
     """
@@ -458,10 +459,10 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
 
 
 def _check_initial(entries: Sequence[InitialValue], where: str) -> None:
-    """Check that the payload of each key and value has the type that the kind requires.
+    """Check that the payload of each key and value has the type required by its kind.
 
     Raises:
-        HistoryError: a payload has a wrong type, or a key that does not hold a list does not have
+        HistoryError: a payload has the wrong type, or a key that is not a list does not have
             exactly one value.
     """
     for number, (key, is_list, values) in enumerate(entries):
@@ -488,12 +489,12 @@ def _is_atom(kind: int, payload: object) -> bool:
 
 
 class LiveChain(Struct, frozen=True, kw_only=True):
-    """The content of a chain without the parts that are void.
+    """The content of a chain without its void parts.
 
     Attributes:
-        starts: for each part that is not void, the byte of the chain file at which its line begins.
+        starts: for each part, the byte of the chain file at which its line begins.
         spans: all bytes of the log that were read, as file, start, end and SHA-256.
-        initial: the initial values that reads revealed.
+        initial: the initial values revealed by reads.
         end: the last entry; ``None`` if the chain has no end.
     """
 
@@ -504,15 +505,15 @@ class LiveChain(Struct, frozen=True, kw_only=True):
 
 
 def read_live_chain(path: Path) -> LiveChain:
-    """Read a chain and find the parts that are not void.
+    """Read a chain, leaving out its void parts.
 
     Raises:
         HistoryError: the chain cannot be read, or it returns to an entry that does not exist.
     """
     head = ""
-    before: dict[str, str] = {}  # maps the hash of each part to the hash of the part before it
+    before: dict[str, str] = {}  # maps each part's hash to the previous part's hash
     starts: dict[str, int] = {}
-    # Maps the hash of each entry to the hash of the last part that was not void then.
+    # Maps the hash of each entry to the hash of the last part that was not void at that entry.
     at_entry: dict[str, str] = {}
     spans: list[tuple[int, int, int, str]] = []
     initial: list[InitialValue] = []

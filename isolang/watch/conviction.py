@@ -1,9 +1,9 @@
-"""Confirms that a violation in a window does not depend on what the earlier cuts guessed.
+"""Confirms that a violation in a window does not depend on guesses made by earlier cuts.
 
-A window begins with the values that the parts left, and these values depend on the orders that the
-cuts guessed. A window that violates the level therefore proves nothing by itself. The accused
-transactions are checked again as a separate history, together with all transactions in the log
-whose writes they read. If that history violates the level, the violation is confirmed, unless a
+A window begins with the values left by the parts, and these values depend on the version orders
+guessed by the cuts. A window that violates the level therefore proves nothing by itself. The
+accused transactions are checked again as a separate history, together with all transactions in the
+log that they read from. If that history violates the level, the violation is confirmed, unless a
 later transaction may explain it.
 """
 
@@ -36,16 +36,16 @@ _EXPLAINABLE: Final = "waits for later lines, which may explain it"
 
 
 class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
-    """A violation that a few transactions of the log prove, without the rest of the stream.
+    """A violation proved by a few transactions of the log, without the rest of the stream.
 
     Attributes:
-        verdict: the verdict on the history that has only these transactions.
-        accused: the row numbers of the transactions in the window that violate the level.
-        places: where the transactions are in the log, as ``file:line``.
+        verdict: the verdict on the history that contains only these transactions.
+        accused: the row numbers, in the window, of the transactions that violate the level.
+        places: the transactions' places in the log, as ``file:line``.
         assumed: pairs of a key and a value; the verdict assumes that no transaction outside the
             history writes this value to this key.
-        open_explanation: a sentence that says which later transactions may still explain the
-            violation; empty if no later transaction can.
+        open_explanation: a sentence naming the later transactions that may still explain the
+            violation; empty if none can.
         waits: whether the watch waits for these later transactions.
     """
 
@@ -58,7 +58,7 @@ class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Conviction:
-    """Confirms violations by transactions of the log, without the values that the parts left.
+    """Confirms violations using only transactions of the log, without the values left by the parts.
 
     Args:
         judge: checks whether histories satisfy the level.
@@ -71,7 +71,7 @@ class Conviction:
             is reported without waiting for an explanation.
 
     Attributes:
-        waits_for: a message that says what the violation of this round waits for.
+        waits_for: a message about what this round's violation is waiting for.
     """
 
     def __init__(
@@ -91,7 +91,7 @@ class Conviction:
         self._name, self._most = name, most
 
     def begin_round(self) -> None:
-        """Forget what the violation of the last round waited for."""
+        """Forget what the last round's violation was waiting for."""
         self.waits_for = _EXPLAINABLE
 
     def confirm_alone(
@@ -103,7 +103,7 @@ class Conviction:
         ended: bool,
         simplest: bool,
     ) -> ConfirmedViolation | None:
-        """Return the violation that the accused transactions and the writers of their reads prove.
+        """Return the violation proved by the accused transactions and the writers of their reads.
 
         Args:
             verdict: the verdict on the window.
@@ -113,9 +113,9 @@ class Conviction:
             simplest: whether to search for the simplest violation; ignored if the violation waits.
 
         Returns:
-            The violation. If the log alone proves no violation, ``None``. If the log may still lack
-            transactions from which the accused read, also ``None``, and :attr:`waits_for` says what
-            the log lacks.
+            The violation, or ``None`` if the log alone proves none. The result is also ``None`` if
+            the log may still lack transactions that the accused read from; :attr:`waits_for` then
+            says what the log lacks.
         """
         accused = sorted({*stale, *accused_by(verdict, len(window))})
         if not accused:
@@ -164,8 +164,8 @@ class Conviction:
         """Return the violation in a window that contains all transactions of the log.
 
         Returns:
-            The violation. If the new check finds no certified violation, the verdict of that check.
-            If a later transaction may still explain the violation, ``None``.
+            The violation; the verdict of the new check if it finds no certified violation; ``None``
+            if a later transaction may still explain the violation.
         """
         rows = window.rows
         explanation = self._open_explanations(rows, range(len(rows)), ended=ended)
@@ -179,9 +179,9 @@ class Conviction:
         if not isinstance(verdict, Invalid) or not verdict.certified:
             return verdict
         accused = sorted(accused_by(verdict, len(rows)))
-        # If the stream goes on, the verdict assumes that no later transaction writes the values
-        # that the accused read. Later transactions begin after the accused ended, so the accused
-        # did not read from them.
+        # If the stream continues, the verdict assumes that no later transaction writes the values
+        # read by the accused. Later transactions begin after the accused ended, so the accused did
+        # not read from them.
         found = None if ended else accusation(rows, accused, self._log, self._horizon.source)
         return ConfirmedViolation(
             verdict=verdict,
@@ -192,19 +192,19 @@ class Conviction:
         )
 
     def _may_wait(self, explanation: str, window: Snapshot, *, ended: bool) -> bool:
-        """Return whether the watch waits for an explanation; if the window is full, it does not."""
+        """Return whether the watch waits for an explanation. It does not if the window is full."""
         return bool(explanation) and not ended and len(window) <= self._most
 
     def _open_explanations(
         self, rows: Rows, accused: Sequence[int], *, ended: bool, unwritten: bool = True
     ) -> str:
-        """Return a sentence that says which later transactions may explain the accused reads.
+        """Return a sentence naming the later transactions that may explain the accused reads.
 
         Return an empty string if no later transaction can explain them.
 
         Args:
             rows: the transactions of the window.
-            accused: the row numbers of the transactions that violate the level.
+            accused: the row numbers of the transactions violating the level.
             ended: whether the stream has ended.
             unwritten: whether an accused transaction read a value that no transaction wrote.
         """
@@ -254,7 +254,7 @@ def accused_history(found: Accusation, name: str, *, clock_error: int) -> Histor
 
 
 def accused_by(verdict: Verdict, rows: int) -> set[int]:
-    """Return the row numbers of the transactions that a violation and its refutation mention.
+    """Return the row numbers of the transactions mentioned by a violation and its refutation.
 
     Return an empty set if the verdict is not *invalid*.
     """

@@ -1,4 +1,4 @@
-"""Chooses which transactions a cut removes from the window, in the order of the window's witness.
+"""Chooses the transactions that a cut removes from the window, following the witness's order.
 
 The algorithm is native (native/watch/cut.cpp); docs/routes.md, *Cuts of a stream*, proves it sound.
 """
@@ -51,7 +51,7 @@ class CutLimits:
         return closed
 
     def ended_before_limit(self, columns: Columns, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Return, for each transaction, whether its end is before the limit of the cut."""
+        """Return, for each transaction, whether it ended before the cut's time limit."""
         if self.before is None:
             return numbers < self.behind
         end = columns.txn_end
@@ -76,9 +76,9 @@ def cut(  # noqa: PLR0917 — parallel columns
     Args:
         window: the columns of the window, in an order that extends session order.
         witness: a witness that the window satisfies the level.
-        limits: the limits that determine which transactions must stay.
+        limits: which transactions must stay.
         closed: the result of :meth:`CutLimits.certainly_ended`.
-        in_flight: for each transaction, whether its outcome is not known yet.
+        in_flight: for each transaction, whether its outcome is still unknown.
         young: for each transaction, whether a later read may still reveal the version order of its
             writes.
 
@@ -111,14 +111,13 @@ def last_cut(window: Columns) -> NDArray[np.int32]:
 def witness_of(
     window: Columns, witness: Witness, going: NDArray[np.int32], part: Columns
 ) -> Witness:
-    """Return the part of a window's witness that concerns the transactions of a cut.
+    """Restrict a window's witness to the transactions of a cut.
 
     Args:
         window: the columns of the window that was checked.
         witness: a witness that the window satisfies the level.
         going: the row numbers of the transactions in the cut.
-        part: the columns of these transactions, in which values have the same numbers as in
-            ``window``.
+        part: the columns of these transactions, with values numbered as in ``window``.
     """
     return Witness(
         *_native.restrict_witness(
@@ -142,7 +141,7 @@ def split_cut(
     Args:
         window: the transactions that a round has checked.
         witness: a witness that the window satisfies the level.
-        limits: the limits that say which transactions must stay.
+        limits: which transactions must stay.
         young_from: if a writer's number is at least this number, a later read may still reveal the
             version order of its writes.
         until: transactions stay if their number is at least this number; ``None`` means no limit.
@@ -151,7 +150,7 @@ def split_cut(
 
     Returns:
         First the row numbers of the part. Then the row numbers of the transactions without effect:
-        aborted transactions, and indeterminate transactions that the watch gives up because no
+        aborted transactions, and indeterminate transactions that the watch gives up on, because no
         transaction has read from them.
     """
     import numpy as np
@@ -165,7 +164,7 @@ def split_cut(
         if until is not None:
             closed &= rows.numbers < until
         going = cut(columns, witness, limits, closed, in_flight, rows.numbers >= young_from)
-    unread = np.ones(len(rows) + 1, bool)  # the last entry stands for the initial state
+    unread = np.ones(len(rows) + 1, bool)  # the last entry represents the initial state
     unread[going] = False
     unread[witness.source] = False
     status = rows.columns.txn_status

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from isolang.watch.parts import Parts
     from isolang.watch.window import Snapshot, Window
 
-_YOUNG: Final = 1  # the number of rounds in which later reads may reveal the order of two writers
-_PARTS_AT_ONCE: Final = 16  # the number of parts into which a cut divides a window after a put back
+_YOUNG: Final = 1  # for this many rounds, later reads may reveal the order of two writers
+_PARTS_AT_ONCE: Final = 16  # how many parts a cut divides the window into after parts were put back
 
 
 class Cuts:
@@ -39,13 +39,13 @@ class Cuts:
         self._parts, self._size = parts, size
 
     def cut(self, window: Snapshot, witness: Witness, *, ended: bool, again: bool) -> int:
-        """Cut parts off the window, and return how many transactions they contain.
+        """Cut parts off the window, and return the number of transactions in them.
 
         Args:
             window: the transactions that the round checked.
             witness: a witness that they satisfy the level.
             ended: whether the stream has ended; then the last part takes all transactions.
-            again: whether parts were put back in this round.
+            again: whether this round has put parts back.
 
         Raises:
             HistoryError: the last part is not valid by itself.
@@ -74,10 +74,10 @@ class Cuts:
         return cut
 
     def _division_numbers(self, numbers: NDArray[np.int64], *, again: bool) -> list[int | None]:
-        """Return the transaction numbers at which to divide the window into parts, then ``None``.
+        """Return the transaction numbers at which to divide the window, followed by ``None``.
 
-        If parts were put back in this round, the window is cut into parts of the usual size again.
-        If the window became one part, each contradiction would put that whole part back, and the
+        If this round has put parts back, the window is cut into parts of the usual size again. If
+        the whole window became a single part, each contradiction would put all of it back, and the
         part would only grow.
         """
         if not again:
@@ -90,8 +90,8 @@ class Cuts:
     ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
         """Split the window with :func:`split_cut`, up to the transaction with the number ``until``.
 
-        Return the transactions to cut, and those without any effect. If ``until`` is a number, the
-        second array is empty, so transactions without effect stay in the window.
+        Return the transactions to cut, and the transactions without effect. If ``until`` is a
+        number, the second array is empty, so transactions without effect stay in the window.
         """
         seen = self._window.seen
         going, aside = split_cut(

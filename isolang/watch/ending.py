@@ -42,12 +42,12 @@ class Ending:
         self.violations = 0
         self._parts, self._window, self._initial = parts, window, initial
         self._to_the_end = to_the_end
-        self._first: WatchReport | None = None  # the report on the first violation
+        self._first: WatchReport | None = None  # the report of the first violation
 
     def convict(self, found: ConfirmedViolation) -> None:
         """Report a violation, or record it if the watch continues after violations.
 
-        If the watch continues, the values that the accused read become unknown.
+        If the watch continues, the values read by the accused become unknown.
         """
         if found.open_explanation:
             self.end("suspected", note=found.open_explanation, violation=found)
@@ -66,14 +66,18 @@ class Ending:
             columns.forget_statements(t)
 
     def end_empty(self) -> None:
-        """End the watch if the window is empty at the end of the stream."""
+        """End the watch when the stream ends with an empty window."""
         if self._window.seen:
             self.end_valid()
         else:
             self.end("unknown", note="the stream contained no transaction")
 
     def end_valid(self) -> None:
-        """End the watch if all transactions of the stream are in parts, which are all valid."""
+        """End the watch once all transactions are in valid parts.
+
+        The outcome is *valid*, or *unknown* if the reads of some late transactions were not
+        checked.
+        """
         if late := self._parts.unjudged:
             more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
             self.end(
@@ -110,7 +114,7 @@ class Ending:
             chain.end(ChainEnd(previous=chain.previous, outcome=outcome, note=note))
         except HistoryError as error:
             if outcome == "valid":
-                raise  # a valid verdict needs a complete chain as its proof
+                raise  # the proof of a valid verdict is a complete chain
             notes = (self.report.note, f"the chain lacks its end: {error}")
             self.report = structs.replace(self.report, note="; ".join(filter(None, notes)))
         self._parts.values.close()

@@ -1,4 +1,4 @@
-"""Replaces the order of last writers in parts by the order that later reads require."""
+"""Reorders the last writers of keys in parts, as later reads require."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
 #: Returns whether a witness proves that a part satisfies the level.
 _Holds: TypeAlias = "Callable[[Rows, Columns, Witness], bool]"
 
-_RECENT: Final = 16  # the largest number of parts that stay in memory, to be put back faster
+_RECENT: Final = 16  # the largest number of parts kept in memory, to put them back faster
 _RECENT_OPERATIONS: Final = 500_000  # the largest number of operations in these parts
 
 
 @dataclass(slots=True)
 class RecentPart:
-    """A part that is in memory.
+    """A part kept in memory.
 
     Attributes:
         members: the transactions of the part, as they are in the log.
         aside: the transactions that the cut removed without adding them to the part.
-        columns: the members as columns whose initial values are those that earlier parts left.
+        columns: the members as columns whose initial values are those left by earlier parts.
         witness: the witness that the part satisfies the level.
     """
 
@@ -48,14 +48,14 @@ class RecentPart:
 
 
 class RecentParts:
-    """The last parts of a chain, which are kept in memory."""
+    """The last parts of a chain, kept in memory."""
 
     def __init__(self, chain: Chain, log: Log) -> None:
         self._chain, self._log = chain, log
         self._parts: deque[RecentPart] = deque(maxlen=_RECENT)
 
     def add(self, part: RecentPart) -> None:
-        """Add the last part of the chain; drop the earliest parts if all take too much memory."""
+        """Add the last part of the chain; drop the earliest parts if they take too much memory."""
         self._parts.append(part)
         while sum(one.columns.operations() for one in self._parts) > _RECENT_OPERATIONS:
             self._parts.popleft()
@@ -66,12 +66,12 @@ class RecentParts:
         return self._parts[-behind] if behind <= len(self._parts) else None
 
     def members(self, number: int, part: PartColumns) -> Rows:
-        """Return the transactions of a part; if they are not in memory, read the log again."""
+        """Return the transactions of a part; read the log again if they are not in memory."""
         found = self.find(number)
         return self._log.rows_at(part.members) if found is None else found.members
 
     def take_back(self, part: PartColumns) -> tuple[Rows, Rows]:
-        """Remove the last part, and return its members and the other transactions of its cut."""
+        """Remove the last part. Return its members and the other transactions of its cut."""
         if self._parts:
             last = self._parts.pop()
             return last.members, last.aside
@@ -79,10 +79,10 @@ class RecentParts:
 
 
 class Exchanges:
-    """The version orders in the parts of a chain that later reads may change."""
+    """The version orders in a chain's parts that may change because of later reads."""
 
     def __init__(self, chain: Chain, values: Values, recent: RecentParts) -> None:
-        """Create a collection without keys whose orders may change.
+        """Create an empty collection of version orders.
 
         Args:
             chain: the chain.
@@ -93,7 +93,7 @@ class Exchanges:
         self._loose = LooseKeys()
 
     def add(self, part: Columns, witness: Witness) -> None:
-        """Record the keys of the last part whose last writer may be a different transaction."""
+        """Record the keys in the last part whose last writer may be a different transaction."""
         self._loose.add(part, witness.order_start, len(self._chain) - 1)
 
     def forget(self) -> None:
@@ -101,14 +101,14 @@ class Exchanges:
         self._loose.forget(len(self._chain))
 
     def may_explain(self, window: Columns) -> bool:
-        """Return whether another version order in the parts may explain any read of a window."""
+        """Return whether another version order in the parts may explain some read in a window."""
         if not len(self._loose):
             return False
         self._values.fetch(window)
         return bool(len(self._loose.unexplained(window, self._values.last)[0]))
 
     def apply(self, window: Columns, holds: _Holds) -> int:
-        """Reorder the last writers of keys in the parts as the reads of a window require.
+        """Reorder the last writers of keys in the parts as required by the reads of a window.
 
         SOUND BECAUSE a part with changed orders must satisfy the level by itself, like every part,
         and no later part reads the keys whose orders changed, so all later parts still satisfy the
@@ -143,11 +143,11 @@ class Exchanges:
         shown: dict[int, NDArray[np.int64]],
         holds: _Holds,
     ) -> list[int]:
-        """Reorder the writers in parts that are in memory, and return the indices of the parts.
+        """Reorder the writers in parts kept in memory, and return the indices of the changed parts.
 
-        No other part after them accesses a key that these reads concern. So an exchange changes
-        only these parts, and the last values of these keys: those before the later ones of these
-        parts, and those that are in memory now.
+        No other part after them accesses a key that these reads concern. An exchange therefore
+        changes only these parts and the last values of these keys: the current values, and the
+        values before each of these parts after the first.
         """
         changed: list[int] = []
         moved: list[bytes] = []
@@ -165,7 +165,7 @@ class Exchanges:
             if found is None:
                 if not moved:
                     continue
-                found = recent.witness  # the lists that earlier parts left have changed
+                found = recent.witness  # the lists left by earlier parts have changed
             new_values = _last_values_of(recent.columns, found, keys, before)
             if moved:
                 all_values = before.left_by(recent.columns, found.order_start, found.order_txn)
@@ -188,8 +188,8 @@ class Exchanges:
     ) -> list[int]:
         """Reorder the writers in the entries of parts, and return the indices of the changed parts.
 
-        The values before each of these parts are restored first, because the order of a list in a
-        part depends on them. The values that later parts replaced depend on them, too.
+        The values before each of these parts are restored first, because a list's order in a part
+        depends on them, and so do the values that later parts replaced.
         """
         parts = [unpack_columns(entry, "the chain") for entry in entries]
         if self._values.spilled:
@@ -209,7 +209,8 @@ class Exchanges:
             if found is None:
                 last.replace(after)
                 continue
-            # Even if the order did not change, lists may differ, as earlier parts may have changed.
+            # Even if the order is unchanged, lists may differ, because earlier parts may have
+            # changed.
             before = last.replace(last.left_by(columns, found.order_start, found.order_txn))
             changed.append(i)
             now = msgspec.structs.replace(part, before=before)
@@ -228,19 +229,19 @@ class Exchanges:
         before: LastValues,
         holds: _Holds,
     ) -> tuple[Witness | None, NDArray[np.int32]]:
-        """Return a witness of a part with the orders that the reads require, and the affected keys.
+        """Return a part's witness with the orders required by the reads, and the affected keys.
 
         The witness is ``None`` if no order of the part's writers explains the reads, or if the part
-        does not satisfy the level with that order. The keys are those keys of the part that the
-        reads concern.
+        violates the level under that order. The affected keys are the part's keys that the reads
+        concern.
 
         Args:
             members: the transactions of the part, as they are in the log.
-            columns: the members as columns whose initial values are those that earlier parts left.
+            columns: the members as columns whose initial values are those left by earlier parts.
             own: the witness of the part.
             window: the transactions of the window, as they are in the log.
             reads: the reads of the window.
-            before: the values of their keys before the part.
+            before: the values that the keys of these reads had before the part.
             holds: returns whether a witness proves that a part satisfies the level.
         """
         import numpy as np
@@ -257,7 +258,7 @@ class Exchanges:
 
 
 def _with_order(entry: Part, part: PartColumns, witness: Witness) -> Part:
-    """Return the entry of a part with the version orders of a witness.
+    """Return a part's entry with the version orders of a witness.
 
     Args:
         entry: the entry of the part in the chain.
@@ -273,7 +274,7 @@ def _with_order(entry: Part, part: PartColumns, witness: Witness) -> Part:
 def _last_values_of(
     part: Columns, witness: Witness, keys: NDArray[np.int32], before: LastValues
 ) -> bytes:
-    """Return the last values that a part leaves of some of its keys.
+    """Return the last values that a part leaves for some of its keys.
 
     Args:
         part: the columns of the part.

@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 
 
 class Horizon:
-    """The time that a stream has reached, according to its last batch.
+    """The time a stream has reached, according to its last batch.
 
     Args:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
 
     Attributes:
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        source: the history of the last batch, which states how the log is read; ``None`` before the
-            first batch.
+        source: the history of the last batch, which records how the log is read; ``None`` before
+            the first batch.
         timed: whether the stream has real time.
         watermark: the time at or after which all later transactions begin, except those of ``idle``
             clients; ``None`` if the stream has no times.
         sure: the time at or after which all later transactions begin, including those of ``idle``
             clients.
-        idle: the names of the clients for which the watermark no longer waits, because they have
+        idle: the names of the clients that the watermark no longer waits for, because they have
             been silent for too long.
-        watermark_note: a message that says what the watermark waits for; empty if it waits for
-            nothing.
+        watermark_note: a message about what the watermark is waiting for; empty if it is not
+            waiting.
     """
 
     def __init__(self, clock_error: int) -> None:
@@ -61,11 +61,11 @@ class Horizon:
             self.watermark_note = f"waits for {batch.holding}, which lags behind the other logs"
 
     def history_of(self, columns: Columns, names: Sequence[str]) -> History:
-        """Return columns as a history with the same description of how it was read as the log."""
+        """Return columns as a history that is described as read in the same way as the log."""
         return history_of(columns, names, self.source, clock_error=self.clock_error)
 
     def limits(self, behind: int, *, real_time: bool) -> CutLimits:
-        """Return the limits of a cut, which say which transactions must stay in the window.
+        """Return the limits of a cut: which transactions must stay in the window.
 
         Args:
             behind: if the stream has no times, only transactions with a smaller number may be
@@ -83,7 +83,7 @@ class Horizon:
         """Return whether the selected transactions cannot have read from a later transaction.
 
         SOUND BECAUSE a later transaction begins at the watermark or later, and each selected
-        transaction ended earlier than the watermark by more than the clocks may differ.
+        transaction ended before the watermark by more than the clocks may differ.
         """
         if not self.timed or self.watermark is None:
             return False
@@ -94,7 +94,7 @@ class Horizon:
         )
 
     def awaited_end(self) -> str:
-        """Return a message that says what the watch waits for until :meth:`is_past` is true."""
+        """Return a message about what must happen before :meth:`is_past` becomes true."""
         if not self.timed or self.watermark is None:
             return (
                 "waits for the end of the log, because without :invoke lines the order of "

@@ -1,10 +1,10 @@
-"""Determines the initial values of the keys of a stream, which the user states or reads reveal.
+"""Determines the initial values of a stream's keys, given by the user or revealed by reads.
 
 Reads reveal initial values by the same rule as in whole histories (``native/readers/before.hpp``):
 if a value of a key was read although no transaction wrote it, it is the initial value of the key
 and the first in the version order. Each key has at most one such value. In a stream, the value can
 be found only while all transactions that access the key are still in the window. If a later
-transaction writes the same value, the watch ends as *unknown*.
+transaction writes that value, the watch ends as *unknown*.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class InitialState:
-    """The initial values of the keys of a stream.
+    """The initial values of a stream's keys.
 
     Args:
         values: the texts of ``--initial-value``: ``V`` for all keys, or ``KEY=V`` for one key.
@@ -44,7 +44,7 @@ class InitialState:
         unwritten: whether initial values are taken from reads.
         entries: for each key with a known initial value, whether the key holds a list, and the
             value or the elements of the list.
-        known: the keys whose stated initial values were applied; these are all keys of earlier
+        known: the keys whose stated initial values have been applied; these are all keys of earlier
             batches.
     """
 
@@ -77,7 +77,7 @@ class InitialState:
         return self.unwritten or bool(self._texts)
 
     def read_options(self, clock_error: int) -> LogOptions:
-        """Return the options of this state, in the form that the head of a chain contains.
+        """Return the options of this state as stored in the head of a chain.
 
         Args:
             clock_error: nanoseconds by which the clocks of two sessions may differ.
@@ -88,11 +88,11 @@ class InitialState:
 
     @classmethod
     def from_options(cls, reading: LogOptions) -> InitialState:
-        """Return the initial state for the options in the head of a chain."""
+        """Return the initial state for the options stored in the head of a chain."""
         return cls(reading.initial_value, unwritten=reading.unwritten_initial)
 
     def summary(self) -> str:
-        """Return a sentence that says which initial state the verdict assumes.
+        """Return a sentence about the initial state that the verdict assumes.
 
         Return an empty string if the user requested no initial state.
         """
@@ -113,7 +113,7 @@ class InitialState:
     # --- stated by the user ---
 
     def stated_values(self, history: History) -> list[InitialValue]:
-        """Return the initial values that the user stated for the new keys of a batch.
+        """Return the initial values stated by the user for the new keys of a batch.
 
         Raises:
             HistoryError: a key cannot hold its value.
@@ -152,12 +152,11 @@ class InitialState:
     # --- revealed by reads ---
 
     def values_revealed_by(self, columns: Columns, touched: set[Atom]) -> list[InitialValue]:
-        """Return the initial values that the reads of a window reveal.
+        """Return the initial values revealed by the reads of a window.
 
         Args:
-            columns: all transactions that are in no part, as they are in the log.
-            touched: the keys that the parts access; the initial values of these keys can no longer
-                be found.
+            columns: all transactions not in any part, as they are in the log.
+            touched: the keys accessed by the parts; their initial values can no longer be found.
 
         Raises:
             HistoryError: the initial value of a key is ambiguous, because only indeterminate
@@ -220,7 +219,7 @@ class InitialState:
         """Add initial values of keys.
 
         Raises:
-            HistoryError: a key has another initial value already.
+            HistoryError: a key already has a different initial value.
         """
         for key, is_list, atoms in entries:
             if self.entries.setdefault(key, (is_list, atoms)) != (is_list, atoms):
@@ -230,7 +229,7 @@ class InitialState:
         """Return the history with the initial values of this state.
 
         Args:
-            history: a history with some transactions of the log.
+            history: a history with some of the log's transactions.
         """
         if not self.is_stated:
             return history
@@ -250,7 +249,7 @@ class InitialState:
 
 
 def _key_names(kind: int, payload: Any) -> tuple[str, str]:
-    """Return the name of a key in messages, and the same name without a keyword's colon."""
+    """Return a key's name for messages, and the same name without a keyword's colon."""
     name = key_name(kind, payload)
     return name, name.removeprefix(":")
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isolang.watch.stream import Batch, Stream
     from isolang.watch.window import Window
 
-_NAMED: Final = 3  # the largest number of values that a note names
+_NAMED: Final = 3  # the largest number of values named in a note
 
 
 class Intake:
@@ -30,7 +30,7 @@ class Intake:
 
     Args:
         judge: checks whether windows satisfy the level.
-        stream: the stream from which the batches come.
+        stream: the stream that the batches come from.
         window: the window to which the transactions are added.
         horizon: the horizon, which each batch advances.
         initial: the initial state of the stream.
@@ -59,8 +59,8 @@ class Intake:
         """Add the finished transactions of a batch to the window.
 
         Returns:
-            The number of added transactions, and a message. The message is empty unless a
-            transaction writes a value that the watch has taken for an initial value.
+            The number of transactions added, and a message. The message is empty unless a
+            transaction writes a value that the watch took to be an initial value.
 
         Raises:
             HistoryError: the batch contains something that cannot be watched.
@@ -115,9 +115,9 @@ class Intake:
     def _rows_to_add(self, rows: Rows, finished: NDArray[np.int32]) -> NDArray[np.int32]:
         """Return the row numbers of the finished transactions to add to the window.
 
-        A transaction that the watch gave up is in the window or in a part as an indeterminate
+        A transaction that the watch gave up on is in the window or in a part as an indeterminate
         transaction. If it finishes in this batch, the finished transaction replaces the
-        indeterminate one. If too many parts would have to be put back for that, the finished
+        indeterminate one. If that would require putting back too many parts, the finished
         transaction is not added and its reads are not checked.
         """
         import numpy as np
@@ -140,7 +140,7 @@ class Intake:
         return finished[kept]
 
     def _contradiction(self, rows: Rows, txn: int, key: Atom) -> str:
-        """Return a message about a transaction that writes a value taken for an initial value."""
+        """Return a message about a transaction that writes a value taken to be an initial value."""
         name, (_, values) = key_name(*key), self._initial.entries[key]
         some = ", ".join(atom_text(*value) for value in values[:_NAMED])
         return (

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from isolang.watch.window import Snapshot
 
 
-#: The limit of work for deciding and explaining a window, in the unit of
+#: The work limit for deciding and explaining a window, in the unit of
 #: :class:`isolang.limits.Work`. It corresponds to a few seconds. Only windows in the hard region
 #: (docs/hard-region.md) need more than a small part of it.
 _WORK: Final = 50_000_000
@@ -45,9 +45,9 @@ class WindowJudge:
 
     Args:
         plan: the compiled level.
-        values: the last values that the parts left.
-        horizon: the horizon, which states how the log is read.
-        log: the log, from which messages take the places of transactions.
+        values: the last values left by the parts.
+        horizon: the horizon, which records how the log is read.
+        log: the log, in which messages look up the places of transactions.
         timeout: the time limit for one check, in seconds; ``None`` means no limit.
     """
 
@@ -60,15 +60,14 @@ class WindowJudge:
         self._first = 0  # the index in ``_plans`` of the plan that the last window satisfied
 
     def begin(self) -> None:
-        """Choose the stricter levels, after the first batch has shown if there is real time."""
+        """Choose the stricter levels once the first batch has shown whether there is real time."""
         if not self._plans:
             self._plans = list(plans_to_try(self.plan, timed=self._horizon.timed))
 
     def check(self, window: Snapshot) -> tuple[Verdict, NDArray[np.int32]]:
         """Return the verdict on a window, and the row numbers of transactions with a stale read.
 
-        A read of a list is stale if the list does not begin with the elements that the parts
-        appended.
+        A list read is stale if the list does not begin with the elements appended by the parts.
         """
         self._values.fetch(window.rows.columns)
         window.columns, stale = columns_after_parts(window.rows, self._values.last, self._log)
@@ -84,7 +83,7 @@ class WindowJudge:
             self._first = 0
 
     def check_level(self, history: History, *, simplest: bool = True) -> Verdict:
-        """Check a history against the level only, without the stricter levels."""
+        """Check a history against the level alone, without trying stricter levels."""
         return check_with_plans(history, [self.plan], simplest=simplest, timeout=self._timeout)[0]
 
     def with_simplest_violation(self, verdict: Verdict, window: Snapshot) -> Verdict:
@@ -111,12 +110,12 @@ def columns_after_parts(
 
     Args:
         rows: the transactions, as they are in the log.
-        last: the last values that the parts left.
-        log: the log, from which messages take the places of transactions; ``None`` to use numbers.
+        last: the last values left by the parts.
+        log: the log, in which messages look up the places of transactions; ``None`` to use numbers.
 
     Returns:
-        The columns, and the row numbers of transactions with a read of a list that does not begin
-        with the list's last value.
+        The columns, and the row numbers of transactions that read a list not beginning with the
+        list's last value.
 
     Raises:
         HistoryError: the transactions contain something that cannot be watched.
@@ -156,7 +155,7 @@ def history_of(
     """Return the transactions of a window as a history.
 
     Args:
-        columns: the columns that :func:`columns_after_parts` returned.
+        columns: the columns returned by :func:`columns_after_parts`.
         names: the names of the sessions.
         source: the history of a batch, which states how the log is read; ``None`` before the first
             batch.
@@ -183,21 +182,21 @@ def check_with_plans(
     certify_valid: bool = True,
     timeout: float | None = None,
 ) -> tuple[Verdict, int]:
-    """Check a window against one plan after the other until the window satisfies a plan.
+    """Check a window against one plan after another until it satisfies one.
 
     Args:
         history: the window.
         plans: the plans of :func:`isolang.watch.levels.plans_to_try`; the last is the level.
-        first: the index of the plan to begin with, which the last window satisfied.
+        first: the index of the plan to try first, which the last window satisfied.
         simplest: whether to search for the simplest violation, for human readers.
         certify_valid: whether to check the witness of a valid verdict. A window that is only cut
             needs no check, because each of its parts is checked by itself.
         timeout: the time limit for each plan, in seconds; ``None`` means no limit.
 
     Returns:
-        The verdict, and the index of the plan that gave it. A stricter plan gives the verdict
+        The verdict, and the index of the plan that led to it. A stricter plan leads to the verdict
         *valid* only if its witness also satisfies the level. The verdict is *unknown* if the
-        decision takes more work than one window may take.
+        decision exceeds the work limit for one window.
     """
     level = plans[-1]
     for number in range(first, len(plans) - 1):
@@ -215,7 +214,7 @@ def check_with_plans(
 def _decided(
     history: History, plan: Plan, *, certify: bool, simplest: bool, timeout: float | None
 ) -> Verdict:
-    """Decide a window with one thread and a limit of work.
+    """Decide a window with one thread and a work limit.
 
     Because of these restrictions, equal windows always get equal verdicts.
     """

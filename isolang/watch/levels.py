@@ -18,8 +18,8 @@ from isolang.language.meaning.core import Spec
 from isolang.language.vocabulary import DEPENDENCIES, NAMED, TESTS, VOCABULARY, relation_of
 
 #: The relations whose edges never lead from a part back to an earlier part, and the tests on the
-#: accesses and the names of one transaction. A walk of these relations, or of parts of these
-#: relations, never leads back to an earlier part either.
+#: accesses and names of a single transaction. A walk through these relations, or through subsets of
+#: them, never leads back to an earlier part either.
 _FORWARD: Final = frozenset(
     {
         *("so", "rt", *DEPENDENCIES, *TESTS, *NAMED),
@@ -27,13 +27,13 @@ _FORWARD: Final = frozenset(
     }
 )
 
-#: The stricter levels that are tried first. Later reads confirm the version orders that their
-#: witnesses choose.
+#: The stricter levels to try first. Later reads confirm the version orders chosen by their
+#: witnesses.
 _STRICT: Final = ("sser", "strong-si")
 
 
-#: The levels at which one more read of some version never makes a valid history invalid. At these
-#: levels, predicate reads can be checked without the rows of other parts (docs/routes.md,
+#: The levels at which an additional read of some version never makes a valid history invalid. At
+#: these levels, predicate reads can be checked without the rows of other parts (docs/routes.md,
 #: *Predicates in a stream*).
 _LEVELS_ALLOWING_ANY_READ: Final = frozenset(
     {"ser", "sser", "si", "strong-si", "pc", "psi", "cc", "ra", "rc", "pl-1", "pl-2", "pl-3"}
@@ -41,7 +41,7 @@ _LEVELS_ALLOWING_ANY_READ: Final = frozenset(
 
 
 def why_no_predicates(plan: Plan) -> str:
-    """Return the reason why predicate reads cannot be watched under a level.
+    """Return the reason why predicate reads cannot be watched at a level.
 
     Return an empty string if they can be watched.
     """
@@ -63,7 +63,7 @@ def watchable_plan(spec: Spec | str) -> Plan:
     part (docs/routes.md, *Cuts of a stream*).
 
     Raises:
-        SpecError: the level has violations of another form; the message states the reason.
+        SpecError: the level has other kinds of violations; the message states the reason.
     """
     chosen = route(load_spec(spec) if isinstance(spec, str) else spec)
     if reason := _reason_not_watchable(chosen):

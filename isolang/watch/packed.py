@@ -21,7 +21,7 @@ _MOST: Final = 1 << 31  # the largest number of bytes after decompression
 
 
 def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
-    """Compress named columns, each of integers or of bytes, into one byte string."""
+    """Compress named columns of integers or bytes into one byte string."""
     raw = {
         name: column if isinstance(column, bytes) else _encode_column(column)
         for name, column in columns.items()
@@ -30,14 +30,14 @@ def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
 
 
 def unpack(data: bytes, where: str) -> dict[str, Any]:
-    """Return the columns in the result of :func:`pack`, with integers as int64.
+    """Return the columns packed by :func:`pack`, with integers as int64.
 
     Args:
         data: the packed columns.
         where: the name of the entry that contains them, for messages.
 
     Raises:
-        HistoryError: the data are not the result of :func:`pack`.
+        HistoryError: the data were not packed by :func:`pack`.
     """
     try:
         inflate = zlib.decompressobj()

@@ -1,4 +1,4 @@
-"""Manages the parts that the cuts of a watch removed, and the values that the parts left."""
+"""Manages the parts cut off the window, and the values that the parts leave."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from isolang.watch.window import Window
 
 _NAMED: Final = 3  # the largest number of transactions whose places a report names
-_SAVE_EACH: Final = 200_000  # the number of new transactions after which the state is saved
-_SAVE_AFTER: Final = 10.0  # the seconds after which the state is saved
+_SAVE_EACH: Final = 200_000  # the state is saved after this number of new transactions
+_SAVE_AFTER: Final = 10.0  # the state is saved after this number of seconds
 
 
 class Parts:
-    """Adds parts to the chain, keeps the last values that they left, and puts parts back.
+    """Adds parts to the chain, keeps the last values they left, and puts parts back.
 
     Args:
-        folder: the folder for the chain and for the values that do not fit into memory.
-        head: the first entry of the chain, which states the level and the logs.
+        folder: the folder for the chain and for values that do not fit into memory.
+        head: the first entry of the chain, which records the level and the logs.
         memory: the memory that the last values may take, in bytes.
-        stream: the stream, from whose log transactions are read again.
+        stream: the stream, whose log is used to read transactions again.
         initial: the initial state of the stream.
         window: the window into which transactions are put back.
 
@@ -46,12 +46,12 @@ class Parts:
         chain: the chain, which has one entry for each part.
         values: the last value of each key that the parts wrote.
         exchanges: the version orders in the parts that later reads may change.
-        observed: whether some session read, or failed to read, a write of another session.
-        abandoned_at: the places of the first few indeterminate transactions that the watch gave
-            up, as ``file:line``.
+        observed: whether any session has read, or missed, another session's write.
+        abandoned_at: the places of the first few indeterminate transactions that the watch gave up
+            on, as ``file:line``.
         unjudged: the places of transactions whose reads were not checked, because they ended too
-            late after the watch had given them up.
-        read_bytes: the number of bytes of the log that were read.
+            long after the watch had given up on them.
+        read_bytes: the number of bytes read from the log.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class Parts:
         self.unjudged: list[str] = []
         self.read_bytes = 0
         self._stream, self._log, self._initial, self._window = stream, stream.log, initial, window
-        # The keys that the parts access; empty without --unwritten-initial.
+        # The keys accessed by the parts; empty without --unwritten-initial.
         self._keys: set[Atom] = set()
         self._spans: list[tuple[int, int, int, str]] = []
         self._saved_at, self._saved_seen = time.monotonic(), 0
@@ -87,11 +87,11 @@ class Parts:
         self.exchanges = Exchanges(self.chain, self.values, self._recent)
 
     def _resume(self, last: Saved) -> None:
-        """Restore the window, the values and the initial state that a killed watch has saved."""
+        """Restore the window, the values and the initial state saved by a killed watch."""
         self.values.restore(last)
         self._window.seen = self._saved_seen = last.seen
         self._window.again = last.again
-        self.observed = bool(last.parts)  # the saved state lacks it, so assume that it is true
+        self.observed = bool(last.parts)  # not in the saved state, so assume that it is true
         try:
             self._window.kept = decode_rows(last.rows)
             self._window.abandoned, self._window.since = set(last.abandoned), dict(last.since)
@@ -105,7 +105,7 @@ class Parts:
     # --- the log and the initial state ---
 
     def note_read_bytes(self, batch: Batch) -> None:
-        """Record which bytes were read for a batch, for the entry of the next part."""
+        """Record the bytes read for a batch, for the next part's entry."""
         for span in batch.spans:
             digest = self._log.bytes_hash(span.file, span.start, span.end)
             self._spans.append((span.file, span.start, span.end, digest))
@@ -117,7 +117,7 @@ class Parts:
             self.values.last.replace(as_last_values(entries))
 
     def add_revealed_values(self) -> None:
-        """If --unwritten-initial was given, set the initial values that reads reveal.
+        """If --unwritten-initial was given, set the initial values revealed by reads.
 
         Initial values are set only for keys that no part accesses.
         """
@@ -137,7 +137,7 @@ class Parts:
         Args:
             members: the transactions of the part, as they are in the log.
             aside: the transactions that the cut removes without adding them to the part, because
-                they took no effect or are given up.
+                they took no effect or the watch gives up on them.
             part: the members as columns whose initial values are those that earlier parts left.
             witness: a witness that the part satisfies the level.
         """
@@ -165,7 +165,7 @@ class Parts:
                     members=members.at,
                     aside=aside.at,
                     source=witness.source.astype(np.int64),
-                    # The keys that no member accesses come last, and their orders are left out.
+                    # Keys not accessed by any member come last, and their orders are left out.
                     order_start=witness.order_start[: members.columns.n_keys() + 1],
                     order_txn=witness.order_txn.astype(np.int64),
                     before=before,
@@ -177,7 +177,7 @@ class Parts:
         self._recent.add(RecentPart(members, aside, part, witness))
 
     def note_interaction(self, part: History, witness: Witness) -> None:
-        """Record whether the next part has a read that saw or missed a write of another session."""
+        """Record whether the next part has a read that saw or missed another session's write."""
         self.observed = bool(
             self.observed
             or part.columns.implicit
@@ -187,7 +187,7 @@ class Parts:
         )
 
     def put_back(self, parts: int) -> None:
-        """Put the last ``parts`` parts back into the window, and restore the values before them."""
+        """Put the last ``parts`` parts back into the window, and restore the previous values."""
         found = Rows.empty()
         for part in self.chain.undo(parts):
             self.values.last.replace(part.before)
@@ -210,7 +210,7 @@ class Parts:
             self.put_back(1)
 
     def remove_abandoned(self, file: int, offset: int, *, most: int) -> bool:
-        """Remove a transaction that the watch gave up, and return whether it was found.
+        """Remove a transaction that the watch gave up on, and return whether it was found.
 
         Parts are put back into the window until the transaction is found, until no part is left,
         or until the window has more than ``most`` transactions.
@@ -229,9 +229,10 @@ class Parts:
     # --- the saved state ---
 
     def save(self) -> None:
-        """Save the state for a resumed watch if enough has changed since the last time.
+        """Save the state for a resumed watch if enough has changed since the last save.
 
-        If the stream cannot be read again, only move values to disk when they take too much memory.
+        If the stream cannot be read again, do no more than move values to disk when they take too
+        much memory.
         """
         if not self._stream.can_resume:
             self.values.make_room()

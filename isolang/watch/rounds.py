@@ -1,7 +1,7 @@
 """Runs the rounds of a watch, as a state machine.
 
 A round begins in ``check`` and ends in ``cut``, ``postpone``, ``wait`` or ``stop``. The other
-states handle a window that violates the level, perhaps only because an earlier cut guessed a wrong
+states handle a window that violates the level, possibly only because an earlier cut guessed a wrong
 order.
 
 =============  ====================  =============  ===============================================
@@ -34,10 +34,10 @@ cannot grow    undecided             postpone       the check exceeded its limit
 cannot grow    explainable           wait           a later transaction may explain the violation
 =============  ====================  =============  ===============================================
 
-``cut`` removes the transactions that no later transaction can affect. ``postpone`` keeps the window
-and checks it again when it has twice as many transactions. ``wait`` keeps the window until the next
-round, with the outcome *suspected*. ``stop`` ends the watch with a report. At the end of the
-stream, ``cut`` and ``postpone`` also end with a report.
+``cut`` removes the transactions that later transactions cannot affect. ``postpone`` keeps the
+window and checks it again once it has twice as many transactions. ``wait`` keeps the window until
+the next round, with the outcome *suspected*. ``stop`` ends the watch with a report. At the end of
+the stream, ``cut`` and ``postpone`` also end with a report.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ if TYPE_CHECKING:
 
 _SMALL: Final = 64 << 20  # bytes; a log up to this size is searched before any cut is put back
 _PUT_BACK_FIRST: Final = 8  # the number of cuts to put back before a larger log is searched
-_TRIM_EACH: Final = 64  # the number of rounds after which free memory is returned to the system
+_TRIM_EACH: Final = 64  # free memory is returned to the system after this number of rounds
 
 State: TypeAlias = Literal[
     "check", "exchange", "accuse", "put back", "cannot grow", "cut", "postpone", "wait", "stop"
@@ -72,7 +72,7 @@ Event: TypeAlias = Literal[
     "reported", "explainable", "unconfirmed", "unconfirmed, full", "put back",
 ]  # fmt: skip
 
-#: The table in the docstring of this module: the next state for each state and event.
+#: The table from this module's docstring: the next state for each state and event.
 TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     ("check", "empty"): "cut",
     ("check", "valid"): "cut",
@@ -105,7 +105,7 @@ OUTCOMES: Final[dict[State, Outcome]] = {
 
 @dataclass(slots=True, kw_only=True)
 class RoundVariables:
-    """The variables of one round, which its states read and change.
+    """The variables of one round, read and changed by its states.
 
     Attributes:
         ended: whether the stream has ended.
@@ -117,9 +117,9 @@ class RoundVariables:
         exchanged: the number of parts in which the round has exchanged orders.
         step: the number of cuts to put back next.
         put_back: the number of cuts that the round has put back.
-        searched: whether the log was searched for a proof of the current violation.
-        full: whether no cut can be put back, because the chain has no part left or the window is
-            too large.
+        searched: whether the log has been searched for a proof of the current violation.
+        full: whether no more cuts can be put back, because the chain has no parts left or the
+            window is too large.
     """
 
     ended: bool
@@ -149,8 +149,8 @@ class Rounds:
 
     Attributes:
         undecided: if the last round could not decide its window, the number of transactions in that
-            window; otherwise 0. The next round begins when this number of new transactions has
-            come.
+            window; otherwise 0. The next round begins once this number of new transactions has
+            arrived.
     """
 
     def __init__(
@@ -245,7 +245,7 @@ class Rounds:
     # --- states ---
 
     def _check(self, attempt: RoundVariables) -> Event:
-        """Check the window against the level, and choose what happens if it is invalid."""
+        """Check the window against the level; if it is invalid, choose what to do next."""
         attempt.window = window = self._window.snapshot()
         if not len(window):
             return "empty"
@@ -265,7 +265,7 @@ class Rounds:
         return "suspicious" if attempt.full or (may_search and not attempt.searched) else "invalid"
 
     def _exchange(self, attempt: RoundVariables) -> Event:
-        """Reorder the last writers of keys in the parts as the reads of the window require."""
+        """Reorder the last writers of keys in the parts as required by the window's reads."""
         attempt.tried = True
         attempt.exchanged = self._parts.exchanges.apply(
             attempt.window.rows.columns,
@@ -280,7 +280,8 @@ class Rounds:
         attempt.searched = True
         found = self._confirm(attempt)
         if found is None and attempt.ended and attempt.full and len(self._parts.chain):
-            # A simpler violation may be confirmed although the first violation was not.
+            # It may be possible to confirm a simpler violation although the first was not
+            # confirmed.
             assert attempt.verdict is not None
             attempt.verdict = self._judge.with_simplest_violation(attempt.verdict, attempt.window)
             found = self._confirm(attempt)
@@ -316,8 +317,8 @@ class Rounds:
     def _cannot_grow(self, attempt: RoundVariables) -> Event:
         """Handle an unconfirmed violation when no cut can be put back.
 
-        If the window has all transactions of the log, confirm the violation by checking them.
-        Otherwise end the watch as *suspected*.
+        If the window contains the whole log, confirm the violation by checking it. Otherwise end
+        the watch as *suspected*.
         """
         verdict, window, ended = attempt.verdict, attempt.window, attempt.ended
         assert verdict is not None
@@ -360,7 +361,7 @@ class Rounds:
             self._ending.end("unknown", note=note, verdict=verdict)
 
     def _cut(self, attempt: RoundVariables) -> int:
-        """Cut parts off the window, and return how many transactions they contain."""
+        """Cut parts off the window, and return the number of transactions in them."""
         if attempt.verdict is None:
             if attempt.ended:
                 self._ending.end_empty()

@@ -1,4 +1,4 @@
-"""Finds the rows on disk that a predicate read may match, by an index of each compared column."""
+"""Finds the rows on disk that a predicate read may match; each compared column has an index."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns, LastValues
 
 #: The name of the index file in the folder of a watch. The file is built from the state file when a
-#: predicate read first needs it, and it is deleted when the watch ends.
+#: predicate read first needs it, and deleted when the watch ends.
 NAME: Final = "rows.sqlite"
 
 _AT_ONCE: Final = 2000
@@ -24,14 +24,14 @@ Record: TypeAlias = tuple[bytes, bytes]
 
 #: The SQL condition for each kind of range that ``ranges_of`` returns. In the index, a number is
 #: stored as a number and a text as bytes that begin with ``=``; SQLite orders numbers before bytes.
-#: Empty bytes stand for a value that cannot be compared, and every condition selects them.
+#: Empty bytes represent a value that cannot be compared, so every condition selects them.
 _TEXT: Final = "cell.value IN (x'', ?)"
 _NUMBERS: Final = "(cell.value BETWEEN ? AND ? OR cell.value = x'')"
 _NUMBERS_AND_TEXTS: Final = "(cell.value BETWEEN ? AND ? OR cell.value >= x'')"
 
 
 class RowsOnDisk:
-    """Indexes of the table ``value``, one for each column that a predicate read compares.
+    """Indexes on the table ``value``, one for each column compared by a predicate read.
 
     Args:
         data: the database that contains the table ``value``.
@@ -47,7 +47,7 @@ class RowsOnDisk:
     ) -> None:
         self._data, self._unsealed = data, unsealed
         self._path = folder / NAME
-        # maps a table and a column to the number of their index
+        # maps a table and a column to the number of the column's index
         self._places: dict[tuple[str, str], int] = {}
         for name in (self._path, self._path.with_name(NAME + "-journal")):
             name.unlink(missing_ok=True)
@@ -66,7 +66,7 @@ class RowsOnDisk:
             self._add_to_index(place, names, records)
 
     def fetch(self, columns: Columns, last: LastValues) -> None:
-        """Load the rows that the predicate reads in these columns may match into ``last``."""
+        """Load into ``last`` the rows that the predicate reads in these columns may match."""
         for predicate in _native.predicates_of(columns):
             table, ranges = _native.ranges_of(predicate)
             for column, low, high, text, texts in ranges:

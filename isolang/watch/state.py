@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 #: The name of the state file in the folder of a watch.
 NAME: Final = "state.sqlite"
 
-#: The version number of the state file. If a state file has another version, it is not read, and
-#: the watch checks the log again from its beginning and continues its chain.
+#: The version number of the state file. A state file with another version is not read. Instead, the
+#: watch checks the log again from its beginning and continues its chain.
 FORMAT: Final = 3
 
 _AT_ONCE: Final = 500  # the largest number of keys in one query
-_WRITTEN_AT_ONCE: Final = 10_000  # the largest number of keys in one statement that writes
-# The errors that may occur when a changed file is read. SQLite's messages about such a file may not
-# be UTF-8.
+_WRITTEN_AT_ONCE: Final = 10_000  # the largest number of keys in one writing statement
+# The errors that may occur while reading a file that has been changed. SQLite's messages about such
+# a file may not be UTF-8.
 _READ_ERRORS: Final = (sqlite3.Error, UnicodeDecodeError)
-_SEAL: Final = 8  # the number of bytes of the hash that follows the entry of each key
+_SEAL: Final = 8  # the length in bytes of the hash after each key's entry
 
 
 def _seal_of(record: bytes) -> bytes:
@@ -44,7 +44,7 @@ class Saved(Struct, frozen=True, kw_only=True):
 
     Attributes:
         chain: the size of the chain file, in bytes.
-        parts: the parts of the chain that were not void.
+        parts: the parts of the chain that are not void.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
         seen: the value of :attr:`isolang.watch.window.Window.seen`.
         again: the value of :attr:`isolang.watch.window.Window.again`.
@@ -53,8 +53,8 @@ class Saved(Struct, frozen=True, kw_only=True):
         unjudged: the value of :attr:`isolang.watch.parts.Parts.unjudged`.
         position: the position of the stream, as ``Stream.position`` returns it.
         initial: the known initial values.
-        known: the keys whose stated initial values were applied.
-        touched: the keys that the parts access; empty without ``--unwritten-initial``.
+        known: the keys whose stated initial values have been applied.
+        touched: the keys accessed by the parts; empty without ``--unwritten-initial``.
         values_hash: the SHA-256 of the last values that were in memory.
     """
 
@@ -77,12 +77,13 @@ class Values:
     """The last value of each key that the parts wrote, in memory and on disk.
 
     Args:
-        folder: the folder of the state file, to which values are moved if they do not fit.
+        folder: the folder of the state file; values are moved to that file if they take too much
+            memory.
         memory: the memory that the values may take, in bytes; if they take more, all of them are
             moved to disk.
 
     Attributes:
-        last: the values that are in memory.
+        last: the values kept in memory.
     """
 
     def __init__(self, folder: Path, *, memory: int) -> None:
@@ -104,11 +105,11 @@ class Values:
 
     @property
     def spilled(self) -> bool:
-        """``True`` if any values may be stored only on disk."""
+        """``True`` if some values may be stored only on disk."""
         return self._spilled
 
     def close(self) -> None:
-        """Close the state file, and delete the index of rows."""
+        """Close the state file, and delete the row index."""
         if self._data is not None:
             self._data.close()
             self._data = None
@@ -117,7 +118,7 @@ class Values:
             self._rows = None
 
     def fetch(self, columns: Columns) -> None:
-        """Load all values that the transactions in these columns may need from disk into memory.
+        """Load from disk all values that the transactions in these columns may need.
 
         Raises:
             HistoryError: the state file cannot be read.
@@ -180,7 +181,7 @@ class Values:
                         (hashlib.sha256(data).hexdigest(), data),
                     )
         except _READ_ERRORS as error:
-            self.close()  # this also deletes the index of rows, which is out of date
+            self.close()  # this also deletes the outdated row index
             raise self._state_error("written", error) from None
         if full:
             self.last.clear()
@@ -211,13 +212,13 @@ class Values:
         return digest.hexdigest()
 
     def restore(self, saved: Saved) -> None:
-        """Restore the values of a watch that is resumed.
+        """Restore the values of a resumed watch.
 
-        All values on disk are read and checked. Otherwise a changed key would not be noticed,
-        because no later query would find it.
+        All values on disk are read and checked. Otherwise a changed key would go unnoticed, because
+        no later query would find it.
 
         Raises:
-            HistoryError: the state file cannot be read, or was changed.
+            HistoryError: the state file cannot be read, or has been changed.
         """
         try:
             for row in self._open().execute("SELECT key, record FROM value"):
@@ -242,7 +243,7 @@ class Values:
         """Return the entry of a key without the hash at its end.
 
         Raises:
-            HistoryError: the entry was changed.
+            HistoryError: the entry has been changed.
         """
         if _seal_of(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
             raise HistoryError(f"{self._path}: was changed")
@@ -293,7 +294,7 @@ def read_saved_state(folder: Path) -> Saved | None:
     saved.
 
     Raises:
-        HistoryError: the state file cannot be read, or was changed.
+        HistoryError: the state file cannot be read, or has been changed.
     """
     path = folder / NAME
     if not path.exists():
@@ -319,7 +320,7 @@ def read_saved_state(folder: Path) -> Saved | None:
 
 
 def position_in(folder: Path) -> bytes | None:
-    """Return the argument ``resume`` with which a :class:`Stream` continues an earlier watch.
+    """Return the ``resume`` argument that lets a :class:`Stream` continue an earlier watch.
 
     Return ``None`` if the stream must be read from its beginning.
 
@@ -327,7 +328,7 @@ def position_in(folder: Path) -> bytes | None:
         folder: the folder of the watch, which need not exist.
 
     Raises:
-        HistoryError: the state file cannot be read, or was changed.
+        HistoryError: the state file cannot be read, or has been changed.
     """
     saved = read_saved_state(folder)
     return None if saved is None else saved.position

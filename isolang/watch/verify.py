@@ -53,36 +53,37 @@ if TYPE_CHECKING:
 
 _AHEAD: Final = 32  # the largest number of parts that the executor checks at a time
 
-#: The name that the reader gives to the session of a transaction without a :process.
+#: The session name that the reader gives to a transaction without a :process.
 _LONE_SESSION: Final = re.compile(r"(.*/)?@\d+:\d+", re.DOTALL)
 
 
 class PendingCheck(Protocol):
-    """The future result of a check of a part."""
+    """The future result of checking a part."""
 
     def result(self) -> tuple[str, str]:
         """Wait for the result, and return it."""
 
 
 class CheckExecutor(Protocol):
-    """The method of an executor that runs the checks of parts."""
+    """The executor method that runs the checks of parts."""
 
     def submit(self, work: Callable[..., Any], /, *args: Any) -> PendingCheck:
         """Begin a check, and return its future result."""
 
 
 class ChainRejected(CertificateRejected):
-    """Raised if a chain does not prove that the log satisfies the level."""
+    """Raised when a chain does not prove that the log satisfies the level."""
 
 
 class CheckedChain(Struct, frozen=True, kw_only=True):
-    """The result that an accepted chain proves.
+    """The result proved by an accepted chain.
 
     Attributes:
-        spec: the level, as the texts in the chain define it.
+        spec: the level, as defined by the texts in the chain.
         transactions: the total number of transactions in the parts.
-        read_as: pairs of a name and a text, each of which describes how the log was read.
-        by_kernel: a sentence that says which parts the kernel accepted; empty if it did not run.
+        read_as: pairs of a name and a text that describe how the log was read.
+        by_kernel: a sentence about the parts accepted by the kernel; empty if the kernel did not
+            run.
     """
 
     spec: Spec
@@ -115,10 +116,10 @@ def check_chain(
     memory: int = 256 << 20,
     progress: Callable[[int, int], object] = lambda done, total: None,
 ) -> CheckedChain:
-    """Check that a stream satisfies a level, using the chain of a watch whose verdict was valid.
+    """Check that a stream satisfies a level, using the chain of a watch that ended as valid.
 
-    SOUND BECAUSE each part satisfies the level if it begins with the values that the earlier parts
-    left; no edge of ``so`` or ``rt`` leads from a part back to an earlier part; and each committed
+    SOUND BECAUSE each part satisfies the level if it begins with the values left by the earlier
+    parts; no edge of ``so`` or ``rt`` leads from a part back to an earlier part; and each committed
     transaction of the log is in exactly one part.
 
     Args:
@@ -126,21 +127,19 @@ def check_chain(
         stream: a new stream over the same logs from their beginning, which does not follow them.
         by_definition: whether the checker by definition must also accept each part and the values
             that the part leaves. This checker accepts only parts of up to 2,000 transactions, and
-            it takes much more time.
+            is much slower.
         by_kernel: ``"tries"`` if the kernel checks each part that it covers, provided that its
             program is installed; ``"insists"`` if the kernel must accept every part; ``"no"`` if it
             does not run.
         executor: an executor of :mod:`concurrent.futures`, or an object with its interface, which
-            checks several parts at a time; ``None`` to check one part after the other in this
-            thread.
+            checks several parts at a time; ``None`` to check one part after another in this thread.
         memory: the memory that the last values of keys may take, in bytes; if they take more, they
             are moved to disk.
-        progress: a function that is called with the number of checked parts and the number of all
-            parts.
+        progress: a function called with the number of checked parts and the total number of parts.
 
     Returns:
-        The statement that the chain proves, and how the log was read, on which the meaning of the
-        statement may depend.
+        The statement proved by the chain, and how the log was read, because the meaning of the
+        statement may depend on that.
 
     Raises:
         ChainRejected: the chain does not prove that the log satisfies the level.
@@ -224,8 +223,8 @@ def _check_parts(
 ) -> History | None:
     """Check all parts against the log.
 
-    Return the history of the last batch, which states how the log was read; ``None`` if the stream
-    has no batch.
+    Return the history of the last batch, which records how the log was read; ``None`` if the stream
+    has no batches.
     """
     pool = _UncheckedTransactions()
     source = None
@@ -253,7 +252,7 @@ def _check_parts(
 
 
 def _not_ended(part: PartColumns) -> set[tuple[int, int]]:
-    """Return the file and offset of each transaction of a cut that had not ended.
+    """Return the file and offset of each transaction in a cut that had not ended.
 
     No later part may contain such a transaction, unless it commits later.
     """
@@ -278,7 +277,7 @@ def _next_part(
 
 
 class _UncheckedTransactions:
-    """The transactions of the log that no checked part contains yet."""
+    """The transactions of the log that are not in any checked part yet."""
 
     def __init__(self) -> None:
         self._rows = Rows.empty()  # the committed and indeterminate transactions
@@ -292,8 +291,8 @@ class _UncheckedTransactions:
 
         rows = rows_of(batch, 0)
         status = rows.columns.txn_status
-        # If a part contains a transaction that was still in flight, no later part may contain the
-        # same transaction again after its completion.
+        # If a part contains a transaction that was still in flight, no later part may contain that
+        # transaction again after its completion.
         taken = [(f, o) in self._taken for f, o in rows.at[:, 1:3].tolist()] if self._taken else []
         again = np.array(taken or np.zeros(len(rows)), bool) & (status != c.COMMITTED)
         effective = ~again & ((status == c.COMMITTED) | (status == c.INDETERMINATE))
@@ -308,8 +307,8 @@ class _UncheckedTransactions:
 
         places = [*self._rows.at[:, 1:].tolist(), *self._in_flight.at[:, 1:].tolist()]
         self._place = {tuple(at): i for i, at in enumerate(places)}
-        # The watch may have given up an indeterminate transaction before its completion was read,
-        # so the transaction is also found by its place without the completion.
+        # The watch may have given up on an indeterminate transaction before its completion was
+        # read, so the transaction is also found by its place without the completion.
         maybe = np.flatnonzero(self._rows.columns.txn_status == c.INDETERMINATE)
         for i in maybe.tolist():
             self._place[places[i][0], places[i][1], -1, -1] = i
@@ -340,7 +339,7 @@ class _UncheckedTransactions:
         return found
 
     def remove_abandoned(self, aside: NDArray[np.int64]) -> None:
-        """Remove the indeterminate transactions that the watch gave up from the pool."""
+        """Remove the indeterminate transactions that the watch gave up on from the pool."""
         import numpy as np
 
         places = {tuple(at) for at in aside[:, 1:].tolist()}
@@ -359,7 +358,7 @@ class _UncheckedTransactions:
         """Check that the pool contains no committed transaction.
 
         Raises:
-            ChainRejected: a committed transaction is in no part.
+            ChainRejected: a committed transaction is not in any part.
         """
         import numpy as np
 
@@ -373,7 +372,7 @@ class _UncheckedTransactions:
 
 
 class _ChainChecker:
-    """Checks parts in order; each part begins with the last values that the earlier parts left."""
+    """Checks parts in order. Each part begins with the last values left by the earlier parts."""
 
     def __init__(
         self,
@@ -404,8 +403,8 @@ class _ChainChecker:
         """Set the initial values for the keys of a batch, from its :init and from the head.
 
         Raises:
-            ChainRejected: a transaction writes a value that the chain states as an initial value,
-                or the batch has predicate reads that cannot be watched.
+            ChainRejected: a transaction writes a value that is an initial value in the chain, or
+                the batch has predicate reads that cannot be watched.
         """
         self._source = source
         if len(rows.columns.statement_txn) and (self._initial.is_stated or self._no_predicates):
@@ -490,7 +489,7 @@ class _ChainChecker:
             self._not_by_kernel.append(f"{where}: {beyond_kernel}")
 
     def kernel_summary(self) -> str:
-        """Return a sentence that says which parts the kernel accepted; empty if it did not run."""
+        """Return a sentence about the parts accepted by the kernel; empty if it did not run."""
         if self.by_kernel == "no":
             return ""
         accepted = self._parts - len(self._not_by_kernel)
@@ -524,7 +523,7 @@ def _check_part(
 
     Returns:
         The reason why a checker rejects the part, and the reason why the kernel cannot decide it.
-        Each is empty if there is no such reason.
+        Each is empty if there is none.
     """
     reason = reason_for_rejection(columns, spec, witness)
     if reason or written is None:
@@ -552,13 +551,13 @@ def reason_for_rejection(columns: Columns, spec: Spec, witness: Witness) -> str:
 def _witness(part: PartColumns, where: str, touched: int, keys: int) -> Witness:
     """Return the witness of a part for all keys of its columns.
 
-    The version order is empty for each key that no member of the part accesses.
+    The version order is empty for each key not accessed by any member of the part.
 
     Args:
         part: the columns of the part in the chain.
         where: the name of the part, for messages.
-        touched: the number of keys that the members access.
-        keys: the number of all keys in the columns.
+        touched: the number of keys accessed by the members.
+        keys: the number of keys in the columns.
 
     Raises:
         ChainRejected: the columns are not a witness for these keys.

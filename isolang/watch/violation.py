@@ -1,4 +1,4 @@
-"""Saves the violation that a watch found, as a history of a few transactions."""
+"""Saves a violation found by a watch, as a history of a few transactions."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def save_violation(report: WatchReport, folder: Path) -> tuple[Path, Path] | Non
     """Save the transactions that prove the violation, and a certificate for them.
 
     Returns:
-        The paths of the history and of the certificate. If the report has no violation, or if a
-        check of the saved history does not find a certified violation, ``None``.
+        The paths of the history and the certificate; ``None`` if the report has no violation, or if
+        checking the saved history does not find a certified violation.
 
     Raises:
         HistoryError: the transactions cannot be written as EDN.

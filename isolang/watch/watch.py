@@ -4,10 +4,10 @@ docs/routes.md, *Cuts of a stream*, explains the method, and why valid parts pro
 stream is valid. These modules do the work:
 
 * :mod:`isolang.watch.intake` adds new transactions to the window;
-* :mod:`isolang.watch.window` keeps the transactions, and gives up those that never end;
+* :mod:`isolang.watch.window` keeps the transactions, and gives up on those that never end;
 * :mod:`isolang.watch.rounds` checks the window, as a state machine;
-* :mod:`isolang.watch.parts` keeps the parts that cuts removed, and puts them back;
-* :mod:`isolang.watch.conviction` confirms violations by transactions of the log;
+* :mod:`isolang.watch.parts` keeps the parts removed by cuts, and puts them back;
+* :mod:`isolang.watch.conviction` confirms violations using transactions of the log;
 * :mod:`isolang.watch.ending` writes the report.
 """
 
@@ -39,27 +39,28 @@ class Watch:
 
     Args:
         spec: the level, as a specification or its name.
-        stream: the stream whose batches :meth:`feed` takes. If the folder has a chain, the stream
-            must resume at the position that :func:`isolang.watch.position_in` returns.
+        stream: the stream whose batches are passed to :meth:`feed`. If the folder has a chain, the
+            stream must resume at the position returned by :func:`isolang.watch.position_in`.
         folder: the folder of the chain. If an earlier watch was killed, its chain is continued.
         sources: the names of the logs, which are written into the chain.
         round: the number of new transactions after which a round begins. If the last cut left more
-            transactions in the window, a round begins after that many new transactions instead.
-        pace: the seconds after which a round begins even if fewer transactions have come; ``None``
-            to wait for the number of transactions.
+            transactions than that in the window, a round begins after that many new transactions
+            instead.
+        pace: the seconds after which a round begins even if fewer transactions have arrived;
+            ``None`` to wait for that number of transactions.
         clock_error: nanoseconds by which the clocks of two sessions may differ.
-        most: the largest number of transactions in a window. If more transactions would have to be
-            put back, a violation is only suspected.
-        grace: the number of rounds after which the watch gives up an indeterminate transaction from
-            which no transaction has read.
+        most: the largest number of transactions in a window. If putting back parts would exceed
+            this number, a violation is only suspected.
+        grace: the number of rounds after which the watch gives up on an indeterminate transaction
+            that no transaction has read from.
         grace_seconds: the seconds that must also have passed since that transaction was first read.
         initial_value: the initial value of all keys (``V``), or of one key (``KEY=V``).
         unwritten_initial: whether a value that was read although no transaction wrote it is the
             initial value of its key. Each key may have at most one such value.
         memory: the memory that the last values of keys may take, in bytes; if they take more, they
             are moved to disk.
-        to_the_end: whether to continue after a violation. If so, the values that the transactions
-            of the violation read become unknown.
+        to_the_end: whether to continue after a violation. If so, the values read by the
+            transactions of the violation become unknown.
         timeout: the time limit for the check of one window, in seconds; ``None`` means no limit.
 
     Raises:
@@ -121,7 +122,7 @@ class Watch:
             judge, window=self._window, horizon=horizon, parts=self._parts, conviction=conviction,
             ending=self._ending, size=round, most=most,
         )  # fmt: skip
-        self._new = 0  # the number of transactions that no round has checked
+        self._new = 0  # the number of transactions that no round has checked yet
         self._checked_at = time.monotonic()
 
     @property
@@ -145,7 +146,7 @@ class Watch:
         return self._parts.values
 
     def feed(self, batch: Batch) -> Iterator[Round]:
-        """Take a batch, and run a round if enough transactions have come.
+        """Take a batch, and run a round if enough transactions have arrived.
 
         Yields:
             The record of the round, if a round was run.
@@ -166,7 +167,7 @@ class Watch:
             yield self._run_round(ended=batch.ended)
 
     def judge_now(self) -> Round:
-        """Run a round now, even if too few transactions have come."""
+        """Run a round now, even if fewer transactions than usual have arrived."""
         return self._run_round(ended=False)
 
     def close(self) -> None:
@@ -179,12 +180,12 @@ class Watch:
         return self._rounds.run(ended=ended)
 
     def _size_of_next_round(self) -> int:
-        """Return how many new transactions the next round waits for.
+        """Return the number of new transactions that the next round waits for.
 
-        The number is that of the transactions that the last cut left in the window. The work of all
-        rounds then stays proportional to the log, even if an open transaction keeps many others in
-        the window. The number is capped, because a window of more than ``most`` transactions could
-        not put back a cut.
+        This is the number of transactions that the last cut left in the window. The total work of
+        all rounds thus stays proportional to the log, even if an open transaction keeps many others
+        in the window. The number is capped, because cuts cannot be put back into a window of more
+        than ``most`` transactions.
         """
         stayed = len(self._window.kept) - self._new
         return min(stayed, max(0, self._most - stayed))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.watch.horizon import Horizon
 
-_LONG: Final = 4  # a window is long if it has as many transactions as this number of rounds
+_LONG: Final = 4  # a window is long if it has this many rounds' worth of transactions
 
 
 class Snapshot:
@@ -43,22 +43,22 @@ class Snapshot:
 
 
 class Window:
-    """The transactions in memory, and the places of the transactions that the watch gave up.
+    """The transactions in memory, and the places of the transactions that the watch gave up on.
 
-    The watch gives up a transaction in flight after ``grace`` rounds and ``grace_seconds``. From
-    then on, it keeps the transaction as an indeterminate transaction until the transaction ends.
+    The watch gives up on a transaction in flight after ``grace`` rounds and ``grace_seconds``. From
+    then on, the transaction is kept as an indeterminate transaction until it ends.
 
     Args:
         round: the number of transactions in a round.
-        grace: the number of rounds after which the watch gives up an indeterminate transaction.
+        grace: the number of rounds after which the watch gives up on an indeterminate transaction.
         grace_seconds: the seconds that must also have passed since that transaction was first read.
 
     Attributes:
         kept: the finished transactions that no cut has removed.
-        in_flight: the transactions whose completion was not read yet.
-        seen: how many transactions have finished or were given up so far, which is also the number
-            of the next transaction. A transaction that finished after it was given up is counted
-            twice, so it has two numbers.
+        in_flight: the transactions whose completion has not been read yet.
+        seen: the number of transactions that have finished or been given up on so far, which is
+            also the number of the next transaction. A transaction that finished after it was given
+            up on is counted twice, so it has two numbers.
         again: the number of transactions with two numbers.
         abandoned: the file and offset of each transaction that was in flight for too long.
         since: the value of ``seen`` when each transaction in flight was first read, by its file and
@@ -86,12 +86,12 @@ class Window:
 
     @property
     def transactions(self) -> int:
-        """The number of transactions that have finished or that the watch has given up."""
+        """The number of transactions that have finished or been given up on."""
         return self.seen - self.again
 
     @property
     def wait_from(self) -> int:
-        """The number of the oldest transaction that the window still waits for."""
+        """The number of the oldest transaction that the window is still waiting for."""
         old = self.seen - self._grace * self._round
         if not self._grace_seconds:
             return old
@@ -104,15 +104,15 @@ class Window:
     def advance(self, rows: Rows, in_flight: NDArray[np.bool_]) -> set[tuple[int, int]]:
         """Count the finished transactions of a batch, and replace the transactions in flight.
 
-        If a transaction has been in flight for too long, the watch gives it up, and from now on it
-        is kept as an indeterminate transaction.
+        If a transaction has been in flight for too long, the watch gives up on it, and keeps it as
+        an indeterminate transaction from then on.
 
         Args:
             rows: the transactions of the batch.
             in_flight: for each of them, whether it is in flight.
 
         Returns:
-            The file and offset of each transaction in flight that the watch has given up. The next
+            The file and offset of each transaction in flight that the watch has given up on. Later
             batches need not contain it until it ends.
         """
         import numpy as np
@@ -181,7 +181,7 @@ class Window:
         return self.seen <= self._grace * self._round
 
     def holding_phrase(self, horizon: Horizon) -> str:
-        """Return a phrase that names the transaction that keeps the window long.
+        """Return a phrase that names the transaction keeping the window long.
 
         Return an empty string if the window is not long.
         """

@@ -1,8 +1,8 @@
 """Reads the input of a watch piece by piece: growing files, folders of such files, and pipes.
 
 A :class:`Stream` yields :class:`Batch` records. Together, the batches so far contain exactly the
-transactions of a prefix of the input, which ends at the watermark. The :class:`Log` of a stream
-reads transactions of the same input again.
+transactions of the input up to the watermark. The :class:`Log` of a stream reads transactions of
+the same input again.
 
 >>> import io
 >>> from isolang.watch.stream import Stream

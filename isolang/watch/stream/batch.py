@@ -1,4 +1,4 @@
-"""The batches of a stream: their transactions, the places in the log, and the watermark."""
+"""The batches of a stream: their transactions with places in the log, and the watermark."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
         file: the file with the invocation, as an index into :attr:`Log.segments`; if the
             transaction has no invocation, the file with the completion.
         offset: the byte of the uncompressed file at which that line begins.
-        done_file: the file with the completion; -1 if the completion was not read yet or is
+        done_file: the file with the completion; -1 if the completion has not been read yet or is
             missing.
         done: the byte at which the completion begins; -1 if ``done_file`` is -1; equal to
             ``offset`` if the transaction has no invocation.
@@ -35,7 +35,7 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
 
 
 class Places(Struct, frozen=True, kw_only=True, eq=False):
-    """The places of all transactions in a batch, as one column for each field of LogPlace.
+    """The places of all transactions in a batch, with one column per field of LogPlace.
 
     Attributes:
         file: int32.
@@ -65,10 +65,10 @@ class Places(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class LogSpan(Struct, frozen=True, kw_only=True):
-    """The bytes from ``start`` to ``end`` of a file, which were read for a batch.
+    """The bytes from ``start`` to ``end`` of a file, read for a batch.
 
-    If a line begins in a file and ends in the next file of the log, all of its bytes belong to the
-    first file.
+    If a line begins in one file of the log and ends in the next, all of its bytes belong to the
+    first.
     """
 
     file: int
@@ -80,10 +80,10 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
     """The next transactions of a stream.
 
     Each transaction is finished in exactly one batch. In every earlier batch since its invocation
-    it is in flight: it is indeterminate, it has the writes of its invocation, and its place and
-    session are the same. :meth:`Stream.set_aside` may leave it out of some of these batches. The
-    transactions of a session are in session order. Predicate reads are as
-    they were recorded; the window that checks them calls ``columns.lower_predicates()``.
+    it is in flight: it is indeterminate, has the writes of its invocation, and has the same place
+    and session. :meth:`Stream.set_aside` may leave it out of some of these batches. The
+    transactions of a session are in session order. Predicate reads are as recorded; the window that
+    checks them calls ``columns.lower_predicates()``.
 
     Attributes:
         history: the transactions. Sessions have the names that they have in the whole stream: ``3``
@@ -92,26 +92,26 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
             :attr:`clock` is ``time``.
         places: the place of each transaction.
         sessions: int64: for each session of the columns, its number in the stream.
-        in_flight: bool: for each transaction, whether its completion was not read yet.
+        in_flight: bool: for each transaction, whether its completion has not been read yet.
         late: bool: for each transaction, whether it contradicts the watermark of an earlier batch,
             because it ended before that watermark, or because it began before that watermark and
             was neither in flight in that batch nor set aside before.
         watermark: the time at or after which all later transactions begin and all transactions in
             flight end. Exceptions are the transactions of the clients in ``idle``, and completions
             without an invocation, whose begin is unknown. ``None`` before the first invocation.
-        sure: the time at or after which all later transactions begin, whatever the order of lines
-            is, including those of the clients in ``idle`` and those written after the stream was
+        sure: the time at or after which all later transactions begin, regardless of the order of
+            lines, including those of the clients in ``idle`` and those written after the stream was
             stopped. It is the greatest integer at the end of complete logs, and the least integer
             if no clock orders the lines.
         clock: the unit of times: ``bytes`` for the position in the log, ``time`` for :time,
             ``index`` for :index, or ``none`` before the first invocation.
-        idle: the names of the clients that have been silent for longer than the grace; the
+        idle: the names of the clients that have been silent for at least the grace period; the
             watermark does not wait for them.
-        holding: the name of the client for which the watermark waits; empty if the stream has only
+        holding: the name of the client that the watermark waits for; empty if the stream has only
             one client.
-        waiting: the number of bytes that were read and whose transactions are in no batch yet,
-            because the watermark has not reached them.
-        spans: the bytes that were read for this batch.
+        waiting: the number of bytes that have been read but whose transactions are not in a batch
+            yet, because the watermark has not reached them.
+        spans: the bytes read for this batch.
         torn: the number of bytes in unfinished last lines.
         ended: whether this is the last batch. If so, the transactions in flight never complete.
     """

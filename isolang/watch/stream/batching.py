@@ -1,4 +1,4 @@
-"""Turns the transactions that a stream releases into batches."""
+"""Turns the transactions released by a stream into batches."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _REAL_TIME: Final = {
 
 
 class Batches:
-    """Builds batches from the transactions that the clients of a stream have read.
+    """Builds batches from the transactions read by the clients of a stream.
 
     Attributes:
         releases: releases the transactions before the watermark.
     """
 
     def __init__(self, clients: LogClients, fronts: WatermarkRule) -> None:
-        """Create a builder that has built no batch yet.
+        """Create a builder that has not built any batch yet.
 
         Args:
             clients: the clients of the stream.
@@ -39,7 +39,7 @@ class Batches:
         self.releases = Releaser()
 
     def batch_of_block(self, block: Block, client: LogClient, now: float, *, ended: bool) -> Batch:
-        """Return all transactions of a block as a batch, in the order of their client's log."""
+        """Return all transactions of a block as a batch, in the order of the client's log."""
         return self._batch_of(release_block(block), _watermark_of(client), now, ended=ended)
 
     def released(self, now: float, *, read: bool, ended: bool) -> Batch | None:
@@ -47,8 +47,8 @@ class Batches:
 
         Args:
             now: the current time.
-            read: whether a client has read something since the last batch.
-            ended: whether the stream has ended, which needs a last batch.
+            read: whether a client has read anything since the last batch.
+            ended: whether the stream has ended; if so, a last batch is needed.
         """
         watermark = self._fronts.watermark(self._clients, self.releases.watermark, now, ended=ended)
         if not ended and watermark <= self.releases.watermark and not read:
@@ -84,10 +84,10 @@ class Batches:
         """Return the released transactions as a batch.
 
         Args:
-            found: the transactions that were released.
+            found: the released transactions.
             watermark: the time at or after which all later transactions begin; ``None`` if it is
                 not known.
-            now: the current time, on which it depends which clients are idle.
+            now: the current time, which determines which clients are idle.
             ended: whether this is the last batch.
         """
         clients = self._clients

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
 
 class Waiting(Struct, kw_only=True, eq=False):
-    """A block with transactions that the stream has not yielded yet.
+    """A block with transactions that have not been yielded yet.
 
     Attributes:
         block: the transactions, as they were read.
-        pending: bool: for each transaction, whether it is finished and was not yielded yet.
+        pending: bool: for each transaction, whether it is finished but has not been yielded yet.
         ready: for each transaction, the time by which it and all earlier transactions of its
             session had completed.
         before: the state of the log before the block; a resumed watch reads the block again from
@@ -59,10 +59,10 @@ class LogClient:
         name: the name of the log.
         tail: reads the lines of the log.
         follower: reads the transactions in the lines.
-        waiting: the blocks with transactions that were not yielded yet.
+        waiting: the blocks with transactions that have not been yielded yet.
         last: the last block; ``None`` before the first block.
-        spans: the bytes that were read for the next batch.
-        heard: the time at which the log last had new data.
+        spans: the bytes read for the next batch.
+        heard: when the log last had new data.
         over: whether the log has ended.
         stopped: whether the log has ended only because the watch was stopped.
         torn: the number of bytes of an incomplete last line that was dropped at the end of the log.
@@ -99,14 +99,14 @@ class LogClient:
         self._segments = segments
         # Maps each session to the time at which its last transaction was ready.
         self._latest: dict[int, int] = {}
-        # How far earlier watches had read the log, and the watermark of each.
+        # The moment that each earlier watch had reached in the log, and its watermark.
         self._yielded: list[tuple[int, int]] = []
         self._finished = False
         self._last: Piece | None = None  # the last line, if it has no newline
 
     @property
     def front(self) -> int | None:
-        """The time that the log has reached; ``None`` before its first transaction."""
+        """The time that the log has reached; ``None`` before the first transaction."""
         return self.follower.state.front
 
     @property
@@ -120,7 +120,7 @@ class LogClient:
 
     @property
     def sure(self) -> int:
-        """The time at or after which all later transactions begin, whatever the order of lines is.
+        """The time at or after which all later transactions begin, regardless of line order.
 
         It is the least integer if no such time is known.
         """
@@ -134,7 +134,7 @@ class LogClient:
 
     @property
     def is_from_its_beginning(self) -> bool:
-        """``True`` if the log begins with event 0, before which no transaction was in flight."""
+        """``True`` if the log begins with event 0, so no earlier transaction can be in flight."""
         return self._first_number == 0
 
     @property
@@ -156,7 +156,7 @@ class LogClient:
 
     @property
     def waits(self) -> int:
-        """The number of bytes that were read and whose transactions were not all yielded yet."""
+        """The number of bytes read in blocks whose transactions have not all been yielded yet."""
         return sum(w.block.size for w in self.waiting) + self.follower.pending_bytes
 
     def read_block(self, size: int, now: float) -> tuple[Block | None, bytes, bool]:
@@ -171,7 +171,7 @@ class LogClient:
         return block, before, block is not None or self.over or self.tail.reached != reached
 
     def read(self, size: int, now: float) -> Block | None:
-        """Return the next block; if the log has no complete block now, return ``None``.
+        """Return the next block, or ``None`` if the log currently has no complete block.
 
         Raises:
             HistoryError: the log cannot be read, or cannot be followed.
@@ -189,7 +189,7 @@ class LogClient:
         return self._accept_block(self.follower.take())
 
     def finish(self) -> Block | None:
-        """End the log, and return its last block; if there is none, return ``None``.
+        """End the log, and return its last block, or ``None`` if there is none.
 
         A last line without a newline is read if it is complete, and otherwise dropped.
 
@@ -208,7 +208,7 @@ class LogClient:
         except HistoryError:
             # SOUND BECAUSE: every completion has an invocation, so if a torn completion is dropped,
             # its transaction stays indeterminate; and a transaction with only a torn invocation has
-            # done nothing.
+            # not done anything.
             text = self._last.data.strip() if self._last is not None else b""
             others = self.follower.pending_bytes - (
                 self._last.size if self._last is not None else 0
@@ -258,7 +258,7 @@ class LogClient:
         self.waiting.append(Waiting(block=block, pending=pending, ready=ready, before=before))
 
     def _ready(self, block: Block) -> NDArray[np.int64]:
-        """Return the time by which each transaction and all earlier ones in its session completed.
+        """Return when each transaction and all earlier ones in its session had completed.
 
         If the times of a session go back, a later transaction also waits until the earlier
         transactions have completed.
@@ -284,29 +284,29 @@ class LogClient:
         return msgspec.msgpack.encode(self.follower.state)
 
     def restart_state(self) -> tuple[bytes, int, list[tuple[int, int]]]:
-        """Return the state from which a resumed watch reads, and how far this watch has read.
+        """Return the state from which a resumed watch reads, and the moment this watch has reached.
 
-        The third value says how far the watches before this one had read, and the watermark of
-        each, as far as this watch has not read the same bytes again.
+        The third value contains the moment reached and the watermark of each earlier watch that had
+        read further than this watch.
         """
         state = self.waiting[0].before if self.waiting else self.snapshot()
         return state, self.follower.state.reached.moment, self._not_read_again()
 
     def _not_read_again(self) -> list[tuple[int, int]]:
-        """Return how far earlier watches had read, if they had read further than this one."""
+        """Return the moment and watermark of each earlier watch that read further than this one."""
         reached = self.follower.state.reached.moment
         return [one for one in self._yielded if one[0] > reached]
 
     def resume(self, state: bytes, yielded: list[tuple[int, int]]) -> None:
-        """Continue reading from a state that :meth:`restart_state` returned.
+        """Continue reading from a state returned by :meth:`restart_state`.
 
         Args:
             state: the state.
-            yielded: for each earlier watch, how far it had read the log, as a moment, and the time
+            yielded: for each earlier watch, the moment that it had reached in the log, and the time
                 up to which it had yielded transactions.
 
         Raises:
-            HistoryError: the log no longer exists or was changed.
+            HistoryError: the log no longer exists or has been changed.
         """
         self.follower.state = msgspec.msgpack.decode(state, type=FollowState)
         self.tail.resume(self.follower.state.reached)

@@ -24,10 +24,10 @@ class LogClients:
     """The clients of a stream, in the order in which their logs were found.
 
     Attributes:
-        by_path: the clients by the path of the log; if a source is not a path, by its number.
+        by_path: the clients by log path; if a source is not a path, by its number.
         segments: the files of all logs.
         several: whether the stream has, or may later have, several clients.
-        scanned: the time at which new logs were last searched for.
+        scanned: when new logs were last searched for.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class LogClients:
         return sum(client.torn if client.over else client.tail.torn for client in self)
 
     def counts(self) -> dict[str, int]:
-        """Return how many maps and values were ignored, by kind; see :attr:`Stream.counts`."""
+        """Return the number of ignored maps and values by kind; see :attr:`Stream.counts`."""
         found: dict[str, int] = {}
         for client in self:
             for kind, count in client.follower.state.counts.items():
@@ -71,11 +71,11 @@ class LogClients:
         return found
 
     def has_unreported_spans(self) -> bool:
-        """Return whether any bytes that were read are not in the spans of a batch yet."""
+        """Return whether some bytes read are not in the spans of a batch yet."""
         return any(client.spans for client in self)
 
     def may_grow(self) -> bool:
-        """Return whether a source is a folder, in which new logs may appear."""
+        """Return whether a source is a folder, because new logs may appear in folders."""
         return any(isinstance(source, Path) and source.is_dir() for source in self._sources)
 
     def resume(
@@ -84,8 +84,9 @@ class LogClients:
         """Add the clients of a saved position.
 
         Args:
-            clients: for each client, the path and the name of the log, its state, how far earlier
-                watches had read it, and the time up to which each had yielded transactions.
+            clients: for each client, the path and the name of the log, its state, the moment that
+                each earlier watch had reached in it, and the time up to which that watch had
+                yielded transactions.
             now: the current time.
 
         Raises:

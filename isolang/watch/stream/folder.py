@@ -1,4 +1,4 @@
-"""Finds the files in a folder that are logs of clients."""
+"""Finds the client logs in a folder."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def logs_in(folder: Path) -> list[Path]:
 
 
 def run_and_other_logs(folder: Path) -> tuple[Path, list[Path]] | None:
-    """Return the history of a Jepsen run in a folder, and the other files that look like logs.
+    """Return the history of the Jepsen run in a folder, and other files that look like logs.
 
     Return ``None`` if the folder has no such history, or no such file next to it.
 

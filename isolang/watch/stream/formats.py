@@ -1,4 +1,4 @@
-"""Defines which log formats can be followed while they grow, and why other formats cannot."""
+"""Defines which log formats can be followed while the log grows, and why others cannot."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from isolang.history.detect import detect
 from isolang.history.formats import find_format
 
 FOLLOWED: Final = ("edn", "jepsen-json")
-"""The formats in which each line can be read without the lines after it."""
+"""The formats in which each line can be read without the following lines."""
 
 WHY_NOT_FOLLOWED: Final = {
     "jepsen": "it is a binary file whose blocks are rewritten",

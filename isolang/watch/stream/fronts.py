@@ -1,4 +1,4 @@
-"""Computes the watermark of a stream, which is the time that all of its clients have reached."""
+"""Computes the watermark of a stream: the time that all of its clients have reached."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
         Args:
             clients: all clients.
             before: the last watermark, which is returned if the new watermark would be less.
-            now: the current time, on which it depends which clients are idle.
+            now: the current time, which determines which clients are idle.
             ended: whether the stream has ended.
         """
         found = list(clients)
@@ -51,7 +51,7 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
         return min((sure - self.clock_error for sure in open_), default=c.UNKNOWN_END)
 
     def awaited_clients(self, clients: Iterable[LogClient], now: float) -> list[LogClient]:
-        """Return the clients for which the watermark waits.
+        """Return the clients that the watermark waits for.
 
         These are the clients that are neither idle nor at the end of their logs.
         """
@@ -62,7 +62,7 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
         return min(self.awaited_clients(clients, now), key=front_of, default=None)
 
     def is_idle(self, client: LogClient, now: float) -> bool:
-        """Return whether a client has been silent for longer than the grace."""
+        """Return whether a client has been silent for at least the grace period."""
         return self.grace is not None and now - client.heard >= self.grace
 
 

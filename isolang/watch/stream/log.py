@@ -1,4 +1,4 @@
-"""Reads a log again: transactions by their places, writers by their values, and hashes of bytes."""
+"""Rereads a log: finds transactions by place and writers by value, and hashes bytes."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class Log:
     def places_of(self, atoms: Sequence[tuple[_Atom, _Atom | None]]) -> list[list[LogPlace]]:
         """Return the same as :meth:`writers` for versions whose keys and values are atoms.
 
-        The atom ``DELETED`` represents a deletion. ``None`` in place of a value matches every value
+        The atom ``DELETED`` represents a deletion. ``None`` instead of a value matches every value
         of the key.
         """
         found: list[dict[tuple[int, int], LogPlace]] = [{} for _ in atoms]
@@ -178,7 +178,7 @@ class Log:
         return digest.hexdigest()
 
     def line_of(self, place: LogPlace) -> str:
-        """Return the place of a transaction as ``name:line``, for messages.
+        """Return a transaction's place as ``name:line``, for messages.
 
         Raises:
             HistoryError: the file cannot be read again.
@@ -240,7 +240,7 @@ class Log:
         return text + b"\n"
 
     def _blocks(self, client: LogClient) -> Iterator[Block]:
-        """Yield the blocks of a log from its beginning to the place that the stream has reached."""
+        """Yield the blocks of a log from its beginning to the place reached by the stream."""
         numbers = [i for i, s in enumerate(self.segments) if s.client == client.name]
         again = _RereadTail(client.name, self.segments, numbers, self)
         follower = self._follower(client)
@@ -263,7 +263,7 @@ class Log:
 
 
 class _OpenFiles(dict[int, IO[bytes]]):
-    """The open files of a log, by number; a file that cannot seek is opened again for each read."""
+    """The open files of a log, by number. A file that cannot seek is reopened for each read."""
 
     def __init__(self, log: Log, closing: ExitStack) -> None:
         super().__init__()
@@ -278,7 +278,7 @@ class _OpenFiles(dict[int, IO[bytes]]):
 
 
 class _RereadTail(Tail):
-    """Reads the already known files of a log again, one after the other."""
+    """Reads the known files of a log again, one after another."""
 
     def __init__(self, name: str, segments: list[Segment], numbers: list[int], log: Log) -> None:
         super().__init__(IO, name, segments, follow=False)  # type: ignore[arg-type]
@@ -298,7 +298,7 @@ class _RereadTail(Tail):
         return True
 
     def _check_growth(self, file: IO[bytes]) -> None:
-        """Do nothing, because only bytes that the stream has already read are read again."""
+        """Do nothing, because only bytes already read by the stream are read again."""
 
 
 def _writes_of_versions(

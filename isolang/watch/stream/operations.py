@@ -2,11 +2,11 @@
 
 The native reader reads each block separately. The maps of open invocations are inserted again
 before each block, so the reader can join a completion with an invocation from any earlier block.
-This module keeps everything else that depends on earlier blocks, such as the session of each
-process and the number of transactions.
+This module keeps everything else that depends on earlier blocks, such as each process's session and
+the number of transactions.
 
-An invocation that stays open for long may be set aside. The blocks then no longer contain it, until
-its process appears in the log again. So the cost of a block does not depend on how many clients
+An invocation that stays open for long may be set aside. It is then left out of the blocks until its
+process appears in the log again. The cost of a block therefore does not depend on how many clients
 have crashed before it.
 """
 
@@ -43,23 +43,23 @@ _COUNTED: Final = (
     "resumed_after_info",
     "time_goes_back",
 )
-# The number of bytes without an :ok after which the clock is chosen anyway. Only an :ok shows
+# After this number of bytes, the clock is chosen even without an :ok, although only an :ok shows
 # whether operations have times.
 _BYTES_BEFORE_CLOCK: Final = 1 << 20
 
-#: The byte order mark. It is replaced by as many blanks, so offsets do not change.
+#: The byte order mark. It is replaced by blanks of the same length, so offsets do not change.
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 
 
-#: The clocks by which the order of events may differ from the order of lines.
+#: The clocks under which the order of events may differ from the order of lines.
 EVENT_CLOCKS: Final = ("time", "index")
 
 
 class OpenInvocation(Struct, frozen=True, kw_only=True):
-    """An invocation whose completion was not read yet.
+    """An invocation whose completion has not been read yet.
 
-    It has its place, its session, its map, and its :process, which is ``None`` if the log has none
-    or an earlier release saved the state.
+    It has its place, its session, its map, and its :process. The process is ``None`` if the log has
+    no processes or the state was saved by an earlier release.
     """
 
     file: int
@@ -72,37 +72,37 @@ class OpenInvocation(Struct, frozen=True, kw_only=True):
 
 
 class FollowState(Struct, kw_only=True):
-    """The state of a log after a block, from which reading can continue.
+    """The state of a log after a block. Reading can continue from this state.
 
     Attributes:
-        reached: how far the log was read.
-        lines: the number of lines before that place in the segment.
-        begun: the number of transactions so far.
+        reached: the place up to which the log was read.
+        lines: the number of lines before that place in its segment.
+        begun: the number of transactions begun so far.
         numbered: the number of sessions so far.
         open: the open invocations, in the order of the log, except those that were set aside.
-        aside: the open invocations that were set aside, encoded, by their processes.
+        aside: the open invocations that were set aside, encoded, by process.
         sessions: for each process, the number of its current session in the stream, and the number
-            of that session among those of the process, from 1. The first number is -1 if the next
+            of that session among the process's sessions, from 1. The first number is -1 if the next
             transaction begins a new session.
         resumed: for each process with an :info, the moments at which its second and later sessions
             began.
         has_process: 1 if maps have a :process, 0 if no map has one, -1 before the first map.
         syntax: ``json`` or ``edn``; empty before the first map.
-        timed: whether the log had invocations so far.
+        timed: whether the log has had invocations so far.
         clock: ``bytes``, ``time`` or ``index``; empty before the first block.
-        indexed: whether all maps so far had an increasing :index.
-        contiguous: whether the :index had no gaps so far.
+        indexed: whether all maps so far have had an increasing :index.
+        contiguous: whether the :index has had no gaps so far.
         first_index: the :index of the first map; ``None`` if it is not known.
         last_index: the :index of the last map; ``None`` if it is not known.
         front: the time that the log has reached in the unit of ``clock``; ``None`` before the
             first map.
-        behind: the largest difference by which a :time was earlier than a previous :time.
+        behind: the largest difference between a :time and an earlier line's later :time.
         unannounced: the number of completions that have no invocation although their process had an
             earlier transaction in the log. Their transactions cannot have been in flight when the
             log began.
-        counts: how many maps and values were ignored, by kind.
-        next_index: the least :index that was not read yet, if :index is the clock.
-        ahead: the values of :index greater than ``next_index`` that were read.
+        counts: the number of ignored maps and values, by kind.
+        next_index: the least :index that has not been read yet, if :index is the clock.
+        ahead: the :index values greater than ``next_index`` that have been read.
         latest: the last :index of each process.
     """
 
@@ -131,12 +131,12 @@ class FollowState(Struct, kw_only=True):
     latest: dict[int, int] = field(default_factory=dict)
 
     def advance(self, name: str, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
-        """Advance the front to the latest time in a piece, and record how far times go back.
+        """Advance the front to the latest time in a piece, and record by how much times go back.
 
         Args:
             name: the name of the log, for messages.
-            piece: the lines that were read.
-            remarks: what the native reader reports about these lines.
+            piece: the lines read.
+            remarks: the native reader's remarks on these lines.
             clock: ``bytes``, ``time`` or ``index``.
 
         Raises:
@@ -173,7 +173,7 @@ class FollowState(Struct, kw_only=True):
             self.behind = max(self.behind, remarks["time_behind"])
 
     def check_index(self, name: str, remarks: dict[str, Any], clock: str) -> None:
-        """Check that :index increases from line to line, provided that all maps have an :index.
+        """Check that :index increases from line to line, if all maps have an :index.
 
         Raises:
             UnsupportedError: :index does not increase from line to line.
@@ -184,7 +184,7 @@ class FollowState(Struct, kw_only=True):
             self.indexed = False
             return
         if clock == "index":
-            # The threads of a recorder may write lines in another order than that of the events.
+            # The threads of a recorder may write lines in a different order from the events.
             return
         first, last = self.first_index, self.last_index
         joins = last is None or remarks["index_first"] > last
@@ -206,7 +206,7 @@ class FollowState(Struct, kw_only=True):
             or remarks["index_first"] in there
             or remarks["index_last"] in there
         ):
-            self.indexed = False  # numbers repeat, so the order of lines is used instead
+            self.indexed = False  # numbers repeat, so line order is used instead
             return
         raise UnsupportedError(
             f"{name}: :index has another order than the lines, which cannot be followed "
@@ -215,7 +215,7 @@ class FollowState(Struct, kw_only=True):
 
 
 class Block(Struct, frozen=True, kw_only=True, eq=False):
-    """The transactions of a block, including those in flight at its end that are not set aside.
+    """The transactions of a block, including those in flight at its end unless they are set aside.
 
     Attributes:
         columns: the transactions, whose times are in the unit of the clock.
@@ -243,7 +243,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def in_flight(self) -> NDArray[np.bool_]:
-        """A flag for each transaction, ``True`` if its completion was not read yet."""
+        """A flag for each transaction: ``True`` if its completion has not been read yet."""
         flags: NDArray[np.bool_] = self.done < 0
         return flags
 
@@ -269,8 +269,8 @@ class Follower:
         self._first = first
         self._pieces: deque[Piece] = deque()
         self._decided = clock != "auto"
-        self._recorded: bool | None = None  # whether a Recorder wrote the log; None if not known
-        # Whether all maps so far had a :time, and whether any map had :times.
+        self._recorded: bool | None = None  # whether a Recorder wrote the log; None if unknown
+        # Whether all maps so far have had a :time, and whether any map has had :times.
         self._timed, self._times = True, False
 
     def fresh_copy(self, *, clock: str) -> Follower:
@@ -302,7 +302,7 @@ class Follower:
             self._decided = answered > 0 or self.pending_bytes >= _BYTES_BEFORE_CLOCK
 
     def take(self, *, last: bool = False) -> Block | None:
-        """Return a block with the next lines that were added; if they must wait, return ``None``.
+        """Return a block with the next lines that were added, or ``None`` if they must wait.
 
         All lines wait for the first :ok, because only an :ok shows whether operations have times.
 
@@ -310,7 +310,7 @@ class Follower:
             last: whether these are the last lines, which need not wait.
 
         Raises:
-            HistoryError: the lines are in another syntax than earlier lines, or cannot be read.
+            HistoryError: the lines are in a different syntax from earlier lines, or cannot be read.
             UnsupportedError: the lines can be read only as part of the whole file.
         """
         clock = self.state.clock or self._clock
@@ -328,7 +328,7 @@ class Follower:
     def open_transactions(self) -> Block | None:
         """Return a block with only the transactions in flight; ``None`` if there are none.
 
-        This is used after a state was restored.
+        This is used after a state has been restored.
         """
         at = self.state.reached
         if not self.state.open:
@@ -492,7 +492,7 @@ class Follower:
     def _count_unannounced(
         self, columns: Columns, remarks: dict[str, Any], invoked: Any, completed: Any
     ) -> None:
-        """Count the completions that have no invocation although their process was in the log."""
+        """Count the completions without an invocation whose process was already in the log."""
         import numpy as np
 
         state = self.state
@@ -515,7 +515,7 @@ class Follower:
         file: Any,
         offset: Any,
     ) -> tuple[Any, list[str]]:
-        """Return the number in the stream and the name of each session in a block."""
+        """Return the name of each session in a block and its number in the stream."""
         import numpy as np
 
         state = self.state
@@ -558,9 +558,9 @@ def _first_map(data: bytes) -> bytes:
 
 
 def _is_recorded(line: bytes) -> bool:
-    """Return whether a log begins like a log of :class:`isolang.run.record.recorder.Recorder`.
+    """Return whether a log begins like one of :class:`isolang.run.record.recorder.Recorder`.
 
-    The threads of a recorder may write lines in a different order from that of the events, which
-    :index records. All threads share one counter without gaps, so a missing line is noticed.
+    The threads of a recorder may write lines in a different order from the events, whose order is
+    recorded by :index. All threads share one counter without gaps, so a missing line is noticed.
     """
     return line.startswith(b"{:index 0, :type :")

@@ -1,4 +1,4 @@
-"""Converts the transactions of a history to Python records, faster than the history itself does."""
+"""Converts a history's transactions to Python records, faster than the history itself does."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def transactions(history: History) -> list[Transaction]:
     times.
 
     Args:
-        history: the history. If it has predicate reads, operation times or stated versions, the
-            slower method is used.
+        history: the history. The slower method is used if it has predicate reads, operation times
+            or stated versions.
     """
     columns = history.columns
     plain = not len(columns.statement_start) and not columns.has_operation_times

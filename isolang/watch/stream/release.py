@@ -3,7 +3,7 @@
 The batch contains the same transactions as if all clients had written one log in the order of
 times, and this log had been read up to the watermark. Transactions that ended before the watermark
 are finished. Transactions that began before the watermark and ended later are in flight, even if
-their completion was already read.
+their completion has already been read.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ class Releaser:
         self.aside: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
-        """Return the transactions that ended before the watermark or were in flight at that time.
+        """Return the transactions that ended before the watermark or were in flight at it.
 
         Args:
             clients: the clients. Transactions that ended before the watermark are removed from
@@ -150,7 +150,7 @@ class _GatheredRows:
         Args:
             before: the watermark of the last batch.
             handed: the file and offset of each transaction that was in flight in the last batch.
-            aside: the same for those that were set aside; those that have ended are removed.
+            aside: the same for those set aside; those that have ended are removed.
         """
         import numpy as np
 

@@ -1,4 +1,4 @@
-"""Stores transactions of a stream as rows, together with their places in the log."""
+"""Stores a stream's transactions as rows, together with their places in the log."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def rows_of(batch: Batch, first: int) -> Rows:
 
 
 def place_of(row: Sequence[int]) -> LogPlace:
-    """Return the place that a row of :attr:`Rows.at` contains."""
+    """Return the place stored in a row of :attr:`Rows.at`."""
     _, file, offset, done_file, done = row
     return LogPlace(file=file, offset=offset, done_file=done_file, done=done)
 
 
 def encode_rows(rows: Rows) -> tuple[Any, ...]:
-    """Return rows as a tuple of lists, numbers and bytes, which can be written to a file."""
+    """Return rows as a tuple of lists, numbers and bytes that can be written to a file."""
     state: Any = rows.columns
     return (
         state.__getstate__(),
@@ -154,7 +154,7 @@ def encode_rows(rows: Rows) -> tuple[Any, ...]:
 
 
 def decode_rows(parts: Sequence[Any]) -> Rows:
-    """Return the rows from a result of :func:`encode_rows`.
+    """Decode the rows from a result of :func:`encode_rows`.
 
     Raises:
         ValueError: the argument is not a result of :func:`encode_rows`.

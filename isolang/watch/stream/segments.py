@@ -1,8 +1,8 @@
 """Finds and opens the files of a log: the file that grows, and its rotated files.
 
 A rotated file is called ``name.1``, and older files are called ``name.2`` and so on. They may be
-compressed. Together with the growing file they are one log. The *moment* of a byte is its number in
-that whole log.
+compressed. Together with the growing file, they form one log. The *moment* of a byte is its
+position in that whole log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _MAGIC = (
     (b"BZh", "bzip2"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
 )
-HEAD = 256  # the number of first bytes that identify a file after it was renamed or compressed
+HEAD = 256  # this many first bytes identify a file after it was renamed or compressed
 _ROTATED = re.compile(r"(?P<name>.+?)\.(?P<number>\d+)(?:\.(?:gz|xz|bz2|zst|zstd))?")
 _DAMAGE_ERRORS = (EOFError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, OSError, ValueError)
 
@@ -39,8 +39,8 @@ class Segment(Struct, kw_only=True):
     Attributes:
         path: the path at which the file was last found.
         client: the name of the log to which the file belongs.
-        device: the number of the device with the inode.
-        inode: the number of the inode, which identifies the file after it was renamed.
+        device: the device number of the inode.
+        inode: the inode number, which identifies the file after it was renamed.
         head: the first bytes after decompression, in hexadecimal, which identify the file after it
             was compressed.
         base: the moment of the first byte.
@@ -62,10 +62,10 @@ def compression(head: bytes) -> str:
 
 
 def open_bytes(path: Path) -> tuple[IO[bytes], str]:
-    """Open a file; if it is compressed, its content is decompressed while it is read.
+    """Open a file. If the file is compressed, reading decompresses it.
 
     Returns:
-        The open file, and the name of the compression format; the name is empty if the file is not
+        The open file, and the name of the compression format, which is empty if the file is not
         compressed.
 
     Raises:
@@ -83,7 +83,7 @@ def open_bytes(path: Path) -> tuple[IO[bytes], str]:
 
 
 def read_some(file: IO[bytes], size: int, path: str) -> bytes:
-    """Return at most ``size`` next bytes of a file; at the end of the file, return empty bytes.
+    """Return up to ``size`` bytes from a file, or empty bytes at the end of the file.
 
     Raises:
         HistoryError: the file cannot be read, or its compressed data are damaged.
@@ -122,7 +122,7 @@ def _skip(file: IO[bytes], size: int) -> int:
 
 
 class _Zstd(io.RawIOBase):
-    """Decompresses a file, and raises an error for a truncated frame, which zstandard ignores."""
+    """Decompresses a file. Unlike zstandard, it raises an error for a truncated frame."""
 
     def __init__(self, path: Path) -> None:
         import zstandard
@@ -186,7 +186,7 @@ _OPEN: Final[dict[str, Callable[[Path], Any]]] = {
 
 
 def rotated_files(path: Path) -> list[tuple[int, Path]]:
-    """Return the number and path of each rotated file of a log, the oldest file first."""
+    """Return the number and path of each rotated file of a log, oldest first."""
     try:
         siblings = list(path.parent.iterdir())
     except FileNotFoundError:
@@ -209,7 +209,7 @@ def log_of(path: Path, names: set[str]) -> str | None:
 
 
 def read_head(path: Path) -> str:
-    """Return the first bytes of a file after decompression, in hexadecimal."""
+    """Return the first bytes of a file, decompressed and in hexadecimal."""
     file, _ = open_bytes(path)
     with file:
         return read_some(file, HEAD, str(path)).hex()
@@ -230,7 +230,7 @@ def find_segment(segment: Segment) -> Path:
         except FileNotFoundError:
             continue
         if (info.st_dev, info.st_ino) == (segment.device, segment.inode):
-            others.insert(0, candidate)  # still compare the head, because inodes are reused
+            others.insert(0, candidate)  # the head is still compared, because inodes are reused
         else:
             others.append(candidate)
     for candidate in others:

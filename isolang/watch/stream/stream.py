@@ -20,7 +20,7 @@ from isolang.watch.stream.log import Log
 from isolang.watch.stream.operations import EVENT_CLOCKS
 from isolang.watch.stream.segments import Segment
 
-_PAUSE: Final = 0.05  # the seconds between two attempts to read if no file has new data
+_PAUSE: Final = 0.05  # the seconds between attempts to read while no file has new data
 _PIECE: Final = 1 << 20  # the largest number of bytes in a block if there are several clients
 _AHEAD: Final = 16 << 20  # the number of bytes that may be read beyond the watermark for a client
 
@@ -29,8 +29,8 @@ class _Saved(Struct, kw_only=True):
     """The position of a stream from which another stream can resume."""
 
     segments: list[Segment]
-    clients: list[tuple[str, str, bytes, int]]  # path, name, state, how far it was read
-    # By path, how far earlier watches had read a log, and the watermark of each.
+    clients: list[tuple[str, str, bytes, int]]  # path, name, state, moment reached
+    # By path, the moment that each earlier watch had reached in a log, and its watermark.
     yielded: dict[str, list[tuple[int, int]]] = {}
     watermark: int
     handed: set[tuple[int, int]]
@@ -58,12 +58,12 @@ class Stream:
             not in the order of events, and ``time`` for several clients and for operations with
             times.
         clock_error: nanoseconds by which the clocks of two clients may differ. The watermark stays
-            behind the clients by this amount. If times in a log go back, the watermark also stays
-            behind by the largest amount by which they have gone back.
+            behind the clients by this amount. If times in a log go backwards, the watermark also
+            stays behind by the largest step backwards so far.
         batch: the largest number of bytes to read for a batch.
-        spool: a file to which pipes are copied, from which :attr:`log` can read them again.
+        spool: a file to which pipes are copied, so that :attr:`log` can read them again.
         resume: the result of :meth:`position` for an earlier stream over the same logs; ``None`` to
-            begin at the beginning.
+            start from the beginning.
 
     Attributes:
         log: reads the same input again.
@@ -94,7 +94,7 @@ class Stream:
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
         self._batches = Batches(self._clients, self._fronts)
         self._stopped = False
-        self._progress = False  # whether the last attempt read data, but too little for a batch
+        self._progress = False  # whether the last attempt read data, but not enough for a batch
         self.log = Log(self._clients.segments, self._clients.by_path)
         if resume is not None:
             self._resume(resume)
@@ -104,22 +104,22 @@ class Stream:
 
     @property
     def merged(self) -> bool:
-        """``True`` if the stream has several clients, whose logs are merged by their times."""
+        """``True`` if the stream has several clients, so their logs are merged by time."""
         return self._clients.several
 
     @property
     def can_resume(self) -> bool:
-        """``True`` if a later stream can resume at a position, because no source is a pipe."""
+        """``True`` if a later stream can resume from a position, because no source is a pipe."""
         return not any(segment.pipe for segment in self._clients.segments)
 
     @property
     def read_bytes(self) -> int:
-        """The number of bytes that were read, after decompression."""
+        """The number of bytes read, after decompression."""
         return sum(client.tail.reached.moment for client in self._clients)
 
     @property
     def behind(self) -> int:
-        """The number of bytes in the files that were not read yet."""
+        """The number of bytes in the files that have not been read yet."""
         return sum(client.tail.behind for client in self._clients)
 
     @property
@@ -134,13 +134,13 @@ class Stream:
 
     @property
     def is_from_its_beginning(self) -> bool:
-        """``True`` if every log begins with event 0, before which no transaction was in flight."""
+        """``True`` if every log begins with event 0, so no earlier transaction can be in flight."""
         clients = list(self._clients)
         return bool(clients) and all(client.is_from_its_beginning for client in clients)
 
     @property
     def counts(self) -> dict[str, int]:
-        """The number of ignored maps and values, by the kind that the native reader reports."""
+        """The number of ignored maps and values, by kind as reported by the native reader."""
         return self._clients.counts()
 
     def __iter__(self) -> Iterator[Batch]:
@@ -149,10 +149,10 @@ class Stream:
             yield self.next(1.0)
 
     def next(self, timeout: float) -> Batch:
-        """Return the next batch; after the timeout, return a batch without new transactions.
+        """Return the next batch. After the timeout, return a batch without new transactions.
 
         Args:
-            timeout: the seconds to wait for new transactions.
+            timeout: how many seconds to wait for new transactions.
 
         Raises:
             HistoryError: the input cannot be read or followed; the message states the place.
@@ -171,7 +171,7 @@ class Stream:
             self._wait(min(_PAUSE, max(deadline - now, 0.0)))
 
     def _wait(self, seconds: float) -> None:
-        """Sleep for a while; if the only log is a pipe, wake up as soon as the pipe has data.
+        """Sleep for a while. If the only log is a pipe, wake up as soon as the pipe has data.
 
         If there are several clients, a pipe with data may still have to wait for other clients.
         """
@@ -183,10 +183,10 @@ class Stream:
             time.sleep(seconds)
 
     def set_aside(self, places: Set[tuple[int, int]]) -> None:
-        """Leave transactions in flight out of later batches, until they end.
+        """Leave transactions in flight out of later batches until they end.
 
-        So the cost of a batch does not depend on how many transactions never end. The log is read
-        as before: when such a transaction ends, a batch contains it as finished.
+        This way, the cost of a batch does not depend on how many transactions never end. The log is
+        read as before: when such a transaction ends, a batch contains it as finished.
 
         Args:
             places: the file and offset of each transaction; other places are ignored.
@@ -199,11 +199,11 @@ class Stream:
             self._batches.releases.aside |= places
 
     def stop(self) -> None:
-        """End the stream after all data that can be read now."""
+        """End the stream after all data that can be read now has been read."""
         self._stopped = True
 
     def position(self) -> bytes:
-        """Return the argument ``resume`` with which a new stream continues after the last batch."""
+        """Return the ``resume`` argument that lets a new stream continue after the last batch."""
         clients, yielded = [], {}
         for where, client in self._clients.by_path.items():
             state, read, yielded[where] = client.restart_state()
@@ -241,7 +241,7 @@ class Stream:
         self._clients.resume(clients, time.monotonic())
 
     def _is_over(self, now: float) -> bool:
-        """Return whether the stream must end now, because it was stopped or has been idle."""
+        """Return whether the stream must end now, having been stopped or idle for too long."""
         if self._stopped:
             return True
         if self._until_idle is None:
@@ -304,7 +304,7 @@ class Stream:
         if not read and self._is_over(now):
             if self._follow and self._clients.find_new_logs(
                 now, at_once=True
-            ):  # a log that appeared since the last search is still read
+            ):  # still read a log that appeared since the last search
                 self._progress = True
                 return None
             for client in self._clients:

@@ -1,4 +1,4 @@
-"""Reads the complete lines of a log that grows: first its rotated files, then the live one."""
+"""Reads the complete lines of a growing log: first its rotated files, then the live one."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from isolang.watch.stream.segments import (
 
 _PIPE_CAPACITY: Final = (
     1 << 20
-)  # the capacity of a pipe in bytes, large enough that writers seldom wait
+)  # the capacity of a pipe in bytes; large enough that writers rarely wait
 _LONGEST_LINE: Final = 64 << 20  # the largest number of bytes in a line
 _COMPARED_BYTES: Final = (
-    64  # the number of last bytes to compare; if they change, the file was overwritten
+    64  # how many of the last bytes to compare; if they change, the file was overwritten
 )
 
 
@@ -41,9 +41,9 @@ class Piece(Struct, frozen=True, kw_only=True):
     Attributes:
         file: the number of the segment in which the lines begin.
         offset: the byte of that segment at which the lines begin.
-        moment: the number of that byte in the whole log.
+        moment: the position of that byte in the whole log.
         data: the lines. If a line continues in the next segment, it is a separate piece.
-        size: the number of bytes that the lines take in the log.
+        size: the number of bytes that these lines occupy in the log.
         last: whether this is the last line of the log, which may be torn.
     """
 
@@ -56,11 +56,11 @@ class Piece(Struct, frozen=True, kw_only=True):
 
 
 class ReachedPlace(Struct, frozen=True, kw_only=True):
-    """The place of the first byte of a log that is in no piece yet.
+    """The place of the first byte of a log that is not in a piece yet.
 
     Attributes:
-        file: the number of the segment; -1 if no segment was opened yet.
-        offset: the number of the byte in that segment.
+        file: the number of the segment; -1 if no segment has been opened yet.
+        offset: the offset of the byte in that segment.
         moment: the moment of that byte.
     """
 
@@ -70,7 +70,7 @@ class ReachedPlace(Struct, frozen=True, kw_only=True):
 
 
 class LineBuffer:
-    """The bytes of one log that were read and are in no piece yet.
+    """The bytes read from a log that are not in a piece yet.
 
     Attributes:
         reached: the place of the first of these bytes.
@@ -87,11 +87,11 @@ class LineBuffer:
         return len(self._rest)
 
     def add(self, data: bytes) -> None:
-        """Add bytes that were read."""
+        """Append bytes that were read."""
         self._rest += data
 
     def enter(self, number: int) -> None:
-        """Note that the next bytes are from another segment, which has this number."""
+        """Note that the next bytes are from another segment, with this number."""
         if self._rest:
             self._border, self._number = len(self._rest), number
         else:
@@ -101,7 +101,7 @@ class LineBuffer:
         """Return the complete lines; ``None`` if there are none.
 
         Args:
-            path: the name of the log in messages.
+            path: the name of the log, for messages.
 
         Raises:
             HistoryError: a line is too long.
@@ -176,7 +176,7 @@ class Tail:
         self._file: IO[bytes] | None = None
         self._segment = Segment(path=client, client=client)
         self._compressed = self._pipe = False
-        self._position = 0  # the number of the next byte to read from the segment
+        self._position = 0  # the offset of the next byte to read from the segment
         self._seen = b""
 
     @property
@@ -201,13 +201,13 @@ class Tail:
 
     @property
     def behind(self) -> int:
-        """The number of bytes in the file that were not read yet; 0 if it is not known."""
+        """The number of bytes in the file that have not been read yet; 0 if unknown."""
         if self._file is None or self._pipe or self._compressed or self._file.closed:
             return 0
         return max(0, os.fstat(self._file.fileno()).st_size - self._position)
 
     def resume(self, reached: ReachedPlace) -> None:
-        """Continue at the place that an earlier reader of this log had reached.
+        """Continue at the place reached by an earlier reader of this log.
 
         Raises:
             HistoryError: the file no longer exists, is too short, or is a pipe.
@@ -226,10 +226,10 @@ class Tail:
         self._position = reached.offset
 
     def read(self, size: int) -> Piece | None:
-        """Return the next complete lines; if there are none at present, return ``None``.
+        """Return the next complete lines, or ``None`` if there are none at present.
 
         Raises:
-            HistoryError: the file cannot be read, became shorter, or was replaced.
+            HistoryError: the file cannot be read, has become shorter, or has been replaced.
         """
         while not self.ended:
             if piece := self._lines.cut(self._segment.path):
@@ -243,7 +243,7 @@ class Tail:
         return None
 
     def finish(self) -> Piece | None:
-        """End the log, and return the last line if it has no newline; otherwise ``None``."""
+        """End the log, and return the last line if it has no newline; otherwise return ``None``."""
         self.ended = True
         return self._lines.finish()
 
@@ -295,7 +295,7 @@ class Tail:
     # --- segments ---
 
     def _open_first(self) -> bool:
-        """Open the oldest segment, and return whether a segment exists."""
+        """Open the oldest segment. Return whether a segment exists."""
         source = self._source
         if isinstance(source, Path) and str(source) == "-":
             self._enter(sys.stdin.buffer, pipe=True)
@@ -325,7 +325,7 @@ class Tail:
         pipe: bool = False,
         compressed: bool = False,
     ) -> None:
-        """Begin to read a segment."""
+        """Start reading a segment."""
         base = self.reached.moment + len(self._lines)
         name = str(path) if path is not None else self.client
         if pipe and self._spool is not None:
@@ -338,7 +338,7 @@ class Tail:
         self._enter_segment(self._segments[number], number, file, pipe=pipe, compressed=compressed)
 
     def _number_of(self, segment: Segment) -> int:
-        """Return the number of a segment; add the segment if no earlier watch has opened it."""
+        """Return the number of a segment, adding the segment if no earlier watch has opened it."""
         same = (segment.client, segment.device, segment.inode, segment.base)
         for number, known in enumerate(self._segments):
             if (known.client, known.device, known.inode, known.base) == same and known.inode:
@@ -365,7 +365,7 @@ class Tail:
         self._lines.enter(number)
 
     def _open_next(self) -> bool:
-        """Open the next segment at the end of this segment, and return whether there is more data.
+        """Open the next segment when this one ends, and return whether there is more data.
 
         If no next segment exists and the log cannot grow, the log has ended.
         """
@@ -417,7 +417,7 @@ class Tail:
 
 
 def _widen(pipe: IO[bytes]) -> None:
-    """Increase the capacity of a pipe, if the operating system supports and allows it."""
+    """Increase the capacity of a pipe if the operating system supports and allows this."""
     with contextlib.suppress(OSError, AttributeError, ImportError):
         import fcntl
 
@@ -425,7 +425,7 @@ def _widen(pipe: IO[bytes]) -> None:
 
 
 def _read_now(number: int, size: int) -> tuple[bytes, bool]:
-    """Return the bytes that a pipe has now, and whether it has ended and has no bytes left."""
+    """Return the bytes available in a pipe, and whether it has ended and has no bytes left."""
     pieces: list[bytes] = []
     while size > 0 and select.select([number], [], [], 0)[0]:
         piece = os.read(number, size)
@@ -442,11 +442,11 @@ def check_growth(file: IO[bytes], path: str, position: int, seen: bytes) -> None
     Args:
         file: the open file.
         path: the path of the file, for messages.
-        position: the number of bytes that were read from the file.
-        seen: the last bytes that were read.
+        position: the number of bytes read from the file so far.
+        seen: the last bytes read.
 
     Raises:
-        HistoryError: the file has become shorter, or the last bytes that were read have changed.
+        HistoryError: the file has become shorter, or the last bytes read have changed.
     """
     size = os.fstat(file.fileno()).st_size
     hint = "hint: rotate the log by renaming, not by copying and truncating"
