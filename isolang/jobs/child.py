@@ -1,4 +1,4 @@
-"""Runs work in child processes with limited time and memory, and survives if a child ends early.
+"""Runs work in child processes with limited time and memory, and survives children that end early.
 
 The parent passes the task to the child as a pickle. The child sends messages as lines of JSON:
 ``[kind, content]``. All files are unnamed, so a run that is killed leaves no files behind.
@@ -30,7 +30,7 @@ from isolang.output.terminal import open_streams
 Receive: TypeAlias = Callable[[str, Any], float | None]
 Send: TypeAlias = Callable[[str, Any], None]
 
-EXIT_MEMORY: Final = 77  # the exit status if the memory is too small for the imports
+EXIT_MEMORY: Final = 77  # the exit status of a child without enough memory for its imports
 NO_LIMIT: Final = float("inf")
 _TICK = 3600.0  # the longest wait in seconds that the operating system accepts
 
@@ -44,11 +44,11 @@ _ROOT = str(Path(__file__).resolve().parents[2])
 
 
 class EndedChild(Struct, frozen=True, kw_only=True):
-    """The end of a child process: its exit status, its errors, and its peak memory.
+    """The exit status, error output and peak memory of a child process that has ended.
 
     Attributes:
         status: the exit status of the child; negative if a signal ended the child.
-        errors: what the child wrote to its standard error output.
+        errors: the child's standard error output.
         timed_out: whether the child was killed because it exceeded its time limit.
         peak_megabytes: the peak memory of the child in megabytes; ``None`` if it was not measured
             or is unknown.
@@ -66,7 +66,7 @@ class EndedChild(Struct, frozen=True, kw_only=True):
 
     @property
     def lacked_memory(self) -> bool:
-        """Return whether the child ended because it had too little memory."""
+        """Return whether the child ended because it ran out of memory."""
         return self.status == EXIT_MEMORY or any(word in self.errors for word in _OUT_OF_MEMORY)
 
 
@@ -81,7 +81,7 @@ class Children:
     """The child processes of one run; ``close`` kills the children that have not ended yet."""
 
     def __init__(self, folder: str | None = None) -> None:
-        """Store the folder in which children run, but start no child.
+        """Store the folder in which children will run; start no child yet.
 
         Args:
             folder: the folder in which children run; ``None`` for the current folder of this
@@ -103,7 +103,7 @@ class Children:
                 ``module:function``.
             task: the argument for this function, which must be picklable.
             receive: a function that is called with the kind and the content of each message.
-            first: the seconds after which the child is killed if it has sent no message yet.
+            first: kill the child if it has not sent a message after this many seconds.
             stdin: whether the child reads the standard input of this process.
             measured: whether to measure the peak memory of the child. If so, the child is killed
                 after its last message, so that it spends no time on freeing memory.
@@ -185,7 +185,7 @@ def _listen(child: subprocess.Popen[bytes], receive: Receive, first: float) -> b
 
 
 def serve(work: str, task_file: int) -> None:
-    """Run the task that the parent has passed, and then exit."""
+    """Run the task passed by the parent, and then exit."""
     open_streams()
     out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii", buffering=1)
     _die_with_parent()

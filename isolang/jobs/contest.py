@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.solvers.registry import Pair
 
-_GRACE_S = 2.0  # how many seconds after its deadline a run is killed
+_GRACE_S = 2.0  # a run is killed this many seconds after its deadline
 
 
 class ContestEntry(Struct, frozen=True, kw_only=True):
@@ -25,9 +25,9 @@ class ContestEntry(Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the path of the history.
-        spec: the specification by the name that the user gave.
+        spec: the specification, as named by the user.
         route: the route of the specification.
-        pair: the encoding, the solver and the stage of pruning.
+        pair: the encoding, solver and pruning stage.
         options: the options of the check. The timeout limits the time from the pre-pass to the
             answer, and the memory limits the whole process.
         reading: the options for reading the history.
@@ -108,7 +108,7 @@ def work(entry: ContestEntry, send: Send) -> None:
 
 
 def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow:
-    """Run an entry, and return the row with its outcome and the costs of each stage."""
+    """Run an entry, and return the row with its outcome and the cost of each stage."""
     from isolang.history import read_history
     from isolang.limits import Deadline
     from isolang.pipeline.pair_run import PairRun
@@ -118,7 +118,7 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
     phase("read")
     load_plugins()
-    solver_of(entry.pair.solver)  # import the solver's modules before the time is measured
+    solver_of(entry.pair.solver)  # import the solver's modules before timing starts
     history = read_history(entry.history, entry.reading)
     phase("prepare")
     options = Options(seed=entry.options.seed, threads=1)
@@ -147,7 +147,7 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
 
 
 def _costs(statistics: dict[str, float]) -> dict[str, float]:
-    """Return the costs by column of the table, as sums of the engine's statistics."""
+    """Return the cost for each table column, summed from the engine's statistics."""
     row: dict[str, float] = {
         name: statistics[name]
         for name in ("variables", "clauses", "edges", "conflicts")

@@ -1,4 +1,4 @@
-"""Compares a verdict with the verdicts of other pairs (``--cross-check``).
+"""Compares a verdict with those of other encoding-solver pairs (``--cross-check``).
 
 If the pairs disagree, the history is saved.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from isolang.options import Options
     from isolang.verdict import Verdict
 
-_SHARE = 0.8  # the share of the remaining time for the pairs; the rest is for writing files
+_SHARE = 0.8  # the share of the remaining time that the pairs get; the rest is for writing files
 
 
 def with_cross_check(
@@ -38,7 +38,7 @@ def with_cross_check(
     """Compare a verdict with those of other pairs, and add the result to its report.
 
     Args:
-        report: the report of the verdict.
+        report: the report on the verdict.
         verdict: the verdict to compare.
         route: the route of the specification.
         options: the options of the check.

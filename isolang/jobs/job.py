@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 
 
 # Report the strongest satisfied and the weakest violated levels only if the history has at most
-# this many operations, with this limit on the work, and if at least this many seconds remain.
+# this many operations and at least this many seconds remain. The search has this work limit.
 _LEVELS_MAX_OPERATIONS: Final = 20_000
 _LEVELS_WORK: Final = 4_000_000
 _LEVELS_MIN_SECONDS: Final = 0.1
-# The size in bytes from which a history is read faster with a heap in large pages.
+# Histories of at least this many bytes are read faster with a heap in large pages.
 _LARGE_FILE_BYTES: Final = 250_000
 _HEAP_BYTES: Final = 64 << 20  # the size of this heap in bytes; unused bytes cost nothing
 
@@ -53,11 +53,11 @@ class Job(Struct, frozen=True, kw_only=True):
 
     Attributes:
         history: the path of the history; ``-`` for the standard input.
-        specs: the specifications by the names that the user gave, with their routes.
+        specs: the specifications, as named by the user, with their routes.
         reading: the options for reading the history.
         options: the options of the check. The timeout applies to each verdict separately, and
             includes the time for reading.
-        parallel: how many jobs run at the same time and share the default memory.
+        parallel: the number of jobs that run simultaneously and share the default memory limit.
         output: which files to write, and whether to search for every kind of anomaly.
         form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty to draw
             nothing.
@@ -93,7 +93,7 @@ class Job(Struct, frozen=True, kw_only=True):
 
 def run_job(job: Job, emit: Emit, progress: Progress) -> None:
     """Read the history once, check it against each specification, and emit the reports in order."""
-    # Import these large modules before the time is measured.
+    # Import these large modules before timing starts.
     import numpy as np  # noqa: F401
 
     from isolang import _native, api, pipeline  # noqa: F401
@@ -121,7 +121,7 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
 
 
 class _HistorySummary:
-    """The facts about a history that no specification affects: its anomalies and its levels.
+    """The facts about a history that do not depend on a specification: its anomalies and levels.
 
     They are computed only once, after the first verdict.
     """
@@ -135,7 +135,7 @@ class _HistorySummary:
         self._done = False
 
     def attach_to(self, report: Report) -> Report:
-        """Return the report of a verdict with these facts added."""
+        """Return the report on a verdict with these facts added."""
         if report.verdict == "error" or not (self._job.output.all_anomalies or self._job.standing):
             return report
         if not self._done:
@@ -280,7 +280,7 @@ def _check_spec(
 
 
 def _unexpected(error: Exception) -> str:
-    """Return the message about an unexpected exception, after which the job continues."""
+    """Return the message for an unexpected exception, which does not end the job."""
     if os.environ.get("ISOLANG_TRACEBACK"):
         import traceback
 
@@ -302,11 +302,11 @@ def _is_large(history: str) -> bool:
 
 
 def _save_files(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save the requested files, and a certificate that a checker has rejected.
+    """Save the requested files, and also a certificate rejected by a checker.
 
     Returns:
-        The report with the names of the saved files, and of the files that could not be saved.
-        Neither changes the verdict.
+        The report with the names of the saved files and of those that could not be saved. Neither
+        changes the verdict.
     """
     from isolang.verdict import Invalid, Unknown, Valid
 

@@ -14,11 +14,11 @@ from isolang.jobs.job import Job, run_job
 from isolang.limits import default_memory_remark
 from isolang.output.records import Report, unknown_report
 
-# A child is killed if it has not ended this many seconds after its deadline. The start of a child
-# may take some more seconds, which do not count toward the time limit of the history.
+# A child is killed if it has not ended this many seconds after its deadline. Starting a child may
+# take a few more seconds, which do not count toward the history's time limit.
 _GRACE_S = 0.5
 _START_S = 5.0
-# The search for a minimal part ends at the deadline, but its result must still be written.
+# The search for a minimal part stops at the deadline, but its result has yet to be written.
 _WRITE_MINIMAL_S = 1.0
 
 
@@ -57,7 +57,7 @@ def _run(
     """Run a job in a single child.
 
     Returns:
-        The reports of the child; and, if some are missing, the reason why the child ended early.
+        The child's reports and, if some are missing, the reason why the child ended early.
     """
     reports: list[Report] = []
     phase = "start"

@@ -27,11 +27,11 @@ def load_route(spec: str, include: Sequence[str] = ()) -> Route:
 def load_routes(
     specs: Sequence[str], include: Sequence[str], options: Options
 ) -> tuple[tuple[str, Route | UnloadedSpec], ...]:
-    """Load specifications, and choose the route of each.
+    """Load specifications, and choose a route for each.
 
-    This is done before a history is read, so that a typing mistake is reported at once. Each
-    specification may take as much time and memory as a verdict. If it exceeds these limits, the
-    result for it is ``UnloadedSpec``.
+    Specifications are loaded before the history is read, so that a typo is reported immediately.
+    Loading each of them may take as much time and memory as a verdict. If a specification exceeds
+    these limits, its result is ``UnloadedSpec``.
 
     Raises:
         SpecError: a specification cannot be used.

@@ -1,8 +1,8 @@
 """Distributes a command's work to the workers of a dask cluster, and survives their failures.
 
-The work is a list of independent tasks, whose results are used in the order of the list. If a
-worker dies, dask gives its task to another worker. If workers die during a task several times, if
-no worker is left, or if the scheduler itself is lost, the task runs in this process instead.
+The work is a list of independent tasks; their results are used in list order. If a worker dies,
+dask gives its task to another worker. If workers die during a task several times, if no worker is
+left, or if the scheduler itself is lost, the task runs in this process instead.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _P = ParamSpec("_P")
 
-_MAX_PENDING: Final = 256  # the most tasks that the cluster has at the same time
-_COUNT_INTERVAL_S: Final = 1.0  # how many seconds the known number of workers is used
+_MAX_PENDING: Final = 256  # the maximum number of tasks on the cluster at the same time
+_COUNT_INTERVAL_S: Final = 1.0  # the workers are counted again after this many seconds
 _NO_WORKER_LIMIT_S: Final = (
-    60.0  # after how many seconds without workers this process does the work
+    60.0  # after this many seconds without workers, this process does the work
 )
-_WORKER_CHECK_S: Final = 5.0  # how often a waiting task checks for workers, in seconds
+_WORKER_CHECK_S: Final = 5.0  # seconds between two checks for workers while a task waits
 _CONNECT_TIMEOUT_S: Final = 10.0  # the time limit in seconds for connecting to a scheduler
 
 
@@ -64,8 +64,8 @@ class Workers:
         expected = "expected the address of one, such as tcp://HOST:8786"
         if not re.fullmatch(r"((tcp|tls|ws|wss)://)?[^/\s]+:\d+", url):
             raise OptionError(f"--workers: not a scheduler (got {url}, {expected})")
-        # Silence the library, which would report lost workers and schedulers on stderr, although
-        # this class handles their loss.
+        # Silence the library: it would report lost workers and schedulers on stderr, although this
+        # class handles them.
         for name in ("distributed", "distributed.client", "distributed.core", "distributed.comm"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         try:
@@ -88,7 +88,7 @@ class Workers:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Disconnect from the cluster, which forgets the tasks that have not begun."""
+        """Disconnect from the cluster, which drops the tasks that have not begun."""
         self._client.close(timeout=1)
 
     def workers_phrase(self) -> str:
@@ -98,7 +98,7 @@ class Workers:
             self._counted_at = now
             try:
                 self._count = len(self._client.nthreads())
-            except Exception:  # any error of the network
+            except Exception:  # any network error
                 self._count = 0
             if self._count:
                 self._seen = now
@@ -114,7 +114,7 @@ class Workers:
 
         Args:
             work: a function at the top level of a module that a worker can import.
-            args: the positional arguments of the function, which can be pickled.
+            args: the function's positional arguments, which must be picklable.
             named: the keyword arguments of the function.
         """
         future = None
@@ -123,7 +123,7 @@ class Workers:
                 future = self._client.submit(
                     _call_at_worker, signature("isolang"), work, args, named, pure=False
                 )
-            except Exception:  # any error of the network
+            except Exception:  # any network error
                 self._lost = True
         return Result(future, lambda: work(*args, **named), self)
 
@@ -151,7 +151,7 @@ class Result(Generic[_T]):
         """Store a task and its future result.
 
         Args:
-            future: the future of dask; ``None`` if the cluster did not take the task.
+            future: the dask future; ``None`` if the cluster did not accept the task.
             here: a function without arguments that does the task in this process.
             workers: the workers of the cluster.
         """
@@ -176,7 +176,7 @@ class Result(Generic[_T]):
             return found
         except IsolangError:
             raise
-        except Exception:  # KilledWorker, CancelledError, or an error of the network
+        except Exception:  # KilledWorker, CancelledError, or a network error
             return self._here()
         finally:
             self._future = None
@@ -187,7 +187,7 @@ def check_in_child(job: Job, folder: str) -> list[Report]:
 
     Args:
         job: the job.
-        folder: the folder to which relative file names refer.
+        folder: the folder against which relative file names are resolved.
     """
     from isolang.jobs.pool import run_in_child
 
@@ -202,7 +202,7 @@ def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
 
     Args:
         work: a function at the top level of a module.
-        folder: the folder to which relative file names refer.
+        folder: the folder against which relative file names are resolved.
         args: the arguments of the function.
 
     Raises:
@@ -224,14 +224,14 @@ def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
 
 
 def with_thread_share(options: Options) -> Options:
-    """Return the options with this task's share of the worker's processors as number of threads."""
+    """Return the options, with as many threads as this task's share of the worker's processors."""
     if options.threads is not None or tasks_at_a_time() == 1:
         return options
     return replace(options, threads=max(1, processors() // tasks_at_a_time()))
 
 
 def tasks_at_a_time() -> int:
-    """Return how many tasks this worker runs at the same time; 1 otherwise."""
+    """Return how many tasks this worker runs simultaneously; 1 outside a worker."""
     try:
         from distributed import get_worker
 
@@ -255,10 +255,10 @@ def require_folder(folder: str) -> str:
 
 
 def _call_at_worker(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
-    """Do a task in this worker, if it has the same version of isolang as the client.
+    """Do a task in this worker if it runs the client's version of isolang.
 
     Raises:
-        WorkerError: the worker has another version, whose results may differ.
+        WorkerError: the worker runs another version, whose results may differ.
     """
     found = signature("isolang")
     if found != expected:

@@ -1,4 +1,4 @@
-"""Provides base classes for adapters, whose defaults suit a database without special features."""
+"""Provides base classes for adapters, with defaults for a database without special features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def import_package(name: str, extra: str) -> Any:
-    """Import the Python package through which clients use a database.
+    """Import the Python package that clients need to use a database.
 
     Args:
         name: the name of the package.
@@ -57,7 +57,7 @@ def connection_errors(address: Address) -> Iterator[None]:
 
 
 class BaseTarget:
-    """The base class for a database that isocheck does not start and that keeps no data of a run.
+    """The base class for a database that isocheck does not start and in which runs leave no data.
 
     Attributes:
         alone: whether the database exists only inside this process, so that no other process can
@@ -82,7 +82,7 @@ class BaseTarget:
 
     @property
     def shared(self) -> bool:
-        """Return whether others may use the database: true if isocheck did not create it."""
+        """Return whether others may use the database: true unless isocheck created it."""
         return not self.alone and bool(self.address.host or self.address.database)
 
     def start(self) -> None:
@@ -119,7 +119,7 @@ class MarkedTarget(BaseTarget):
     _owned: Ownership | None = None
 
     def start_renewing_mark(self, connect: Callable[[], Marks]) -> None:
-        """Start a thread that regularly renews the mark, which shows others that this run is alive.
+        """Start a thread that regularly renews the mark, to show others that this run is alive.
 
         Args:
             connect: a function that opens the connection through which the thread writes the mark.
@@ -153,7 +153,7 @@ class ServerTarget(BaseTarget):
     """The base class for a database whose server isocheck starts if the address names no host.
 
     Attributes:
-        server: the server that isocheck started; ``None`` if it started no server.
+        server: the server started by isocheck; ``None`` if it started none.
         cluster: the started cluster, whose first node is ``server``; ``None`` if there is no
             cluster.
         partitions: whether isocheck can cut the network between the nodes.
@@ -181,7 +181,7 @@ class ServerTarget(BaseTarget):
         if not self.address.host:
             self._require_no_name()
             if self.client_package:
-                import_package(*self.client_package)  # raises an error before a server is started
+                import_package(*self.client_package)  # raise an error before a server is started
             from isolang.run.servers.server import Server
 
             self.server = Server(self.name, self.server_user)
@@ -191,7 +191,7 @@ class ServerTarget(BaseTarget):
         super().start()
 
     def _require_no_name(self) -> None:
-        """Check that the address names no database and no user, which a new server does not have.
+        """Check that the address names no database and no user, because a new server has neither.
 
         Raises:
             TargetError: the address names a database or a user.
@@ -206,7 +206,7 @@ class ServerTarget(BaseTarget):
             )
 
     def start_server(self, server: Server) -> None:
-        """Start the server by the module of :mod:`isolang.run.servers` that can start it."""
+        """Start the server with the module of :mod:`isolang.run.servers` that supports it."""
         raise NotImplementedError
 
     def close(self) -> None:
@@ -221,12 +221,12 @@ class ServerTarget(BaseTarget):
 
 
 class BaseClient:
-    """The base class for a client whose connection stays usable and that has no optional feature.
+    """The base class for a client without optional features whose connection stays usable.
 
     Attributes:
-        row_version: the name that the database gives to the version read or written last; ``None``
-            if the database reports none.
-        installed: for each key that the last COMMIT wrote, the database's name for the new version.
+        row_version: the database's name for the version read or written last; ``None`` if the
+            database reports none.
+        installed: for each key written by the last COMMIT, the database's name for the new version.
         transaction_name: the database's name for the committed transaction; ``None`` if it is
             unknown.
         path: the number of the access path by which the next read finds its rows, or of the SQL
@@ -257,8 +257,8 @@ class BaseClient:
     def close(self) -> None:
         """Do nothing, because there is nothing to close."""
 
-    # The methods below are never called: isocheck skips workloads that need what the target
-    # ``lacks``.
+    # The methods below are never called: isocheck skips workloads that need a feature which the
+    # target ``lacks``.
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
         """Raise an error, because the database cannot read ranges of keys."""
@@ -269,7 +269,7 @@ class BaseClient:
         raise NotImplementedError
 
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
-        """Raise an error, because the database cannot read two ranges at once."""
+        """Raise an error, because the database cannot combine a range of values and one of keys."""
         raise NotImplementedError
 
     def clear(self, key: str) -> bool:
@@ -293,7 +293,7 @@ class BaseClient:
         raise NotImplementedError
 
     def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
-        """Raise an error, because the database cannot insert several rows at once."""
+        """Raise an error, because the database cannot insert several rows in one statement."""
         raise NotImplementedError
 
     def remove(self, low: int, high: int) -> list[str]:

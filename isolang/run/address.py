@@ -18,7 +18,7 @@ from isolang.errors import TargetError
 
 
 class Address(Struct, frozen=True, kw_only=True):
-    """A database as the user named it: ``postgres``, or a URL in the syntax of SQLAlchemy.
+    """A database, as named by the user: ``postgres``, or a URL in SQLAlchemy's syntax.
 
     Attributes:
         kind: the part before ``:``, without the driver's name (``mysql`` for ``mysql+pymysql``);
@@ -120,9 +120,9 @@ _SOCKETS: Final = {
 }  # fmt: skip
 """For each kind of database, the URL option that names the server's socket, as in SQLAlchemy."""
 
-_WHOLE: Final = ("exec", "sqlalchemy")  # the kinds whose rest is not parsed
+_WHOLE: Final = ("exec", "sqlalchemy")  # the kinds whose text after ``:`` is not parsed
 _PASSWORD: Final = re.compile(r"(?<=[^:/?#@]):[^@/]*(?=@)|(?<=//):[^@/]*(?=@)")
-_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # secret options
+_SECRET: Final = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)  # names of secret options
 _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 

@@ -1,4 +1,4 @@
-"""Defines the operations that a workload's transactions consist of, for any database.
+"""Defines the operations that make up a workload's transactions, for any database.
 
 A *program* is one transaction. It is a tuple if all its operations are known in advance. Otherwise
 it is a *conversation*: a generator that receives the result of each operation before it yields the
@@ -20,25 +20,24 @@ from isolang.history.statements import Lock
 from isolang.history.values import Keyword, Literal, atom_text, encode
 
 DELETED: Final = Keyword("deleted")
-"""The value that a delete writes, and that a read of a missing row returns."""
+"""The value written by a delete, and returned by a read of a missing row."""
 
 
 NULL: Final = Literal("{:value nil}")
-"""The value of a row with NULL, as histories write it: a row whose column ``value`` is nil."""
+"""A row with NULL in the form used by histories: its column ``value`` is nil."""
 
 Condition: TypeAlias = OneOf["null", "not null", "outside"]
-"""A condition on a row's value: it is NULL, it is not NULL, or it is outside of a range.
+"""A condition on a row's value: it is NULL, it is not NULL, or it is outside a range.
 
-The last condition is ``NOT (v BETWEEN low AND high)``, which no row with NULL satisfies.
+The last condition is ``NOT (v BETWEEN low AND high)``, which is never true for NULL.
 """
 
 
 class Read(Struct, frozen=True):
     """Read a row. The result is a number, a list, ``None`` (initial) or ``DELETED`` (no row).
 
-    ``path`` is the number of the access path by which the statement finds the row; 0 stands for the
-    usual access path. ``lock`` locks the row until the transaction ends, as FOR UPDATE and FOR
-    SHARE do.
+    ``path`` is the number of the access path to the row; 0 is the usual access path. ``lock`` locks
+    the row until the transaction ends, as FOR UPDATE and FOR SHARE do.
     """
 
     key: str
@@ -55,7 +54,7 @@ class SeveralRows(Struct, frozen=True):
 class Write(Struct, frozen=True):
     """Update a row. The result is true if the row exists.
 
-    ``path`` is the number of the form in which the statement writes; 0 stands for the usual form.
+    ``path`` is the number of the statement's form; 0 is the usual form.
     """
 
     key: str
@@ -84,15 +83,15 @@ class Insert(Struct, frozen=True):
 
 
 class InsertRows(Struct, frozen=True):
-    """Insert several rows by one statement. The transaction fails if one of them already exists."""
+    """Insert several rows in one statement. The transaction fails if any of them already exists."""
 
     rows: tuple[tuple[str, int], ...]
 
 
 class Upsert(Struct, frozen=True):
-    """Update a row, or insert it if there is none, by one statement.
+    """Update a row, or insert it if it does not exist, in one statement.
 
-    The statement is MERGE if ``merge`` is true, and otherwise an INSERT that updates.
+    If ``merge`` is true, the statement is MERGE, otherwise an INSERT that updates existing rows.
     """
 
     key: str
@@ -101,9 +100,9 @@ class Upsert(Struct, frozen=True):
 
 
 class Swap(Struct, frozen=True):
-    """Compare and set: write a key if its value is the expected one.
+    """Compare and set: write a key if it has the expected value.
 
-    A client sends this as a single statement if the database has one. The result is true if the key
+    A client sends a single statement for it if the database has one. The result is true if the key
     was written. A transaction with a swap has no other operation, because the write takes effect
     immediately, before COMMIT.
     """
@@ -118,8 +117,7 @@ class Delete(Struct, frozen=True):
 
     ``cascades`` are the keys of the child rows that a foreign key deletes with the row. The program
     has locked the row and then read its child rows, so no other transaction can add or remove a
-    child row. ``path`` is the number of the access path by which the statement finds the row; 0
-    stands for the usual access path.
+    child row. ``path`` is the number of the access path to the row; 0 is the usual access path.
     """
 
     key: str
@@ -128,18 +126,18 @@ class Delete(Struct, frozen=True):
 
 
 class Scan(Struct, frozen=True):
-    """Read the rows of neighbouring keys by one statement. The result maps keys to values."""
+    """Read the rows of neighbouring keys in one statement. The result maps keys to values."""
 
     keys: tuple[str, ...]
     path: int = 0
 
 
 class SelectRange(Struct, frozen=True):
-    """Read the rows whose values are in a range, by one statement. The result maps keys to values.
+    """Read the rows whose values are in a range, in one statement. The result maps keys to values.
 
-    With ``keys``, which are neighbours, the statement has a second range: from the first of these
-    keys to the last. Workloads with this operation begin without rows, or with rows whose value is
-    NULL. They record a missing row as missing instead of as the value ``DELETED``.
+    With ``keys``, which are neighbours, the statement also restricts the keys to the range from the
+    first to the last of them. Workloads with this operation begin without rows, or with rows whose
+    value is NULL. They record a missing row as missing rather than as the value ``DELETED``.
     """
 
     low: int
@@ -149,7 +147,7 @@ class SelectRange(Struct, frozen=True):
 
 
 class SelectWhere(Struct, frozen=True):
-    """Read the rows of neighbouring keys whose values satisfy a condition, by one statement.
+    """Read the rows of neighbouring keys whose values satisfy a condition, in one statement.
 
     The result maps keys to values. Only the condition ``outside`` uses ``low`` and ``high``.
     """
@@ -164,9 +162,9 @@ class SelectWhere(Struct, frozen=True):
 class TakeRow(Struct, frozen=True):
     """Lock and read one row whose value is in a range, skipping rows that others have locked.
 
-    The statement is SELECT … LIMIT 1 FOR UPDATE SKIP LOCKED, as workers of a queue send it. The
-    result maps the row's key to its value, or is empty. The history records a read of this row
-    only, because any other row may have been skipped and says nothing about the database.
+    The statement is SELECT … LIMIT 1 FOR UPDATE SKIP LOCKED, as sent by queue workers. The result
+    maps the row's key to its value, or is empty. The history records a read of this row only: any
+    other row may have been skipped, so its absence from the result says nothing about the database.
     """
 
     low: int
@@ -174,10 +172,10 @@ class TakeRow(Struct, frozen=True):
 
 
 class UpdateRange(Struct, frozen=True):
-    """Update the rows whose values are in a range, by one statement. The result is their keys.
+    """Update the rows whose values are in a range, in one statement. The result is their keys.
 
-    The writes are not known in advance, so only conversations have this operation. The history does
-    not say which rows the predicate did not match.
+    The writes are not known in advance, so only conversations can contain this operation. The
+    history does not record which rows the predicate failed to match.
     """
 
     low: int
@@ -186,10 +184,10 @@ class UpdateRange(Struct, frozen=True):
 
 
 class DeleteRange(Struct, frozen=True):
-    """Delete the rows whose values are in a range, by one statement. The result is their keys.
+    """Delete the rows whose values are in a range, in one statement. The result is their keys.
 
-    As for :class:`UpdateRange`, only conversations have this operation, and the history does not
-    say which rows the predicate did not match.
+    As with :class:`UpdateRange`, only conversations can contain this operation, and the history
+    does not record which rows the predicate failed to match.
     """
 
     low: int
@@ -203,7 +201,7 @@ class Wait(Struct, frozen=True):
 
 
 class Pause(Struct, frozen=True):
-    """Keep the transaction open for some milliseconds, like a client that computes something."""
+    """Keep the transaction open for a few milliseconds, like a client busy with a computation."""
 
     milliseconds: float
 
@@ -213,7 +211,7 @@ class Abort(Struct, frozen=True):
 
 
 class UndoneWrite(Struct, frozen=True):
-    """Write a row, and roll back to a savepoint before the write, which no one may ever read."""
+    """Write a row, and roll back to a savepoint before the write, so nobody may ever read it."""
 
     operation: Write | Append | Insert | Upsert | Delete
 
@@ -246,15 +244,15 @@ RecordedOperation: TypeAlias = tuple[str, Any, Any]
 ``("append", key, value)``, ``("insert", key, row)``, ``("delete", key, None)``, or ``("rp",
 predicate, rows)`` with a literal and a dictionary."""
 
-_MAX_PATHS: Final = 1 << 16  # an upper bound on the access paths of any target
+_MAX_PATHS: Final = 1 << 16  # an upper bound on the number of access paths of any target
 _BOUND: Final = re.compile(r"[<>]= :value (-?\d+)")
 _KEY: Final = re.compile(r'= :key "([^"]*)"')
 
 
 def range_predicate(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
-    """Return the predicate "the value is from ``low`` to ``high``" as a history records it.
+    """Return the predicate "the value is from ``low`` to ``high``" as recorded in histories.
 
-    If ``keys`` are given, a row must also have one of these keys to match.
+    If ``keys`` are given, a matching row must also have one of these keys.
     """
     value = f"[:between :value {low} {high}]"
     if not keys:
@@ -264,7 +262,7 @@ def range_predicate(low: int, high: int, keys: Sequence[str] = ()) -> Literal:
 
 
 def predicate_of(where: SelectWhere) -> Literal:
-    """Return the predicate of a :class:`SelectWhere` query as a history records it."""
+    """Return the predicate of a :class:`SelectWhere` query as recorded in histories."""
     conditions = {
         "null": "[:null :value]",
         "not null": "[:not [:null :value]]",
@@ -285,23 +283,23 @@ _CHILD: Final = ">"
 
 
 def child_key(parent: str, name: str) -> str:
-    """Return the key of a child row, whose foreign key refers to the row of its parent."""
+    """Return the key of a child row, whose foreign key refers to its parent's row."""
     return f"{parent}{_CHILD}{name}"
 
 
 def parent_key(key: str) -> str:
-    """Return the key of the row to which a child row refers; empty for the keys of other rows."""
+    """Return the key of a child row's parent; for any other row, return an empty string."""
     return key.partition(_CHILD)[0] if _CHILD in key else ""
 
 
 def bounds_in(predicate: str) -> tuple[int, int]:
-    """Return the bounds of the range in a predicate that :func:`range_predicate` made."""
+    """Return the bounds of the range in a predicate from :func:`range_predicate`."""
     low, high = _BOUND.findall(predicate)
     return int(low), int(high)
 
 
 def keys_in(predicate: str) -> tuple[str, ...]:
-    """Return the keys of the second range in a predicate that :func:`range_predicate` made."""
+    """Return the keys of the second range in a predicate from :func:`range_predicate`."""
     return tuple(_KEY.findall(predicate))
 
 
@@ -309,13 +307,13 @@ def map_operations(
     program: Generator[Operation, Any, None],
     change: Callable[[Operation], tuple[Operation, ...]],
 ) -> Generator[Operation, Any, None]:
-    """Replace each operation of a conversation by other operations.
+    """Replace each operation of a conversation with other operations.
 
     Args:
         program: the conversation to change. For each of its operations, it receives the result of
-            the last operation that replaces it.
-        change: a function that returns the operations that replace an operation; if it returns an
-            empty tuple, the conversation ends.
+            that operation's last replacement.
+        change: a function that returns an operation's replacements; if it returns an empty tuple,
+            the conversation ends.
     """
     result: Any = None
     while True:
@@ -338,8 +336,8 @@ def with_savepoints(
     Args:
         program: the program to change.
         random: the random number generator that chooses these updates and appends.
-        share: the share of the updates and appends that an undone write precedes, from 0 to 1.
-        value: an iterator that yields the values of the undone writes, which no other write has.
+        share: the share of the updates and appends preceded by an undone write, from 0 to 1.
+        value: an iterator over values for the undone writes; no other write has these values.
     """
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
@@ -362,15 +360,15 @@ def without_savepoints(program: Program) -> Program:
 
 
 def with_available_features(program: Program, offers: Container[str]) -> Program:
-    """Return the program with other statements in place of those that a database lacks.
+    """Return the program with substitutes for the statements that a database lacks.
 
     Args:
         program: the program to change.
-        offers: the features that the database has, as ``offers`` of a target names them. Each
-            statement that needs another feature is replaced by a similar statement: a SELECT
-            replaces a statement that skips locked rows or deletes a range, an UPDATE replaces an
-            upsert, and several INSERTs replace an INSERT of several rows. A read of the parent
-            replaces an operation on a child row.
+        offers: the features of the database, as listed in ``offers`` of its target. Each statement
+            that needs another feature is replaced by a similar statement: a SELECT replaces a
+            statement that skips locked rows or deletes a range, an UPDATE replaces an upsert, and
+            several INSERTs replace an INSERT of several rows. A read of the parent replaces an
+            operation on a child row.
     """
 
     def fitting(operation: Operation) -> tuple[Operation, ...]:
@@ -413,7 +411,7 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
     Args:
         program: the program to change.
         random: the random number generator that chooses these operations.
-        share: which share of the operations follow a pause, from 0 to 1.
+        share: the share of operations that follow a pause, from 0 to 1.
     """
 
     def pausing(operation: Operation) -> tuple[Operation, ...]:
@@ -432,7 +430,7 @@ def with_paths(
     Args:
         program: the program to change.
         random: the random number generator that chooses access paths and forms.
-        reads: whether each read and DELETE finds its rows by a random access path.
+        reads: whether each read and DELETE finds its rows through a random access path.
         writes: whether each UPDATE writes in a random form.
     """
 

@@ -18,13 +18,13 @@ from msgspec import Struct
 from isolang.errors import HistoryError, IsolangError
 
 Outcome: TypeAlias = Literal["committed", "aborted", "maybe"]
-"""How a transaction ended, as far as its client knows."""
+"""How a transaction ended, as far as its client can tell."""
 
 Failure: TypeAlias = Literal["aborted", "maybe"]
 """The outcome of a transaction that failed: ``aborted`` if it certainly had no effect."""
 
 Phase: TypeAlias = Literal["statement", "commit"]
-"""When an error occurred: ``statement`` if no COMMIT was sent yet, ``commit`` otherwise."""
+"""When an error occurred: ``statement`` if COMMIT has not been sent yet, ``commit`` otherwise."""
 
 
 class Connection(Protocol):
@@ -40,32 +40,32 @@ class Connection(Protocol):
 
 
 class RolledBack(Exception):  # noqa: N818 - an answer of the server, not a fault
-    """Raised if the server rolled the transaction back at COMMIT without reporting an error."""
+    """Raised when the server rolled the transaction back at COMMIT without reporting an error."""
 
 
 class ProgramAborted(RolledBack):
-    """The program rolled its transaction back on purpose."""
+    """Raised when the program rolls its transaction back on purpose."""
 
 
 class BadAnswer(HistoryError):  # noqa: N818 - an answer, though none that a history can hold
-    """Raised for a response that does not fit the request, or that no history can contain."""
+    """Raised when a response does not fit the request, or cannot be recorded in a history."""
 
 
 class Autocommit(Exception):  # noqa: N818 - a state of the connection, not a fault
-    """Raised if the connection had no explicit transaction, so each statement was committed."""
+    """Raised when no explicit transaction was open, so each statement committed by itself."""
 
 
 class Driver(Struct, frozen=True, kw_only=True):
-    """The functions that commit, roll back, and interpret errors for one kind of connection.
+    """The functions that commit, roll back and interpret errors for one kind of connection.
 
     Attributes:
-        commit: a function that commits. If it cannot, it raises an error and leaves no transaction
+        commit: a function that commits. If that fails, it raises an error and leaves no transaction
             open; the error is :class:`RolledBack` if the server rolled back without an error.
         rollback: a function that ensures that the open transaction is never applied; it raises an
-            error if it cannot ensure that, for example because the connection has an implicit
+            error if it cannot ensure this, for example because the connection has an implicit
             transaction.
-        classify: a function that returns whether a transaction that failed with an error certainly
-            aborted, or may have committed.
+        classify: a function that returns, for the error of a failed transaction, whether the
+            transaction certainly aborted or may have committed.
         resolve: a function that queries the server for the outcome of a transaction whose COMMIT
             failed with an unclear error; ``None`` if the server cannot report the outcome.
     """
@@ -85,7 +85,7 @@ def roll_back(connection: Any) -> None:
     """Roll back the open transaction; if that fails, close the connection.
 
     SOUND BECAUSE: by PEP 249, connections begin with autocommit off. If a connection is closed or
-    lost before COMMIT was sent, the server rolls its transaction back.
+    lost before COMMIT has been sent, the server rolls its transaction back.
 
     Raises:
         Autocommit: the connection is in autocommit mode.
@@ -104,7 +104,7 @@ def roll_back_or_close(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return ``maybe`` for an error at COMMIT, whose outcome is open, and otherwise ``aborted``."""
+    """Return ``maybe`` for an error at COMMIT, which leaves the outcome open, else ``aborted``."""
     return "aborted" if phase == "statement" or isinstance(error, RolledBack) else "maybe"
 
 
@@ -147,7 +147,7 @@ _DRIVER_MODULES: Final = {
 
 
 def driver_of(connection: object) -> Driver:
-    """Return the driver for a connection, chosen by the package that defines its type.
+    """Return the driver for a connection, based on the package that defines its type.
 
     Raises:
         IsolangError: the connection has no ``commit``.
@@ -172,7 +172,7 @@ def is_async(connection: object) -> bool:
 
 
 def refuse_connection(connection: object, how: str, hint: str) -> NoReturn:
-    """Raise an error that says why the recorder cannot commit a connection.
+    """Raise an error that explains why the recorder cannot commit on a connection.
 
     Raises:
         IsolangError: always.

@@ -1,4 +1,4 @@
-"""Commits and rolls back DuckDB's connections, and classifies their errors."""
+"""Commits and rolls back transactions on DuckDB connections, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def commit(connection: Any) -> None:
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back; without an open transaction, raise an error, because statements have committed."""
+    """Roll back; if no transaction is open, raise an error, because statements have committed."""
     connection.rollback()
 
 

@@ -1,4 +1,4 @@
-"""Sends requests, which are dictionaries, to etcd's JSON gateway; keys and values are strings."""
+"""Sends requests as dictionaries to etcd's JSON gateway; keys and values are strings."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Gateway:
     """A connection to etcd's JSON gateway.
 
     Attributes:
-        open: whether the connection can be used. After an error it cannot, because the next
-            response may belong to an old request.
+        open: whether the connection is usable. After an error it is not, because the next response
+            may belong to an earlier request.
     """
 
     def __init__(self, host: str, port: int) -> None:
@@ -50,7 +50,7 @@ class Gateway:
         return self.call("kv/txn", {"compare": compare, "success": success, "failure": failure})
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of the keys that exist; if none exists, return an empty string."""
+        """Return one of the keys that exist, or an empty string if none of them does."""
         found = self.txn([], [get(key) for key in keys])["responses"]
         rows = [one["response_range"].get("kvs") for one in found]
         return next((key for key, row in zip(keys, rows, strict=True) if row), "")
@@ -60,7 +60,7 @@ class Gateway:
         return bool(self.txn([unchanged(key, 0)], [put(key, value)]).get("succeeded"))
 
     def swap(self, key: str, old: str, new: str) -> bool:
-        """Write a key if it has the value ``old``; return false if it has another value."""
+        """Set a key to ``new`` if its value is ``old``; return false if it has another value."""
         return bool(self.txn([has_value(key, old)], [put(key, new)]).get("succeeded"))
 
     def put(self, key: str, value: str) -> None:
@@ -82,17 +82,17 @@ class Gateway:
 
 
 def put(key: str, value: str) -> Request:
-    """Return the request that writes a key, as a part of a transaction."""
+    """Return the request that writes a key, as part of a transaction."""
     return {"requestPut": {"key": _text(key), "value": _text(value)}}
 
 
 def delete(key: str) -> Request:
-    """Return the request that deletes a key, as a part of a transaction."""
+    """Return the request that deletes a key, as part of a transaction."""
     return {"requestDeleteRange": {"key": _text(key)}}
 
 
 def get(key: str) -> Request:
-    """Return the request that reads a key, as a part of a transaction."""
+    """Return the request that reads a key, as part of a transaction."""
     return {"requestRange": range_of(key)}
 
 

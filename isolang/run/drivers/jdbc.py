@@ -1,4 +1,4 @@
-"""Commits and rolls back JDBC connections (through JPype's DB-API), and classifies their errors."""
+"""Commits and rolls back on JDBC connections (JPype's DB-API), and classifies their errors."""
 
 from __future__ import annotations
 

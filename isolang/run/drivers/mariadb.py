@@ -1,4 +1,4 @@
-"""Commits and rolls back PyMySQL's connections, and classifies their errors."""
+"""Commits and rolls back transactions on PyMySQL connections, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from isolang.run.outcome import Autocommit, Driver, Failure, Phase, roll_back_or
 
 
 def roll_back(connection: Any) -> None:
-    """Roll back, because a lock timeout ends only its statement; close the connection on failure.
+    """Roll back, because a lock timeout undoes only one statement; on failure, disconnect.
 
     Raises:
         Autocommit: no transaction is open.
@@ -23,11 +23,11 @@ def commit(connection: Any) -> None:
     connection.commit()
 
 
-_ROLLED_BACK: Final = (1020, 1213)  # error numbers: a row has changed since it was read; a deadlock
+_ROLLED_BACK: Final = (1020, 1213)  # error numbers: a row changed after it was read; a deadlock
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return ``aborted`` or ``maybe``, depending on the number of the error."""
+    """Return ``aborted`` or ``maybe``, depending on the error number."""
     number = error.args[0] if error.args else None
     return "aborted" if phase == "statement" or number in _ROLLED_BACK else "maybe"
 

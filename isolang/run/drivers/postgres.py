@@ -1,4 +1,4 @@
-"""Commits and rolls back connections of psycopg 3, and classifies their errors."""
+"""Commits and rolls back transactions on psycopg 3 connections, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -84,8 +84,9 @@ ASYNC_DRIVER: Final = Driver(commit=commit_async, rollback=roll_back_async, clas
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:
     """Return the outcome that the server reports for a transaction; ``None`` if it is unknown.
 
-    SOUND BECAUSE: a server that was restarted, or has recovered from a crash, may reuse the numbers
-    of lost transactions. But in that case the connection of the witness would not have survived.
+    SOUND BECAUSE: a server that has been restarted or has recovered from a crash may reuse the
+    numbers of lost transactions. In that case, however, the witness connection would not have
+    survived.
 
     Args:
         transaction: the server's number for the transaction.

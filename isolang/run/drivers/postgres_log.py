@@ -1,6 +1,6 @@
-"""Reads the changes that committed transactions made to rows from PostgreSQL's log, in order.
+"""Reads the row changes of committed transactions from PostgreSQL's log, in log order.
 
-A separate connection reads a temporary logical slot by SQL statements, in the text format of the
+A separate connection reads a temporary logical slot with SQL statements, in the text format of the
 plugin ``test_decoding``. When the connection ends for any reason, the server drops the slot. The
 log contains the changes of each row in the order of the row's versions. It does not order
 transactions: a snapshot may contain a transaction whose COMMIT is later in the log, and lack a
@@ -37,10 +37,11 @@ _TOAST: Final = "unchanged-toast-datum"
 
 
 class LoggedChange(Struct, frozen=True, kw_only=True):
-    """A change that a committed transaction made to a row.
+    """A change to a row by a committed transaction.
 
     Attributes:
-        transaction: the number of the whole transaction, even if the change belongs to a savepoint.
+        transaction: the number of the top-level transaction, even if the change belongs to a
+            savepoint.
         table: the name of the table, preceded by its schema: ``public.account``.
         kind: ``INSERT``, ``UPDATE``, ``DELETE``, or ``TRUNCATE``, for which ``table`` may name
             several tables.
@@ -70,8 +71,8 @@ class PostgresLog:
         """Create the temporary logical slot.
 
         Args:
-            connect: a function that opens a psycopg connection in autocommit mode, which only the
-                log uses.
+            connect: a function that opens a psycopg connection in autocommit mode, used only by the
+                log.
             who: the prefix of error messages, such as the target's name.
 
         Raises:
@@ -111,7 +112,7 @@ class PostgresLog:
         """Yield the changes since the last call, in the order of the log.
 
         Raises:
-            TargetError: the log has ended, because its connection is lost.
+            TargetError: the log has ended, because its connection was lost.
         """
         sql = (
             "SELECT data FROM pg_logical_slot_get_changes(%s, NULL, %s, 'include-xids', 'on', "
@@ -142,10 +143,10 @@ class PostgresLog:
 
 
 def change_of(transaction: int, text: str) -> LoggedChange:
-    """Parse the change in a line that ``test_decoding`` has written.
+    """Parse the change in a line written by ``test_decoding``.
 
     Raises:
-        TargetError: the text is not a line that ``test_decoding`` writes.
+        TargetError: the text is not in the format of ``test_decoding``.
     """
     found = _CHANGE.fullmatch(text)
     if found is None:

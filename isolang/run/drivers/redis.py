@@ -1,4 +1,4 @@
-"""Sends commands to a Redis server over one connection, through Redis's own package."""
+"""Sends commands to a Redis server over one connection, with the package ``redis``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Commands:
         return dict(line.split(":", 1) for line in str(response).splitlines() if ":" in line)
 
     def ask(self, *commands: Command) -> list[Any]:
-        """Send several commands at once, and return their responses."""
+        """Send several commands in one batch, and return their responses."""
         self.raw.send_packed_command(self.raw.pack_commands(commands))
         return [self.raw.read_response() for _ in commands]
 
@@ -62,18 +62,18 @@ class Commands:
         return bool(self.raw.is_connected)
 
     def unwatch(self) -> None:
-        """Stop watching all keys; if that fails, close the connection, as only reads were sent."""
+        """Stop watching all keys; if that fails, disconnect, because only reads were sent."""
         try:
             self.ask(["UNWATCH"])
         except Exception:
             self.close()
 
     def swap(self, key: str, expected: Any, value: Any) -> bool:
-        """Compare and set by a script; return whether the key had the expected value."""
+        """Compare and set with a script; return whether the key had the expected value."""
         return bool(self.ask(["EVAL", _SWAP, 1, key, expected, value])[0])
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of the keys that exist; if none exists, return an empty string."""
+        """Return one of the keys that exist, or an empty string if none of them does."""
         found = self.ask(*(["EXISTS", key] for key in keys))
         return next((key for key, one in zip(keys, found, strict=True) if one), "")
 

@@ -1,4 +1,4 @@
-"""Commits and rolls back ``sqlite3``'s connections, and classifies their errors."""
+"""Commits and rolls back transactions on ``sqlite3`` connections, and classifies their errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def roll_back(connection: sqlite3.Connection) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return ``aborted`` or ``maybe``, depending on the name of the error."""
+    """Return ``aborted`` or ``maybe``, depending on the error's name."""
     name = getattr(error, "sqlite_errorname", "")
     if phase == "statement" or name.startswith(("SQLITE_BUSY", "SQLITE_CONSTRAINT")):
         return "aborted"

@@ -1,4 +1,4 @@
-"""Provides base classes for embedded engines that map keys to strings, in a temporary folder."""
+"""Provides base classes for embedded engines that store a string per key in a temporary folder."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class EmbeddedTarget(BaseTarget):
-    """The base class for an engine in this process, which gets a new database for each run.
+    """The base class for an in-process engine; each run gets a new database.
 
     Attributes:
         distribution: the name of the Python package that contains the engine.
@@ -73,7 +73,7 @@ class EmbeddedTarget(BaseTarget):
         """Close the database."""
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call of the engine that performed a recorded operation, for explanations."""
+        """Return the engine call that performed a recorded operation, for explanations."""
         if operation == "scan":
             low, high = bounds_in(key)
             return f"scan, value between {low} and {high}"
@@ -83,13 +83,13 @@ class EmbeddedTarget(BaseTarget):
 
 
 class EmbeddedClient(BaseClient):
-    """The base class for a session, which reads and writes strings by calls to the engine."""
+    """The base class for a session that reads and writes strings by calling the engine."""
 
     def __init__(self, target: EmbeddedTarget) -> None:
         self.target = target
 
     def waits(self) -> bool | None:
-        """Return false, because engines find conflicts at COMMIT, and no call waits for a lock."""
+        """Return false, because engines detect conflicts at COMMIT and never wait for locks."""
         return False
 
     # --- methods that adapters define ---
@@ -109,7 +109,7 @@ class EmbeddedClient(BaseClient):
     # --- operations ---
 
     def value(self, key: str, text: str | None) -> Any:
-        """Return the value of a key from the text that is stored for it."""
+        """Parse the value of a key from its stored text."""
         if text is None:
             return DELETED
         numbers = [int(one) for one in text.split()]
@@ -120,7 +120,7 @@ class EmbeddedClient(BaseClient):
         return self.value(key, self.get(key))
 
     def write(self, key: str, value: int) -> bool:
-        """Set the value of a key, whether the key exists or not, and return true."""
+        """Set the value of a key, whether or not it exists, and return true."""
         self.put(key, str(value))
         return True
 
@@ -149,10 +149,10 @@ class EmbeddedClient(BaseClient):
         return {key: self.value(key, text) for key, text in self.scan_texts(low, high).items()}
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the keys with values in a range, and these values, by reading all keys."""
+        """Return the keys whose values are in a range, with their values, by reading all keys."""
         rows = self.scan("", "\U0010ffff").items()
         return {key: one for key, one in rows if isinstance(one, int) and low <= one <= high}
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Set the keys with values in a range to a new value, and return these keys."""
+        """Set all keys whose values are in a range to a new value, and return these keys."""
         return [key for key in self.select(low, high) if self.write(key, value)]

@@ -1,4 +1,4 @@
-"""Provides base classes for key-value stores, to which clients send all writes at COMMIT."""
+"""Provides base classes for key-value stores whose clients send all writes at COMMIT."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 
-_BATCH: Final = 100  # how many keys one setup transaction creates
+_BATCH: Final = 100  # how many keys each setup transaction creates
 
 
 class Store(Protocol):
@@ -35,7 +35,7 @@ class Store(Protocol):
         ...
 
     def exists(self, keys: Sequence[str]) -> str:
-        """Return one of the keys that exist; if none exists, return an empty string."""
+        """Return one of the keys that exist, or an empty string if none of them does."""
         ...
 
     def put(self, key: str, value: str) -> None:
@@ -172,7 +172,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         return f"{self.prefix}made-by-isocheck/{number}"
 
     def _marked(self, client: BufferedClient) -> list[str]:
-        """Return the names of the keys that a run has created, as it has stored them."""
+        """Return the names of the keys created by a run, as listed in the store."""
         found, number = list[str](), 0
         while names := client.raw.get(self._mark(number)):
             found += names.split(" ")
@@ -180,7 +180,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         return found
 
     def clean(self) -> list[str]:
-        """Remove the keys that a killed run has created and listed, but no other keys.
+        """Remove the keys created and listed by a killed run, but no other keys.
 
         Raises:
             TargetError: the run is still alive.
@@ -211,7 +211,7 @@ class StoredMarks:
         self._store, self._key = store, key
 
     def get(self) -> str:
-        """Return the mark, or an empty string if no run has left one."""
+        """Return the mark, or an empty string if there is none."""
         return self._store.get(self._key)
 
     def swap(self, old: str, new: str) -> bool:
@@ -229,13 +229,13 @@ def _batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 class BufferedClient(BaseClient):
-    """The base class for a client that buffers its writes until COMMIT, and reads them before.
+    """The base class for a client that buffers its writes until COMMIT, and can read them.
 
     Attributes:
         own_writes: the values that the transaction has written so far, by key.
         appended: the elements that the transaction has appended to each list, by key.
         token: the token of the transaction; empty if it needs no token.
-        swapping: whether a compare-and-set was sent and its response has not arrived.
+        swapping: whether a compare-and-set has been sent and its response has not arrived.
         raw: the connection to the store.
     """
 
@@ -307,7 +307,7 @@ class BufferedClient(BaseClient):
         return self.token
 
     def resolve(self) -> Outcome:
-        """Find out how the transaction ended, by its token."""
+        """Find out from the token how the transaction ended."""
         return resolve_token(self.token, self._has_committed)
 
     def _has_committed(self, token: str) -> bool:

@@ -3,7 +3,7 @@
 The response to ``{"id": 7, "do": "read", "key": "x", "list": false}`` is ``{"id": 7, "type": "ok",
 "value": 3}``. The type may also be ``fail`` (the transaction was not applied, and never will be),
 ``info`` (the outcome is unknown) or ``error`` (the program does not support the request). These
-responses state the reason as ``error``. docs/exec.md lists all requests.
+responses give the reason in ``error``. docs/exec.md lists all requests.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _EXPECTED: Final = 'expected {"id": …, "type": "ok", "fail", "info" or "error"
 
 
 class UnclearAnswer(Exception):  # noqa: N818 - an answer
-    """Raised if the client program reports an unknown outcome, or does not respond."""
+    """Raised when the client program reports an unknown outcome, or does not respond."""
 
 
 class ClientProgram:
-    """A running client program, whose responses are limited in time and length.
+    """A running client program; its responses are limited in time and length.
 
     Attributes:
         ended: whether the program must not get any more requests.
@@ -56,7 +56,7 @@ class ClientProgram:
         """Send a request, and return the value in the response to it.
 
         Args:
-            do: what the program must do, such as ``read``.
+            do: the action to perform, such as ``read``.
             within: the time limit for the response in seconds.
             more: the other fields of the request.
 
@@ -127,11 +127,11 @@ class ClientProgram:
         raise UnclearAnswer(f"the program has not answered in {within:g} s")
 
     def usable(self) -> bool:
-        """Return whether the program can still get requests."""
+        """Return whether the program can still receive requests."""
         return not self.ended and self.child.poll() is None
 
     def close(self) -> None:
-        """End the program and all processes that it has started."""
+        """Stop the program and all processes started by it."""
         self.ended = True
         everybody = process_tree(self.child.pid) if self.child.poll() is None else []
         for stream in (self._in, self._out):

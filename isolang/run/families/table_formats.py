@@ -1,9 +1,9 @@
-"""Provides base classes for table formats: a transaction reads a snapshot and writes by one upsert.
+"""Provides base classes for table formats: a transaction reads a snapshot and writes one upsert.
 
-A table format has only single operations. A scan reads one version of the table. An upsert is based
-on one version; if another commit has come in between, it fails or is repeated. Therefore a
-transaction scans the table at BEGIN. At COMMIT it does at most one upsert or deletion, which is
-based on the version that was scanned.
+A table format offers only single operations. A scan reads one version of the table. An upsert is
+based on one version; if another commit intervenes, it fails or is retried. Therefore a transaction
+scans the table at BEGIN. At COMMIT it does at most one upsert or deletion, which is based on the
+scanned version.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from isolang.run.outcome import RolledBack
 
 
 class TableTarget(EmbeddedTarget):
-    """The base class for a table with the column ``k`` for keys and ``v`` for their texts."""
+    """The base class for a table with a column ``k`` of keys and a column ``v`` of their texts."""
 
     tables: ClassVar[str] = "pyarrow"
 
@@ -28,7 +28,7 @@ class TableTarget(EmbeddedTarget):
         return arrow.table({"k": list(texts), "v": list(texts.values())})
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        """Create a table in which each key has an empty string."""
+        """Create a table that maps each key to an empty string."""
         self.path = path
         self.create_table(self.rows(dict.fromkeys(keys, "")))
 
@@ -42,7 +42,7 @@ class TableTarget(EmbeddedTarget):
 
 
 class TableClient(EmbeddedClient):
-    """The base class for a session; ``table`` is the version that its transaction reads."""
+    """The base class for a session; ``table`` is the version read by its transaction."""
 
     def begin(self, level: str) -> None:
         """Scan the newest version of the table."""
@@ -78,7 +78,7 @@ class TableClient(EmbeddedClient):
         return {key: text for key, text in every.items() if text is not None}
 
     def commit(self) -> None:
-        """Send the buffered writes by one upsert or one deletion.
+        """Send the buffered writes as one upsert or one deletion.
 
         Raises:
             RolledBack: the transaction both deletes and writes, which needs two operations.
@@ -107,9 +107,9 @@ class TableClient(EmbeddedClient):
         raise NotImplementedError
 
     def upsert(self, rows: Any) -> None:
-        """Update the rows of existing keys and insert rows for new keys, by one call."""
+        """Update the rows of existing keys and insert rows for new keys, in one call."""
         raise NotImplementedError
 
     def delete_rows(self, keys: Sequence[str]) -> None:
-        """Delete the rows of these keys by one call."""
+        """Delete the rows of these keys in one call."""
         raise NotImplementedError

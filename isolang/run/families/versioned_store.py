@@ -29,10 +29,11 @@ class VersionedStore:
     """The versions of all keys, with the times of their COMMITs; the class is not thread-safe.
 
     Attributes:
-        now: the time of the last COMMIT. Times are the numbers of COMMITs, beginning with 1.
-        of: for each key that was ever written, its versions in order, each with its time.
+        now: the time of the last COMMIT. COMMITs are numbered from 1, and these numbers are the
+            times.
+        of: for each key that has ever been written, its versions in order, each with its time.
         dirty: for each key, the uncommitted writes by transactions at ``read uncommitted``.
-        taken: for each locked row, by its key, the open transaction that has locked it.
+        taken: for the key of each locked row, the open transaction that has locked it.
     """
 
     def __init__(self, first: Mapping[str, Any] | None = None) -> None:
@@ -44,7 +45,7 @@ class VersionedStore:
         self._replaced: list[tuple[str, Any]] = []  # each replaced version with its key
         self._behind: list[int] = [0]  # the length of `_replaced` at each time
         self._numbers: list[tuple[int, str]] = []  # the newest versions that are numbers, sorted
-        self._keys = sorted(first or ())  # all keys that were ever written, sorted
+        self._keys = sorted(first or ())  # all keys that have ever been written, sorted
         for key, value in (first or {}).items():
             self.of[key] = [(0, value)]
             if isinstance(value, int):
@@ -74,12 +75,12 @@ class VersionedStore:
         return numbers[bisect_left(numbers, (low, "")) : bisect_right(numbers, (high, _LAST))]
 
     def keys(self, low: str, high: str) -> list[str]:
-        """Return the keys from ``low`` to ``high`` that were ever written, sorted."""
+        """Return the keys from ``low`` to ``high`` that have ever been written, sorted."""
         return self._keys[bisect_left(self._keys, low) : bisect_right(self._keys, high)]
 
     def replaced_since(self, time: int) -> dict[str, Any]:
         """Return the keys that were written after a time, with their versions at that time."""
-        # The first change of a key after that time has replaced the version at that time.
+        # The first change to a key after that time replaced the version current at that time.
         return dict(self._replaced[: self._behind[time] - len(self._replaced) - 1 : -1])
 
 
@@ -113,7 +114,7 @@ class StoreTransaction:
         return versions[last][1]
 
     def _replaced(self) -> dict[str, Any]:
-        """Return the keys that others have written since BEGIN, with their versions before."""
+        """Return the keys that others have written since BEGIN, with their versions at BEGIN."""
         if self._looked < self._versions.now:
             self._old = self._versions.replaced_since(self._looked) | self._old
             self._looked = self._versions.now
@@ -227,7 +228,7 @@ class StoreTransaction:
 
 
 def _satisfies(value: Any, where: SelectWhere) -> bool:
-    """Return whether a value satisfies a condition, by SQL's logic: NULL is outside of no range."""
+    """Return whether a value satisfies a condition, as in SQL: NULL satisfies only ``null``."""
     if value is None or where.condition == "null":
         return value is None and where.condition == "null"
     return where.condition == "not null" or not where.low <= value <= where.high

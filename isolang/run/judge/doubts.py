@@ -1,4 +1,4 @@
-"""Finds doubts, which are reasons to trust the verdict on a run less than it seems to deserve."""
+"""Finds doubts: reasons to trust the verdict on a run less than it seems to deserve."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Doubt(Struct, frozen=True, kw_only=True):
 
 
 def doubts_of(run: Run) -> tuple[Doubt, ...]:
-    """Return the doubts about a verdict that follow from how the run went."""
+    """Return the doubts about a verdict that arise from the course of the run."""
     state = run.state
     found: list[Doubt] = []
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from isolang.run.play.live import LiveVerdict
     from isolang.verdict import Invalid, Valid, Verdict
 
-_LEVELS_WORK: Final = 60_000_000  # the limit on the engine's work for all levels, about ten seconds
-_MAX_STATEMENTS: Final = 12  # how many statements of a transaction are shown
+_LEVELS_WORK: Final = 60_000_000  # the engine's work limit for all levels, about ten seconds
+_MAX_STATEMENTS: Final = 12  # the maximum number of statements shown per transaction
 
 
 class JudgedRun(Struct, frozen=True, kw_only=True):
@@ -36,21 +36,20 @@ class JudgedRun(Struct, frozen=True, kw_only=True):
         minimal: the file with the smallest part of the history that is still invalid. ``None`` if
             there is no such part, or if no file can express it because it contains only a part of a
             predicate read.
-        smallest: how many transactions the smallest part has, and its anomaly, which may differ
-            from the anomaly of the whole history.
-        strongest: the strongest levels in the library that the history satisfies; weaker levels,
-            which these levels imply, are left out.
-        statements: for each transaction of the counterexample, by its name, the statements that its
-            client sent.
+        smallest: the number of transactions in the smallest part, and its anomaly, which may not be
+            the anomaly of the whole history.
+        strongest: the strongest levels in the library that the history satisfies; the weaker levels
+            implied by them are left out.
+        statements: for each transaction of the counterexample, by name, the statements sent by its
+            client.
         anomaly: the name of the anomaly that violates the level; empty if the level is not
             violated.
         first: the position in the history, counted from 1, of the earliest transaction of the
             counterexample; 0 if the history is not invalid.
         doubts: the reasons to trust the verdict less.
-        lost: messages about the commits that were lost because a server was killed or a standby
-            promoted.
+        lost: messages about commits that were lost when a server was killed or a standby promoted.
         unsaved: messages about the files that could not be saved.
-        all_levels: whether every level of the library was decided within the limit on the work.
+        all_levels: whether every level in the library was decided within the work limit.
     """
 
     recorded: Run
@@ -80,8 +79,7 @@ def judge_run(
 
     Args:
         recorded: the run.
-        target: the target of the run, which reconstructs the statements of operations; it may be
-            closed.
+        target: the run's target, for reconstructing the statements of operations; it may be closed.
         levels: whether to find out which levels the history satisfies.
         smallest: whether to search for the smallest part of the history that is still invalid.
         little: whether to find out if a valid verdict is vacuous.
@@ -136,9 +134,9 @@ def judge_watched_run(
     """Judge a run by the watch's verdict on its whole history, without a full check.
 
     Returns:
-        The doubts; and, if the watch found a violation, the verdict on the part of the history that
-        the watch has saved, which consists of the transactions that violate the level. Without a
-        violation, the second element is ``None``.
+        The doubts and, if the watch found a violation, the verdict on the part of the history that
+        it saved: the transactions that violate the level. Without a violation, the second element
+        is ``None``.
 
     Raises:
         IsolangError: the saved part cannot be read.
@@ -168,7 +166,7 @@ def judge_watched_run(
 
 
 def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:
-    """Return the run, with a doubt if its verdict is vacuous, within a limit on the work."""
+    """Return the run, with a doubt if its verdict is found vacuous within the work limit."""
     doubt = vacuity_doubt(judged.verdict)
     return judged if doubt is None else replace(judged, doubts=(*judged.doubts, doubt))
 
@@ -176,7 +174,7 @@ def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:
 def with_strongest_levels(
     judged: JudgedRun, *, progress: Callable[[str], object] = lambda phase: None
 ) -> JudgedRun:
-    """Return the run with the strongest levels that it satisfies, within a limit on the work.
+    """Return the run with the strongest levels it is found to satisfy within the work limit.
 
     Args:
         judged: the run with its verdict.
@@ -224,8 +222,8 @@ def _strongest(
 ) -> tuple[tuple[str, ...], bool]:
     """Return the strongest levels that the history satisfies, and whether all levels were decided.
 
-    If the verdict says that the history satisfies the claimed level, the result implies that level
-    even if the limit on the work was reached before it was decided again.
+    If the verdict is valid, the result implies the claimed level, even if the work limit was
+    reached before that level was decided again.
     """
     from isolang.language.hierarchy import IMPLIES, implied_by
     from isolang.limits import Work
@@ -245,7 +243,7 @@ def _strongest(
 def _statements(
     verdict: Invalid, history: History, recorded: Run, target: Target
 ) -> dict[str, tuple[str, ...]]:
-    """Return the statements that the counterexample's transactions sent, by transaction name."""
+    """Return the statements sent by the counterexample's transactions, by transaction name."""
     found = {}
     for view in verdict.violation.transactions:
         shown = []
@@ -270,7 +268,7 @@ def _statements(
 
 
 def _with_sent_queries(verdict: Invalid, history: History, target: Target) -> Invalid:
-    """Return the verdict, with the statements that were sent for the counterexample's queries."""
+    """Return the verdict, with the statements sent for the counterexample's queries."""
     predicates, of = history.columns.predicates, history.columns.statement_predicate
 
     def sent(query: QueryView) -> QueryView:

@@ -24,7 +24,7 @@ _EVENT: Final = re.compile(rb"^\{:index (\d+), :type :(\w+), :process (\d+), :ti
 
 
 class _AcknowledgedWrite(Struct, kw_only=True):
-    """A write of a transaction that did not abort, with the begin and end of the transaction."""
+    """A write by a transaction that did not abort, with the transaction's begin and end."""
 
     name: str
     value: Any
@@ -36,7 +36,7 @@ class _AcknowledgedWrite(Struct, kw_only=True):
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:
-    """Return a message about each lost commit, in the order in which the commits were acknowledged.
+    """Return a message about each lost commit, in order of acknowledgement.
 
     Args:
         path: the file that contains the recorded history.
@@ -54,7 +54,7 @@ def lost_commits(path: Path) -> tuple[str, ...]:
             elif event := _EVENT.match(line):
                 times[int(event[1])] = int(event[4])
     history = read_history(path)
-    if history.real_time.startswith(":time"):  # transactions have times, and no event indices
+    if history.real_time.startswith(":time"):  # transactions have times instead of event indices
         kills = [(at, at) for _, at in kills]
         times = {at: at for at in times.values()}
     writes: defaultdict[Any, list[_AcknowledgedWrite]] = defaultdict(list)
@@ -114,7 +114,7 @@ def _all_writers_ended(
 
 
 def _index(place: object) -> int | None:
-    """Return the position that a history states as a number, or ``None`` if it states none."""
+    """Return a position in a history if it is a number, and ``None`` otherwise."""
     return place if isinstance(place, int) else None
 
 

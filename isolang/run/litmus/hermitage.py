@@ -1,6 +1,6 @@
-"""Plays the phenomena of Hermitage (M. Kleppmann), under the names that it gives them.
+"""Plays the phenomena of Hermitage (M. Kleppmann) under their Hermitage names.
 
-Each phenomenon is one interleaving of two or three transactions, some with predicates and some that
+Each phenomenon is one interleaving of two or three transactions; some use predicates, and some
 abort. It occurs if the recorded history violates the weakest level that forbids the phenomenon. The
 names G0 to G2 are those of A. Adya's thesis; P4 is the lost update of Berenson and others (1995),
 PMP is a predicate with many preceders, and OTV is an observed transaction that vanishes.
@@ -23,8 +23,8 @@ from isolang.run.settings import LitmusSettings
 from isolang.run.sql import SqlTarget
 from isolang.run.targets import level_named, target_named
 
-_FIRST: Final = 1_000_000_000  # the least value in the range of a predicate
-_WIDTH: Final = 1_000  # how many values each phenomenon uses
+_FIRST: Final = 1_000_000_000  # the least value in any predicate's range
+_WIDTH: Final = 1_000  # how many values are reserved for each phenomenon
 
 
 class Phenomenon(Struct, frozen=True, kw_only=True):
@@ -36,7 +36,7 @@ class Phenomenon(Struct, frozen=True, kw_only=True):
         forbidden_by: the weakest level of the library that forbids it.
         programs: the transactions, on the keys ``x`` and ``y``. Predicates select the values from
             100 to 199 or those from 200 to 299.
-        schedule: for each step, the index of the transaction that does it.
+        schedule: for each step, the index of the transaction that performs it.
     """
 
     name: str
@@ -206,7 +206,7 @@ def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occu
 
 
 def _on_own_keys(ops: Sequence[Operation], name: str, number: int) -> Program:
-    """Return a transaction, moved to the keys and value ranges of its own phenomenon.
+    """Return a transaction, moved to keys and value ranges that only its phenomenon uses.
 
     SOUND BECAUSE: no other phenomenon has values in these ranges, so a predicate returns only rows
     of the recorded history.

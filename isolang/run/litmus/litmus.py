@@ -51,27 +51,27 @@ OperationResult: TypeAlias = tuple[str, str, object]
 """An operation with its result: ``r``, ``w`` or ``append``, a key, and a value.
 
 The value of a list is a tuple, and a delete is a write of ``DELETED``. A query is ``rp``, its value
-range as text, and its rows as a tuple of pairs of key and value.
+range as text, and its rows as a tuple of ``(key, value)`` pairs.
 """
 TransactionResults: TypeAlias = tuple[OperationResult, ...]
 
 MAX_INTERLEAVINGS: Final = 20_000
-"""The largest number of interleavings that are all played; of more, a random sample is played."""
+"""If there are at most this many interleavings, play all of them; otherwise a random sample."""
 MAX_TRANSACTIONS: Final = 12  # the maximum number of transactions in a program
 
 
 class Litmus(Struct, frozen=True, kw_only=True):
-    """A program that was made from a history, together with the results in that history.
+    """A program made from a history, together with the results in that history.
 
     Attributes:
         name: the name of the history and of the program.
         sessions: for each session, the operations of each of its transactions.
-        shown: for each session, its transactions with the results that their operations have in the
+        shown: for each session, its transactions with the results of their operations in the
             history.
-        before: pairs of transactions of which the first ended before the second began; a
-            transaction is given by its session and its position in that session.
+        before: pairs of transactions, the first of which ended before the second began; a
+            transaction is identified by its session and its position in that session.
         recorded: the schedule in the history: the session of each step, in the order in which the
-            operations were recorded; empty if the history has no such times.
+            operations were recorded; empty if the history records no times.
         remarks: the violation's remarks on the rows of a query, by the session, transaction and
             operation of the query.
     """
@@ -107,7 +107,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
     """Turn a history into a program.
 
     Args:
-        history: a history of a few committed transactions, whose operations can all be played.
+        history: a history of a few committed transactions; all their operations must be playable.
         violation: a violation of the history, which supplies remarks on the rows of queries.
 
     Raises:
@@ -165,7 +165,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
 
 
 def _range(history: History, op: Op) -> tuple[int, int]:
-    """Return the bounds of the value range in a query.
+    """Return the bounds of a query's value range.
 
     Raises:
         HistoryError: the predicate is not a range of values, or a row has a value that is not an
@@ -237,7 +237,7 @@ def _result_of(op: Op, names: Mapping[Any, str]) -> OperationResult:
 
 
 def _operations(history: History, ops: TransactionResults) -> Iterator[Operation]:
-    """Yield a transaction's operations; a write to a row that it has found missing is an INSERT."""
+    """Yield a transaction's operations; a write to a row that it found missing is an INSERT."""
     missing: dict[str, bool] = {}
     for op in ops:
         match op:
@@ -353,7 +353,7 @@ def _random_schedules(
 
 
 def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
-    """Yield pairs of steps of which the first must precede the second."""
+    """Yield pairs of steps, the first of which must precede the second."""
     wrote: dict[tuple[object, object], tuple[int, int]] = {}
     first: dict[tuple[int, int], tuple[int, int]] = {}
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -380,7 +380,7 @@ def rules_of(litmus: Litmus) -> Iterator[tuple[tuple[int, int], tuple[int, int]]
 def respects_rules(
     schedule: Sequence[int], rules: Sequence[tuple[tuple[int, int], tuple[int, int]]]
 ) -> bool:
-    """Return whether a schedule has the order of each pair of steps from :func:`rules_of`."""
+    """Return whether a schedule orders each pair of steps as :func:`rules_of` requires."""
     at: dict[tuple[int, int], int] = {}
     done: dict[int, int] = {}
     for now, session in enumerate(schedule):
@@ -413,7 +413,7 @@ def play_questions(
     Args:
         questions: the programs, and the specifications by which to judge their results.
         playing: the options, which include the database to play on.
-        level: the name of the database's level; if it is empty, the first level.
+        level: the name of the database's level; if it is empty, the database's first level is used.
         progress: a function that is called with the name of each program before it is played.
 
     Raises:
@@ -485,7 +485,7 @@ class NoiseClient:
         self._client: Client | None = None
 
     def places(self, litmus: Litmus, schedule: Sequence[int]) -> frozenset[int]:
-        """Return the steps after which this client plays: COMMITs while a transaction is open."""
+        """Return the steps after which this client plays: COMMITs while another one is open."""
         if not self._count:
             return frozenset()
         ends = [set(accumulate(len(ops) + 1 for ops in own)) for own in litmus.sessions]
@@ -517,7 +517,7 @@ class NoiseClient:
 
 
 class _LitmusPlayer:
-    """Plays the interleavings of one program, each on rows of its own."""
+    """Plays the interleavings of one program, each on its own rows."""
 
     def __init__(
         self, question: LitmusQuestion, number: int, playing: LitmusSettings, noise: NoiseClient
@@ -593,7 +593,7 @@ class _LitmusPlayer:
 def _with_results(
     ops: Sequence[Operation], row: str, results: list[OperationResult]
 ) -> Generator[Operation, Any, None]:
-    """Yield operations on the rows of an interleaving, and add their results to ``results``."""
+    """Yield operations on the rows of an interleaving, and append their results to ``results``."""
     for op in ops:
         assert isinstance(op, Read | Write | Append | Insert | Delete)
         value = yield structs.replace(op, key=f"{row}{op.key}")

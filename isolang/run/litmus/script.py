@@ -38,7 +38,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
     """One step of an interleaving.
 
     Attributes:
-        session: the name of the connection that does the step.
+        session: the name of the connection that performs the step.
         operation: the operation; ``None`` if the step is COMMIT.
         begins: whether the step is the first step of its transaction.
         shown: the result of a read in the history; ``None`` for other operations.
@@ -55,17 +55,17 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
 
 
 class LitmusScript(Struct, frozen=True, kw_only=True):
-    """The content of a script, from which text in one of the languages is made.
+    """The content of a script, before it is written in one of the languages.
 
     Attributes:
-        steps: the steps in the order in which they are done.
-        names: the names of the connections.
+        steps: the steps in the order in which they are performed.
+        names: the names of the sessions' connections.
         registers: the keys that hold numbers.
         lists: the keys that hold lists.
         level: the name of the database's level.
-        load: how many additional transactions run after each COMMIT while another transaction is
-            open.
-        module: the DB-API module that a ``python`` program imports.
+        load: the number of additional transactions to run after each COMMIT during which another
+            transaction is open.
+        module: the DB-API module imported by a ``python`` program.
     """
 
     steps: tuple[ScriptStep, ...]
@@ -78,12 +78,12 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
 
     @property
     def has_load(self) -> bool:
-        """Return whether the script contains transactions of additional clients."""
+        """Return whether the script contains transactions by additional clients."""
         return self.load > 0 and any(step.load for step in self.steps)
 
     @property
     def number_type(self) -> str:
-        """Return the column type of numbers, which must fit the large bounds of queries."""
+        """Return the column type for numbers, which must hold the large bounds of queries."""
         return (
             "BIGINT"
             if any(isinstance(step.operation, SelectRange) for step in self.steps)
@@ -92,7 +92,7 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
 
     @property
     def connections(self) -> tuple[str, ...]:
-        """Return the names of all connections; that of the additional clients comes last."""
+        """Return the names of all connections; the one for additional clients comes last."""
         return (*self.names, "others") if self.has_load else self.names
 
     def rows(self) -> str:
@@ -114,13 +114,13 @@ def script_of(
 
     Args:
         litmus: the litmus test.
-        kind: what to write: ``psycopg``, ``python`` or ``sql``.
-        level: the name of the database's level; if it is empty, ``serializable``.
-        schedule: for each step, its session. If it is empty, the recorded order is used; if no
-            order was recorded, the sessions take turns as far as the history allows.
-        load: how many additional transactions run after each COMMIT while another transaction is
-            open.
-        module: the DB-API module that a ``python`` program imports: ``sqlite3`` or ``duckdb``.
+        kind: the kind of program: ``psycopg``, ``python`` or ``sql``.
+        level: the name of the database's level; if it is empty, ``serializable`` is used.
+        schedule: the session of each step. If it is empty, the recorded order is used; if no order
+            was recorded, the sessions take turns as far as the history allows.
+        load: the number of additional transactions to run after each COMMIT during which another
+            transaction is open.
+        module: the DB-API module imported by a ``python`` program: ``sqlite3`` or ``duckdb``.
     """
     registers, lists = litmus.keys()
     program = LitmusScript(
@@ -157,7 +157,7 @@ def _is_allowed(
     remaining: Sequence[int],
     rules: Sequence[tuple[tuple[int, int], tuple[int, int]]],
 ) -> bool:
-    """Return whether all steps that must come before a session's next step have been done."""
+    """Return whether all steps that must precede a session's next step have been performed."""
     count = [done.count(i) for i in range(len(remaining))]
     step = (session, count[session])
     return all(count[i] > place for (i, place), later in rules if later == step)
@@ -345,7 +345,7 @@ def _quoted(key: str) -> str:
 
 
 def _answer(rows: object) -> str:
-    """Return the rows that a query returned, as text."""
+    """Return the rows returned by a query, as text."""
     return str(dict(rows)) if isinstance(rows, tuple) and rows else "no row"
 
 

@@ -1,7 +1,7 @@
-"""Finds out by a token whether a transaction committed whose COMMIT failed with an unclear error.
+"""Uses tokens to find out whether transactions with an unclear error at COMMIT have committed.
 
-A transaction that writes also writes a key of its own, the token. It can commit only if no other
-client has written the token before. To find out the outcome, another client writes the token unless
+A transaction with writes also writes a key of its own, the token. It can commit only if no other
+client has written the token first. To determine the outcome, another client writes the token unless
 it already exists. Only one of the two writes can succeed: either the transaction has committed, or
 it never will.
 """
@@ -16,7 +16,7 @@ from typing import Final
 
 from isolang.run.outcome import Outcome
 
-RESOLVE_TIMEOUT_S: Final = 30.0  # the time limit for finding out an outcome
+RESOLVE_TIMEOUT_S: Final = 30.0  # the time limit for determining an outcome
 POLL_S: Final = 0.1
 _TOKEN_NUMBERS: Final = count()
 
@@ -27,13 +27,13 @@ def new_token() -> str:
 
 
 def resolve_token(token: str, whether: Callable[[str], bool | None]) -> Outcome:
-    """Find out how a transaction ended, by writing its token unless the token exists.
+    """Determine how a transaction ended by writing its token unless the token exists.
 
     Args:
         token: the token; empty if the transaction has no token.
         whether: a function that writes the token unless it already exists, and returns whether the
-            transaction has committed, or ``None`` if that is not known yet. If it raises an error,
-            the server is assumed to be down.
+            transaction has committed, or ``None`` if that cannot be known yet. If it raises an
+            error, the server is assumed to be down.
     """
     until = time.monotonic() + RESOLVE_TIMEOUT_S
     while token and time.monotonic() < until:

@@ -1,12 +1,12 @@
-"""Records which run owns the tables, by a mark next to them that the run keeps renewing.
+"""Records which run owns the tables: the run keeps renewing a mark next to them.
 
 Two runs on the same database would write into each other's tables, and the writes of one run would
 convict the database in the other run. Therefore a run leaves a *mark*: a row (or key) that contains
 the run's name and a number. A thread of the run increments the number, which shows other runs that
 the run is alive. The thread also notices if the mark is missing or belongs to another run. In this
-case the tables do not belong to the run any more, and its history must not be judged.
+case the tables no longer belong to the run, and its history must not be judged.
 
-No clocks are compared: to find out whether a run is alive, another run watches the number for a
+No clocks are compared: to find out whether a run is alive, another run observes its number for a
 while.
 """
 
@@ -22,13 +22,13 @@ from uuid import uuid4
 from isolang.errors import TargetError
 
 BEAT_S: Final = 1.0
-"""How many seconds pass between two increments of the number in the mark."""
+"""The number of seconds between two increments of the number in the mark."""
 
 SILENCE_S: Final = 5.0
-"""After how many seconds without an increment a run counts as killed."""
+"""A run counts as killed after this many seconds without an increment."""
 
 CHECK_TIMEOUT_S: Final = 1.5
-"""The time limit in seconds for a check of the mark, because the server may hang."""
+"""The time limit in seconds for checking the mark, needed because the server may hang."""
 
 _POLL_S: Final = 0.2
 
@@ -44,7 +44,7 @@ class Marks(Protocol):
         ...
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark by ``new`` and return true if it is ``old``; otherwise return false."""
+        """If the mark is ``old``, replace it with ``new`` and return true; else return false."""
         ...
 
     def close(self) -> None:
@@ -53,7 +53,7 @@ class Marks(Protocol):
 
 
 def new_owner() -> str:
-    """Return a name for this run, which no other run has."""
+    """Return a name for this run that no other run has."""
     return uuid4().hex[:12]
 
 
@@ -63,7 +63,7 @@ def initial_mark(owner: str) -> str:
 
 
 def owner_of(mark: str) -> str:
-    """Return the name of the run that left a mark; for an empty mark, an empty string."""
+    """Return the name of the run that left a mark, or an empty string for an empty mark."""
     return mark.partition(" ")[0]
 
 
@@ -91,7 +91,7 @@ class Ownership:
 
         Args:
             owner: the name of this run, whose :func:`initial_mark` must be in the database.
-            connect: a function that opens a connection to the mark for the thread.
+            connect: a function that opens the thread's connection to the mark.
         """
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, initial_mark(owner)
@@ -102,7 +102,7 @@ class Ownership:
         self._thread.start()
 
     def check(self) -> bool:
-        """Let the thread read the mark now, and wait until it has done so.
+        """Make the thread read the mark now, and wait until it has done so.
 
         Returns:
             Whether the mark could be read; if so, ``lost`` says whether it still belongs to this
@@ -120,7 +120,7 @@ class Ownership:
         return True
 
     def end(self) -> None:
-        """End the thread, but do not wait for a check that hangs."""
+        """End the thread, without waiting for a check that hangs."""
         with self._turn:
             self._ended = True
             self._turn.notify_all()
@@ -187,14 +187,14 @@ def _close(marks: Marks | None) -> None:
 
 
 def not_removed_error(owner: str, address: object) -> TargetError:
-    """Return the error which says that tables were not removed because their run is still alive."""
+    """Return the error for tables that were not removed because their run is still alive."""
     return TargetError(
         f"{address}: nothing was removed, because the run {owner} is still active; end it first"
     )
 
 
 def why_tables_exist(owner: str, address: object, *, alive: bool) -> str:
-    """Return the reason why a new run finds its tables already there, and what the user can do."""
+    """Return why a new run's tables already exist, and what the user can do about it."""
     if alive:
         whose = f"the run {owner}, which is still active, created it"
         return f"{whose}; wait until it ends, or choose other names with --table-prefix NAME"

@@ -1,4 +1,4 @@
-"""Finds the package and the line that raised an error, or in which a call hangs."""
+"""Finds the package and the line that raised an error or in which a call hangs."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from typing import Final
 from isolang.run.target import Target, TargetError
 
 PROGRAMMING_ERRORS: Final = (AttributeError, LookupError, NameError, TypeError)
-"""The exception classes that point to a bug in a program, and not to a database's response."""
+"""The exception classes that indicate a bug in a program rather than a database's response."""
 
 _ISOLANG: Final = str(Path(__file__).parents[2])
 _STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 
 
 def blame_error(error: BaseException, target: Target) -> TargetError | None:
-    """Return the message for an unexpected error, which names the package and line that raised it.
+    """Return an error message that names the package and line that raised an unexpected error.
 
     Args:
         error: an unexpected error, with its traceback.
@@ -47,7 +47,7 @@ def blame_error(error: BaseException, target: Target) -> TargetError | None:
 
 
 def hanging_calls(threads: Iterable[threading.Thread]) -> Iterator[str]:
-    """Yield for each hanging thread isocheck's innermost function and its call of the driver."""
+    """Yield isocheck's innermost function and its driver call for each hanging thread."""
     frames = sys._current_frames()
     for thread in threads:
         frame = frames.get(thread.ident or 0)
@@ -69,7 +69,7 @@ def _hanging_call(frame: FrameType | None) -> str:
 
 
 def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
-    """Return the calls in which the clients of another process hang, from a dump of its threads.
+    """Return the calls in which another process's clients hang, from a dump of its threads.
 
     Args:
         dump: the output of ``faulthandler``; for each thread the innermost call comes first, and

@@ -51,7 +51,7 @@ class Child:
                 start_new_session=True,
             )
         self.pid = self._process.pid
-        with contextlib.suppress(OSError):  # the child has ended, which the pipe's reader notices
+        with contextlib.suppress(OSError):  # the child has ended; the pipe's reader notices
             self.pipe.send((work, arguments))
 
     def ended(self) -> bool:

@@ -36,21 +36,21 @@ from isolang.run.sql import SqlTarget
 from isolang.run.target import Client, SupportsBackups, SupportsStandby, Target, TargetError
 from isolang.run.workloads import ProgramSource, Workload
 
-ENDING_S: Final = 4.0  # how long the last transactions may take after the end of a run
-_RECONNECTING: Final = 30.0  # how long the final reader of all keys tries to connect, in seconds
-_KEYS_PER_READ: Final = 100  # how many keys one transaction of the final read contains
-# A transaction that stands for a copy of the tables sends nothing, so it has nothing to commit. If
-# the copy fails, the transaction aborts, because it has read nothing.
+ENDING_S: Final = 4.0  # seconds that the last transactions may take after the end of a run
+_RECONNECTING: Final = 30.0  # seconds for which the final reader of all keys tries to connect
+_KEYS_PER_READ: Final = 100  # how many keys each transaction of the final read reads
+# A transaction that represents a copy of the tables sends nothing, so it has nothing to commit. If
+# the copy fails, the transaction is recorded as aborted, because it has read nothing.
 _COPY_DRIVER: Final = Driver(
     commit=lambda raw: None,
     rollback=lambda raw: None,
     classify=lambda error, phase: "aborted",
 )
-_MAX_FAILURES: Final = 20  # how many failures end the final read of all keys
+_MAX_FAILURES: Final = 20  # the final read of all keys is abandoned after this many failures
 
 
 class ClientShare(Struct, frozen=True):
-    """The clients that one process runs: of every ``of`` clients, the one at index ``number``."""
+    """The clients run by one process: of every ``of`` clients, the one at index ``number``."""
 
     number: int = 0
     of: int = 1
@@ -61,14 +61,14 @@ class Clients:
 
     Attributes:
         state: the progress of the run, which the clients update.
-        fatal: the error that ended the run; ``None`` if no error ended it.
+        fatal: the error that ended the run; ``None`` if there was none.
         stopped: an event that is set when the run ends, or when a client cannot continue.
     """
 
     def __init__(
         self, settings: Settings, plan: RunPlan, target: Target, mix: LevelMix, recorder: Recorder
     ) -> None:
-        """Prepare the clients, but start no thread."""
+        """Prepare the clients without starting any threads."""
         self.state = RunState(level=mix.level.name, workload=plan.workload(0.0))
         self.stopped = threading.Event()
         self._settings, self._plan, self._target = settings, plan, target
@@ -78,7 +78,7 @@ class Clients:
         self._lock = threading.Lock()
         self._share, self._values = ClientShare(), count(1)
         self._begun, self._copies = count(), count()
-        # How many clients keep a transaction open until enough others have ended.
+        # The number of clients that keep a transaction open until enough others have ended.
         self._waiting = 0
         self._threads: list[threading.Thread] = []
         self._turns: WorkloadTurns | None = None
@@ -88,7 +88,7 @@ class Clients:
         """Start the clients in a share, each in its own thread.
 
         Args:
-            share: the clients that this process runs; if there are several shares, the processes
+            share: the clients to run in this process; if there are several shares, the processes
                 share the recorder's file.
         """
         if share.of > 1:
@@ -103,12 +103,12 @@ class Clients:
             thread.start()
 
     def choose(self) -> None:
-        """Choose the workload that the clients play next, and store its name in the state."""
+        """Choose the clients' next workload, and store its name in the state."""
         with self._lock:
             self._choose()
 
     def _choose(self, client: int = 0) -> str:
-        """Return the workload that a client plays next; store that of client 0 in the state."""
+        """Return a client's next workload; store that of client 0 in the state."""
         now, until = time.monotonic(), self.state.began + self._settings.length
         self._turns = self._turns or WorkloadTurns(self._plan, began=now, until=until)
         self.state.workload = self._turns.choose(now, self.state.played)
@@ -119,7 +119,7 @@ class Clients:
         return any(thread.is_alive() for thread in self._threads)
 
     def end(self) -> None:
-        """Let the clients finish their last transactions; note in the state which calls hang."""
+        """Let the clients finish their last transactions; note hanging calls in the state."""
         self.stopped.set()
         until = time.monotonic() + ENDING_S
         for thread in self._threads:
@@ -128,13 +128,13 @@ class Clients:
         self._threads = []
 
     def count(self, outcome: Outcome, *, level: str, workload: str) -> None:
-        """Count a transaction that a thread other than the clients' threads played."""
+        """Count a transaction played by a thread that is not a client's."""
         with self._lock:
             self.state.count(outcome, level=level, workload=workload)
             self.state.answered = time.monotonic()
 
     def fail(self, error: BaseException) -> None:
-        """Stop all clients because of an error, and keep the error if it is the first."""
+        """Stop all clients because of an error; store the error if it is the first."""
         self.fatal = self.fatal or error
         self.stopped.set()
 
@@ -163,13 +163,13 @@ class Clients:
 
         The reads belong to one transaction in a session of its own. SOUND BECAUSE: the copy begins
         after this transaction has begun, and is complete before the transaction ends. Therefore the
-        copy must contain what such a transaction would read.
+        copy must contain everything that such a transaction would read.
 
         Args:
-            way: the name of the way in which the target makes the copy.
+            way: the target's name for the method of copying.
 
         Raises:
-            Exception: the database did not make the copy.
+            Exception: the copy failed.
         """
         target, number = self._target, next(self._copies)
         assert isinstance(target, SupportsBackups)
@@ -334,7 +334,7 @@ class Clients:
             self._waiting -= 1
 
     def _all_wait(self) -> bool:
-        """Return whether all clients wait for other transactions, so that none would ever end."""
+        """Return whether all clients are waiting for other transactions, so none would ever end."""
         return self._waiting >= len(self._threads)
 
 

@@ -1,4 +1,4 @@
-"""Injects faults at random times into the servers that isocheck has started."""
+"""Injects faults at random times into servers started by isocheck."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ FAULTS: Final = (*_NODE_FAULTS, *_NETWORK_FAULTS, "promote", "maintenance")
 resumes the server after a while. ``disconnect`` closes all connections. ``slow`` delays all
 messages. In a cluster, ``kill``, ``pause`` and ``slow`` affect a random node. During a
 ``partition-…``, some nodes cannot reach each other for a while. ``promote`` disconnects the
-standby, kills the primary, and promotes the standby. ``maintenance`` does one of the target's
-chores, such as VACUUM, or copies its tables. Besides these names, ``exec:COMMAND`` is a fault that
-runs a user's command.
+standby, kills the primary, and promotes the standby. ``maintenance`` performs one of the target's
+chores, such as VACUUM, or copies its tables. In addition, the fault ``exec:COMMAND`` runs a user's
+command.
 """
 
 _EXEC_PREFIX: Final = "exec:"
 _INTERVAL_S: Final = (0.5, 3.0)  # seconds from the end of a fault to the next fault
-_DURATION_S: Final = (0.1, 1.5)  # how many seconds a pause lasts, or a slow network
-_PARTITION_S: Final = (1.5, 4.0)  # how many seconds a partition lasts, which nodes notice
+_DURATION_S: Final = (0.1, 1.5)  # how many seconds a pause or a slow network lasts
+_PARTITION_S: Final = (1.5, 4.0)  # how many seconds a partition lasts, for nodes to notice
 _LAG_S: Final = (0.2, 0.6)  # how many seconds a standby lags before its promotion
 _UNDO_TIMEOUT_S: Final = 6.0  # the time limit for undoing the last fault
-_DELAY_S: Final = (0.005, 0.1)  # seconds that ``slow`` delays each message
+_DELAY_S: Final = (0.005, 0.1)  # by how many seconds ``slow`` delays each message
 _COMMAND_TIMEOUT_S: Final = 20.0  # the time limit for a user's command
 
 
@@ -53,7 +53,7 @@ class Nemesis:
     """A thread that injects one fault after another, and records when each fault begins and ends.
 
     Attributes:
-        done: for each fault by name, how often it was injected.
+        done: for each fault, by name, how often it has been injected.
         busy: whether a fault is in effect or is being undone.
     """
 
@@ -79,9 +79,9 @@ class Nemesis:
             every: the seconds from the end of a fault to the next fault; ``None`` for a random time
                 of 0.5 to 3 seconds.
             restarted: a function that is called after a killed server has been restarted.
-            back_up: a function that copies the target's tables in the given way, one of the
-                target's ``backups``, and records the rows of the copy.
-            failed: a function that is called with the error if a fault could not be injected or
+            back_up: a function that copies the target's tables by a given method from the target's
+                ``backups``, and records the rows of the copy.
+            failed: a function that is called with the error when a fault cannot be injected or
                 undone.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
@@ -209,13 +209,13 @@ class Nemesis:
 
 
 def maintenance_names(target: Target) -> tuple[str, ...]:
-    """Return the names of the chores and of the backups that the target's adapter declares."""
+    """Return the names of the chores and backups declared by the target's adapter."""
     chores = tuple(target.chores) if isinstance(target, SupportsMaintenance) else ()
     return (*chores, *(target.backups if isinstance(target, SupportsBackups) else ()))
 
 
 def started_servers(target: Target) -> tuple[Server, ...]:
-    """Return the servers that isocheck started for a target: the only one, or all cluster nodes."""
+    """Return the servers started by isocheck for a target: a single one, or all cluster nodes."""
     if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.nodes
     assert isinstance(target, StartsServer)
@@ -224,7 +224,7 @@ def started_servers(target: Target) -> tuple[Server, ...]:
 
 
 def cluster_network(target: Target) -> Network | None:
-    """Return the network between the nodes of a target's cluster; ``None`` if it has no cluster."""
+    """Return the network between the nodes of a target's cluster; ``None`` without a cluster."""
     if isinstance(target, StartsCluster) and target.cluster is not None:
         return target.cluster.network
     return None

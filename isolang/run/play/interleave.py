@@ -1,9 +1,9 @@
-"""Runs a few transactions on a database, one step at a time, in the order that a schedule gives.
+"""Runs a few transactions on a database, one step at a time, in the order of a schedule.
 
 Each transaction has its own connection and thread. The next step begins when the previous step has
 ended, or when another transaction blocks it. The database reports whether a step is blocked; if it
-cannot, isocheck assumes after a short timeout that the step is blocked. As soon as a blocked step
-has ended, its transaction catches up on the steps that the schedule has assigned to it meanwhile.
+cannot do so, isocheck assumes after a short timeout that it is. As soon as a blocked step has
+ended, its transaction catches up on the steps that came due in the meantime.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from isolang.run.play.transaction import driver_for, play
 from isolang.run.record.recorder import Recorder
 from isolang.run.target import Client, Target
 
-BLOCKED_AFTER_S: Final = 0.1  # after how many seconds a step counts as blocked
+BLOCKED_AFTER_S: Final = 0.1  # a step counts as blocked after this many seconds
 REPORTED_BLOCK_LIMIT_S: Final = (
     30.0  # the limit in seconds for a step that the database does not report as blocked
 )
@@ -34,7 +34,7 @@ _POLL: Final = 0.002
 
 
 class InterleavedResult(Struct, frozen=True, kw_only=True):
-    """The outcome of one transaction of an interleaving.
+    """The outcome of one transaction in an interleaving.
 
     Attributes:
         outcome: the outcome of the transaction in the history.
@@ -56,17 +56,17 @@ def interleave(
     recorder: Recorder,
     session: Hashable = "interleaved",
 ) -> tuple[InterleavedResult, ...]:
-    """Run transactions step by step, each of them in its own session.
+    """Run transactions step by step, each in its own session.
 
     Args:
-        programs: the programs of the transactions. A transaction has one step per operation, of
-            which the first also begins it, and COMMIT as its last step.
-        schedule: for each step, the index of the transaction that does it; steps that the schedule
-            does not contain are done at the end.
+        programs: the programs of the transactions. A transaction has one step per operation and a
+            last step for COMMIT; its first step also begins it.
+        schedule: for each step, the index of the transaction that performs it; steps missing from
+            the schedule are performed at the end.
         target: a started target whose tables contain the keys.
         level: one level for all transactions, or a level for each transaction.
         recorder: the recorder that writes the transactions into a history.
-        session: the first part of the sessions' names in the history.
+        session: the first part of each session name in the history.
 
     Raises:
         IsolangError: the target cannot run the transactions.
@@ -96,11 +96,11 @@ def interleave_sessions(
 
     Args:
         sessions: for each session, the programs of its transactions in order.
-        schedule: for each step, the index of the session that does it.
+        schedule: for each step, the index of the session that performs it.
         target: a started target whose tables contain the keys.
         level: one level for all sessions, or a level for each session.
         recorder: the recorder that writes the transactions into a history.
-        session: the first part of the sessions' names in the history.
+        session: the first part of each session name in the history.
         settled: a function that is called after each step of the schedule, with the index of the
             step, once every session is blocked or waits for its next step.
 
@@ -131,7 +131,7 @@ def interleave_sessions(
 
 
 def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield every schedule of transactions that have these numbers of steps, COMMIT included."""
+    """Yield every schedule of transactions with these numbers of steps, COMMIT included."""
     if not any(steps):
         yield ()
     for i, remaining in enumerate(steps):
@@ -141,14 +141,14 @@ def interleavings(steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
 
 
 def random_schedule(steps: Sequence[int], random: Random) -> tuple[int, ...]:
-    """Return a random schedule of transactions that have these numbers of steps."""
+    """Return a random schedule of transactions with these numbers of steps."""
     order = [i for i, count in enumerate(steps) for _ in range(count)]
     random.shuffle(order)
     return tuple(order)
 
 
 def _run_due_steps(actors: Sequence[_SessionThread]) -> None:
-    """Let sessions do their due steps, one at a time, until each has caught up or is blocked."""
+    """Let sessions perform due steps, one at a time, until each has caught up or is blocked."""
     moved = True
     while moved:
         moved = False
@@ -158,7 +158,7 @@ def _run_due_steps(actors: Sequence[_SessionThread]) -> None:
 
 
 class _SessionThread:
-    """A session in its own thread, which does one step each time :meth:`advance` releases it."""
+    """A session in its own thread; it performs one step each time :meth:`advance` releases it."""
 
     def __init__(
         self,
@@ -174,7 +174,7 @@ class _SessionThread:
         self._programs = programs
         self._played: list[InterleavedResult] = []
         self._blocked = False
-        self._running = False  # true from the begin of a step until its end is noticed
+        self._running = False  # true from the beginning of a step until its end is noticed
         self._let: SimpleQueue[bool] = SimpleQueue()
         self._done = threading.Event()
         self._client: Client = target.connect()
@@ -246,7 +246,7 @@ class _SessionThread:
         return True
 
     def end(self) -> None:
-        """Let the session do all its remaining steps, and close its connection."""
+        """Let the session perform all its remaining steps, and close its connection."""
         for _ in range(1000):
             if not self.thread.is_alive():
                 break

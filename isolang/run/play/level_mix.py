@@ -17,9 +17,9 @@ from isolang.run.targets import level_named
 _RECORDED_LEVELS: Final[Mapping[str, str]] = {
     "sser": "ser", "strong-si": "si", "locking-repeatable-read": "pl-2",
 }  # fmt: skip
-"""The level that the history records, for each level that no specification for mixes contains.
+"""The weaker level recorded in the history in place of a level that no mix supports.
 
-It is a weaker level that some of these specifications contain.
+No specification for mixes contains the level, but some contain the weaker one.
 """
 
 _LOCKING_LEVELS: Final = frozenset({"pl-2", "rc", "pl-2-99", "ser"})
@@ -31,9 +31,9 @@ class TransactionLevel(Struct, frozen=True):
     """The level at which a transaction runs.
 
     Attributes:
-        level: the name that the target gives to the level.
+        level: the target's name for the level.
         recorded: the name of the level in the history; ``None`` if all transactions of the run have
-            the same level, because the history then records no levels.
+            the same level, in which case the history records no levels.
     """
 
     level: str
@@ -41,13 +41,13 @@ class TransactionLevel(Struct, frozen=True):
 
 
 class LevelMix(Struct, frozen=True, kw_only=True):
-    """The level of a run, or a mix of levels with the share of transactions that run at each level.
+    """The level of a run, or a mix of levels with the share of transactions at each level.
 
     Attributes:
         level: the level of the run. For a mix, this is an artificial level: its name combines the
             names of the levels, and its claim is the specification that judges the mix.
         parts: the levels at which the transactions run.
-        sums: the cumulative shares: for each level, the sum of its share and the shares before it.
+        sums: the cumulative shares: for each level, the sum of its share and all earlier shares.
     """
 
     level: Level
@@ -55,7 +55,7 @@ class LevelMix(Struct, frozen=True, kw_only=True):
     cumulative_shares: tuple[float, ...]
 
     def draw(self, random: Random) -> TransactionLevel:
-        """Return the level of the next transaction; draw it if the run has several levels."""
+        """Return the level of the next transaction, drawn at random if the run mixes levels."""
         if len(self.parts) == 1:
             return TransactionLevel(self.level.name)
         place = bisect(self.cumulative_shares, random.random() * self.cumulative_shares[-1])
@@ -63,7 +63,7 @@ class LevelMix(Struct, frozen=True, kw_only=True):
         return TransactionLevel(chosen.name, recorded_name(chosen))
 
     def how_selected(self, name: str | None) -> str:
-        """Return the statement that selects the level which the history records under this name."""
+        """Return the statement that selects the level with this name in the history."""
         found = [
             part.says for part in self.parts if len(self.parts) == 1 or recorded_name(part) == name
         ]
@@ -71,12 +71,12 @@ class LevelMix(Struct, frozen=True, kw_only=True):
 
 
 def recorded_name(level: Level) -> str:
-    """Return the name by which the history of a mix refers to a level."""
+    """Return a level's name in the history of a mix."""
     return _RECORDED_LEVELS.get(level.claims, level.claims)
 
 
 def level_mix_of(settings: Settings, target: Target) -> LevelMix:
-    """Return the level or the mix of levels that the user chose for a run.
+    """Return the level or the mix of levels chosen by the user for a run.
 
     Raises:
         TargetError: the level does not exist, or the target cannot mix levels in one run.

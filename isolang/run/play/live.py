@@ -1,13 +1,12 @@
 """Judges the growing prefix of a history in a child process, while the clients continue to play.
 
-A short prefix is always judged as a whole. Each such prefix is a quarter longer than the prefix
-before it, so all checks together cost at most five times as much as the last check. A longer prefix
-is watched (:mod:`isolang.watch`) if the watch supports the level and the history: then each check
-judges only the new transactions, in bounded memory.
-A refuted prefix ends the run. The final verdict is then the verdict on the whole file, because with
-repeated values a later write may explain a read that no earlier write explains. For a long file,
-the final verdict comes from the watch, which judges the remaining transactions and saves its chain
-next to the history.
+A short prefix is always judged as a whole. Each such prefix is a quarter longer than the previous
+one, so all checks together cost at most five times as much as the last check. A longer prefix is
+watched (:mod:`isolang.watch`) if the watch supports the level and the history: then each check
+judges only the new transactions, in bounded memory. A refuted prefix ends the run. The final
+verdict is then the verdict on the whole file, because with repeated values a later write may
+explain a read that no earlier write explains. For a long file, the final verdict comes from the
+watch, which judges the remaining transactions and saves its chain next to the history.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ from isolang.errors import IsolangError
 if TYPE_CHECKING:
     from isolang.watch import Stream, Watch, WatchReport
 
-FIRST_CHECK: Final = 10  # how many transactions end before the first check
+FIRST_CHECK: Final = 10  # the number of transactions before the first check
 GROWTH: Final = 1.25
-_VACUITY_LIMIT: Final = 1 << 22  # the largest prefix in bytes that is tested for vacuity
-_WATCH_FROM: Final = 1 << 23  # the smallest prefix in bytes that is watched, if possible
-LONG_FILE: Final = 1 << 25  # the smallest history in bytes whose final verdict the watch gives
-_ROUND: Final = 2_000  # how many transactions end between two checks of a watched prefix
+_VACUITY_LIMIT: Final = 1 << 22  # the size in bytes up to which a prefix is tested for vacuity
+_WATCH_FROM: Final = 1 << 23  # the size in bytes from which a prefix is watched if possible
+LONG_FILE: Final = 1 << 25  # the size in bytes from which the watch gives a history's final verdict
+_ROUND: Final = 2_000  # the number of transactions between two checks of a watched prefix
 
 
 class LiveVerdict(Struct, frozen=True, kw_only=True):
@@ -52,7 +51,7 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
         ended: whether this is the verdict on the whole file, after the end of the run.
         parts: the number of parts in the chain; 0 unless ``ended``.
         note: the assumptions on which the watch's verdict depends; empty unless ``ended``.
-        places: for each transaction that violates the level, its line in the file.
+        places: the file's line for each transaction that violates the level.
         folder: the folder that contains the chain and the violation, if there is one.
     """
 
@@ -79,8 +78,8 @@ class Watcher:
         """Start the child process.
 
         Args:
-            path: the file that the recorder writes.
-            spec: the specification by which to judge the file.
+            path: the file written by the recorder.
+            spec: the specification against which to judge the file.
             seconds: the time limit for each check.
         """
         self.last: LiveVerdict | None = None
@@ -110,7 +109,7 @@ class Watcher:
         """Return the watch's verdict on the whole file, after the recorder has closed the file.
 
         Returns:
-            ``None`` if the file is short or was not watched; then a full check must judge it.
+            ``None`` if the file is short or was not watched; a full check must then judge it.
         """
         last = self.last
         if last is None or not last.watched or self._path.stat().st_size < LONG_FILE:
@@ -162,7 +161,7 @@ class Watcher:
             child.stdin.flush()
             return msgspec.json.decode(child.stdout.readline(), type=LiveVerdict)
         except (BrokenPipeError, msgspec.DecodeError):
-            child.kill()  # the prefix has no verdict, but the whole file will be checked
+            child.kill()  # the prefix gets no verdict, but the whole file will be checked
             return None
 
     def _start(self) -> subprocess.Popen[bytes]:
@@ -199,11 +198,11 @@ def chain_folder(path: Path) -> Path:
 
 
 class _GrowingWatch:
-    """A watch of a growing file, which gives up if it cannot support the history in the file.
+    """A watch of a growing file; it gives up if it does not support the history in the file.
 
     Args:
-        path: the file that the recorder writes.
-        spec: the specification by which to judge the file.
+        path: the file written by the recorder.
+        spec: the specification against which to judge the file.
         seconds: the time limit for one window.
         folder: the folder in which the chain is saved.
     """
@@ -301,8 +300,8 @@ def judge_prefix(data: bytes, spec: str, seconds: float) -> LiveVerdict:
 
     Args:
         data: the first lines of the recorder's file, each of them complete.
-        spec: the specification by which to judge the prefix.
-        seconds: the time limit of the check.
+        spec: the specification against which to judge the prefix.
+        seconds: the time limit for the check.
     """
     import io
 

@@ -19,7 +19,7 @@ from isolang.run.record.recorder import Recorder
 from isolang.run.settings import Settings
 from isolang.run.target import MarksTables, Target, TargetError
 
-LONGEST_SILENCE: Final = 60.0  # after how many seconds without a response a run ends
+LONGEST_SILENCE: Final = 60.0  # a run ends after this many seconds without a response
 
 
 class RunLoop:
@@ -36,7 +36,7 @@ class RunLoop:
         watcher: Watcher,
         show: Callable[[RunState], None],
     ) -> None:
-        """Store the parts of the run, but start nothing.
+        """Store the parts of the run without starting anything.
 
         Args:
             settings: the options of the run.
@@ -56,7 +56,7 @@ class RunLoop:
         """Play the scripts, and then let the clients play the workloads.
 
         Args:
-            scripts: the scripts of the run.
+            scripts: the player of the run's scripts.
         """
         clients, watcher = self._clients, self._watcher
         try:

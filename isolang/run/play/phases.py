@@ -1,4 +1,4 @@
-"""Plans which workloads a run plays, and which share of the time each of them gets."""
+"""Plans the workloads of a run, and the share of the time that each of them gets."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ AUTO: Final = (
     ("bank", 0.05),
     ("blindw-rw+", 0.05),
 )
-"""The workloads that ``auto`` plays next, with their shares of the time, most effective first."""
+"""The workloads that ``auto`` plays next, with shares of the time; the most effective is first."""
 
 MIN_COMMITS: Final = 2
-"""How many commits a workload needs to count as played: no anomaly has fewer transactions."""
+"""The commits a workload needs to count as played; no anomaly has fewer transactions."""
 
-_SHORT_TURN_COMMITS: Final = 10  # how many commits end a short turn
+_SHORT_TURN_COMMITS: Final = 10  # a short turn ends after this many commits
 
 _SCRIPT_NEEDS: Final = frozenset({"rows", "conversations"})  # the features that scripts need
 
@@ -71,7 +71,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(names))
 
     def workload(self, passed: float) -> str:
-        """Return the name of the workload to play when this share of the run (0 to 1) is over."""
+        """Return the name of the workload to play after this share (0 to 1) of the run."""
         for phase in self.phases:
             passed -= phase.share
             if passed < 0:
@@ -80,7 +80,7 @@ class RunPlan(Struct, frozen=True, kw_only=True):
 
 
 class WorkloadTurns:
-    """Chooses the next workload from the time and from how much of each workload has committed.
+    """Chooses the next workload by the time and by the number of commits of each workload.
 
     At first each workload has a short turn, which ends after a few committed transactions.
     Workloads with long transactions come last. The short turns take at most half of the time, and
@@ -113,8 +113,8 @@ class WorkloadTurns:
 
         Args:
             now: the current ``time.monotonic()``.
-            played: for each workload, how many of its transactions have committed.
-            client: the number of the client, because clients may play different workloads.
+            played: for each workload, the number of its committed transactions.
+            client: the number of the client; clients may play different workloads.
         """
         while self.ends < float("inf"):
             if self._together:
@@ -134,7 +134,7 @@ class WorkloadTurns:
 
 
 def run_plan_of(settings: Settings, target: Target) -> RunPlan:
-    """Return the scripts and workloads that the settings name, or that ``auto`` chooses.
+    """Return the scripts and workloads named by the settings or chosen by ``auto``.
 
     Raises:
         TargetError: the workload does not exist, or it needs a feature that the target lacks.

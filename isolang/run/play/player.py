@@ -1,10 +1,10 @@
 """Plays a run in a separate process, which can be killed if it hangs.
 
-A driver may hang in a call, perhaps while it holds the interpreter's lock. A server may stop
+A driver may hang in a call, perhaps while holding the interpreter's lock. A server may stop
 responding, and a client program may never print a response. Therefore the target, its clients and
 their processes live in a child process that leads a process group (:mod:`isolang.run.play.child`).
 The parent keeps the time: it tells the child to end, kills the group if the child does not end, and
-continues with the history that was recorded.
+continues with the recorded history.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ from isolang.run.settings import Settings
 from isolang.run.target import MarksTables, StartsServer, Target, TargetError
 from isolang.run.targets import target_named
 
-MAX_OVERRUN_S: Final = ENDING_S + 2.5  # by how many seconds a run may be longer than requested
-_START_TIMEOUT_S: Final = 20.0  # the time limit for the start of an interpreter on a busy machine
-_CONNECT_TIMEOUT_S: Final = 8.0  # the time limit for reaching a server, and for creating tables
-_SERVER_START_TIMEOUT_S: Final = 90.0  # the time limit for the start of a server
-_KEYS_LOADED_PER_S: Final = 50  # how many keys any database loads per second
+MAX_OVERRUN_S: Final = ENDING_S + 2.5  # by how many seconds a run may exceed its requested length
+_START_TIMEOUT_S: Final = 20.0  # the time limit for starting an interpreter on a busy machine
+_CONNECT_TIMEOUT_S: Final = 8.0  # the time limit for reaching a server and creating tables
+_SERVER_START_TIMEOUT_S: Final = 90.0  # the time limit for starting a server
+_KEYS_LOADED_PER_S: Final = 50  # the number of keys per second that any database can load
 _CLEAN_TIMEOUT_S: Final = 5.0  # the time limit for another process that removes tables
-_STOP_TIMEOUT_S: Final = 12.0  # the time limit for a started server that must stop
+_STOP_TIMEOUT_S: Final = 12.0  # the time limit for stopping a started server
 PLAY_STEP: Final = "play"
 JUDGE_STEP: Final = "judge the transactions that the watch has not reached"
 VERSIONS_STEP: Final = "report the versions"
-_VERSIONS_PER_S: Final = 2_000  # for how many transactions per second any target reports versions
-_WATCHED_PER_S: Final = 5_000  # how many transactions per second any watch judges
+_VERSIONS_PER_S: Final = 2_000  # transactions per second for which any target reports versions
+_WATCHED_PER_S: Final = 5_000  # transactions per second that any watch can judge
 _TICK: Final = 0.1
 
 
@@ -61,10 +61,10 @@ class RunStep(Struct, frozen=True, kw_only=True):
     """The next step of the child, and how long it may take.
 
     Attributes:
-        doing: the step, as an infinitive that can follow "no answer in 8 s to".
+        doing: the step, as a verb that fits after "no answer in 8 s to".
         seconds: the time limit for the step.
         version: the name and version of the database; empty until the database has reported them.
-        notes: the doubts that the adapter's self-test raised.
+        notes: the doubts raised by the adapter's self-test.
     """
 
     doing: str
@@ -78,7 +78,7 @@ class FailedMessage(Struct, frozen=True, kw_only=True):
 
     Attributes:
         why: the reason, as an error message for the user.
-        internal: whether the cause must be a bug of isolang.
+        internal: whether the cause must be a bug in isolang.
     """
 
     why: str
@@ -94,9 +94,9 @@ class ReadyMessage(Struct, frozen=True, kw_only=True):
 class _InterruptHandler:
     """Handles Ctrl-C and similar signals during a run.
 
-    The first signal only ends the clients' play, because the recorded history will still be judged.
-    The second signal raises an error. Only the main thread receives signals, so in other threads
-    this class does nothing.
+    The first signal only stops the clients, so that the recorded history can still be judged. A
+    second signal raises an error. Only the main thread receives signals, so in other threads this
+    class does nothing.
 
     Attributes:
         noted: whether a first signal has arrived.
@@ -127,11 +127,11 @@ class Player:
     """Plays one run after another on the same target, and kills a child process that hangs."""
 
     def __init__(self, target: str, prefix: str) -> None:
-        """Prepare the player, but start no process.
+        """Prepare the player without starting a process.
 
         Args:
-            target: the target as the user wrote it.
-            prefix: how the tables' names begin.
+            target: the target, as written by the user.
+            prefix: the prefix of the table names.
         """
         self._named, self._prefix = target, prefix
         self._child: Child | None = None
@@ -146,7 +146,7 @@ class Player:
 
         Args:
             settings: the options of the run; the target must be that of this player.
-            show: a function that is called with the state a few times a second.
+            show: a function that is called with the state several times a second.
 
         Raises:
             IsolangError: the run cannot be played; the message says what to do.
@@ -158,7 +158,7 @@ class Player:
         self._made = False
         try:
             with _InterruptHandler() as interrupts:
-                with contextlib.suppress(OSError):  # the child has ended, which _listen notices
+                with contextlib.suppress(OSError):  # the child has ended; _listen notices that
                     child.pipe.send(settings)
                 run = self._listen(child, runner, show, interrupts)
             return replace(run, interrupted=True) if interrupts.noted else run
@@ -242,7 +242,7 @@ class Player:
         return replace(run, leftover=self.leftover)
 
     def _hanging_calls(self, child: Child) -> tuple[str, ...]:
-        """Return the calls in which the clients hang, from a dump that the child writes."""
+        """Return the calls in which the clients hang, from a dump written by the child."""
         self._dump.seek(0)
         self._dump.truncate()
         with contextlib.suppress(ProcessLookupError):
@@ -269,7 +269,7 @@ class Player:
         return self._child
 
     def _await_clean(self) -> None:
-        """Wait until the child has removed the last run's tables; kill the child if it does not."""
+        """Wait until the child has removed the last run's tables; kill it if it does not."""
         if not self._cleaning:
             return
         self._cleaning = False
@@ -283,7 +283,7 @@ class Player:
         self._kill()
 
     def _kill(self) -> None:
-        """Kill the child and all processes that it started, and remove its tables."""
+        """Kill the child and all processes started by it, and remove its tables."""
         if self._child is None:
             return
         child, self._child = self._child, None
@@ -308,13 +308,13 @@ class Player:
         shutil.rmtree(folder, ignore_errors=True)
 
     def finish(self) -> None:
-        """Tell the child to end, but do not wait until it has ended."""
+        """Tell the child to end, without waiting until it has done so."""
         if self._child:
             with contextlib.suppress(OSError):
                 self._child.pipe.send(None)
 
     def close(self) -> None:
-        """End the child and all processes that it started."""
+        """End the child and all processes started by it."""
         self.finish()
         until = time.monotonic() + _STOP_TIMEOUT_S
         while self._child and time.monotonic() < until:
@@ -325,7 +325,7 @@ class Player:
                         self.leftover = (
                             message.leftover if isinstance(message, ReadyMessage) else self.leftover
                         )
-                self._child.kill()  # also kill the programs that the child has started
+                self._child.kill()  # also kill the programs started by the child
                 self._child = None
                 shutil.rmtree(self._scratch, ignore_errors=True)
             else:
@@ -370,11 +370,11 @@ def _count(path: Path, state: RunState) -> RunState:
 
 
 def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], str]:
-    """Remove the tables that killed runs have left, in a child process.
+    """Remove the tables left by killed runs, in a child process.
 
     Args:
-        target: the target as the user wrote it.
-        prefix: how the tables' names begin.
+        target: the target, as written by the user.
+        prefix: the prefix of the table names.
         owner: the name of the run whose tables to remove; if it is empty, remove those of all ended
             runs.
 
@@ -383,7 +383,7 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
     """
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, StartsServer) or not named.address.database):
-        return (), ""  # then no table has survived the server or the file
+        return (), ""  # in this case no table has outlived the server or the file
     seconds = _START_TIMEOUT_S + _CLEAN_TIMEOUT_S + (0.0 if owner else SILENCE_S)
     return _run_in_child(_clean_tables, target, prefix, owner, seconds=seconds)
 
@@ -392,7 +392,7 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     """Test the adapter for a target in a child process, and return the results of its checks.
 
     Args:
-        settings: the options of a run, of which only the target, level and claims are used.
+        settings: the options of a run; only the target, level and claims are used.
 
     Raises:
         TargetError: the adapter cannot be tested; the message says why.
@@ -409,7 +409,7 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
 def _run_in_child(
     work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
 ) -> tuple[tuple[Any, ...], str]:
-    """Run a function in a child process, which is killed when the time limit is reached.
+    """Run a function in a child process that is killed when the time limit is reached.
 
     Returns:
         The function's result, and the reason why it could not be computed (empty if it could).
@@ -431,12 +431,12 @@ def _run_in_child(
 def _serve_player(
     pipe: Connection, *, named: str, prefix: str, owner: str, scratch: str, parent: int, dump: int
 ) -> None:
-    """Play the runs that a player requests; this is the main function of its child process.
+    """Play the runs requested by a player; this is the main function of its child process.
 
     Args:
         pipe: the connection to the player.
-        named: the target as the user wrote it.
-        prefix: how the tables' names begin.
+        named: the target, as written by the user.
+        prefix: the prefix of the table names.
         owner: the name of the owner in the marks of the child's runs.
         scratch: the folder for all temporary files.
         parent: the process id of the player.
@@ -453,7 +453,7 @@ def _serve_player(
 
 
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
-    """Play the runs that the player requests, report their progress, and close the target."""
+    """Play the runs requested by the player, report their progress, and close the target."""
     started = False
     try:
         while (settings := _next_settings(pipe)) is not None:
@@ -527,7 +527,7 @@ def _clean_tables(target: str, prefix: str, owner: str) -> Sequence[str]:
 
 
 def _with_owner(target: Target, owner: str) -> Target:
-    """Return the target, with this owner if it marks its tables."""
+    """Return the target, with its owner set if it marks its tables."""
     if isinstance(target, MarksTables):
         target.owner = owner
     return target
@@ -555,7 +555,7 @@ def _next_settings(pipe: Connection) -> Settings | None:
 
 
 def _remove_tables(runner: Runner | None) -> str:
-    """Remove the tables of a run; if that fails, return the reason, otherwise an empty string."""
+    """Remove the tables of a run; return the reason if that fails, else an empty string."""
     try:
         if runner is not None:
             runner.close()

@@ -1,7 +1,7 @@
 """Runs clients in several processes, for databases that are faster than one interpreter.
 
-The processes are forked after the tables are created and before this process starts a thread. Each
-process plays a share of the clients. All processes record into the same file and read the same
+The processes are forked after the tables have been created and before this process starts a thread.
+Each process plays a share of the clients. All processes record into the same file and read the same
 clock.
 """
 
@@ -20,7 +20,7 @@ from isolang.run.play.clients import ENDING_S, Clients, ClientShare
 from isolang.run.play.state import RunState
 from isolang.run.target import TargetError
 
-_REPORT_INTERVAL: Final = 0.1  # how many seconds pass between two reports of a process
+_REPORT_INTERVAL: Final = 0.1  # seconds between two reports of a process
 _ENDING: Final = ENDING_S + 1.0  # the time limit for the last transactions of a process
 
 
@@ -31,7 +31,7 @@ class ClientProcesses:
         """Start the processes.
 
         Args:
-            clients: the clients, which the processes divide among themselves.
+            clients: the clients, to be divided among the processes.
             count: the number of processes.
         """
         context = multiprocessing.get_context("fork")
@@ -49,7 +49,7 @@ class ClientProcesses:
         self._states: dict[int, RunState] = {}
 
     def listen(self) -> list[RunState]:
-        """Receive the reports that have arrived, and return the latest report of each process.
+        """Receive the reports that have arrived, and return the latest report from each process.
 
         Raises:
             TargetError: a process has failed.
@@ -63,7 +63,7 @@ class ClientProcesses:
         return list(self._states.values())
 
     def end(self) -> list[RunState]:
-        """Tell the processes to end, wait for them, and return the last report of each process.
+        """Tell the processes to end, wait for them, and return the last report from each.
 
         Raises:
             TargetError: a process has failed.

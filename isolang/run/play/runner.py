@@ -35,20 +35,20 @@ class Runner:
     """Plays one run on a target in this process, step by step.
 
     Attributes:
-        target: the database that the run tests.
-        mix: the level of the run, or the levels that it mixes.
+        target: the database under test.
+        mix: the level of the run, or its mix of levels.
         level: the level of the run; for a mix, an artificial level whose name combines all names.
         tests_adapter: whether the adapter is tested before the run.
-        notes: the doubts that the self-test raised.
+        notes: the doubts raised by the self-test.
     """
 
     def __init__(self, settings: Settings, target: Target | None = None) -> None:
-        """Resolve the names of the target, the level and the workloads, but start nothing.
+        """Resolve the names of the target, level and workloads, without starting anything.
 
         Args:
             settings: the options of the run.
             target: a started target without tables, which keeps running after the run. If it is
-                ``None``, the runner starts and stops the target that the settings name.
+                ``None``, the runner starts and stops the target named in the settings.
 
         Raises:
             TargetError: the target, the level or a workload does not exist.
@@ -95,7 +95,7 @@ class Runner:
             self.notes = require_passed(found, self.target)
 
     def close(self) -> None:
-        """Remove the tables, and stop the server if this run has started it."""
+        """Remove the tables, and stop the server if this run started it."""
         self._end_watch()
         if self._own:
             self.target.close()
@@ -163,7 +163,7 @@ class Runner:
         )
 
     def _note_plans(self, recorder: Recorder) -> None:
-        """Note in the history the plan of each access path, if reads use several access paths."""
+        """Note each access path's plan in the history, if reads use several access paths."""
         if isinstance(self.target, SqlTarget) and self.settings.access == "any":
             for plan in plans_of(self.target):
                 recorder.note("plan", plan)
@@ -172,8 +172,8 @@ class Runner:
         """Return the run, with the watch's final verdict if the history is long enough for one."""
         if self._watcher is None:
             return run
-        # Only a check of the whole file can use stated versions, or detect the commits that a
-        # killed server has lost.
+        # Only a check of the whole file can use stated versions or detect commits lost by a killed
+        # server.
         kept = not run.settings.versions and not run.state.hung and not run.may_lose_commits
         try:
             return replace(run, watched=self._watcher.finish() if kept else None)
@@ -196,7 +196,7 @@ class Runner:
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _require_ownership(self, path: Path) -> None:
-        """Check that the tables still belong to the run, without which no verdict is possible.
+        """Check that the tables still belong to the run; otherwise no verdict is possible.
 
         Raises:
             TargetError: another run owns the tables now, or the mark is missing.
@@ -248,7 +248,7 @@ class Runner:
 
     def _header(self) -> str:
         s, when = self.settings, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        # The text of an address does not contain its password.
+        # An address as text does not contain the password.
         typed = ["isocheck", "run", *command_line(replace(s, target=str(self.target.address)))]
         return (
             f"{self.version}; level {self.level.name} ({self.level.says}); "
@@ -278,7 +278,7 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
 
 def _choose_statements(target: SqlTarget, settings: Settings, plan: RunPlan, *, level: str) -> None:
-    """Choose a target's level, access paths, forms of writes, and whether rows have children."""
+    """Choose a target's level, access paths and write forms, and whether rows have children."""
     target.options(
         level=level,
         access=settings.access,

@@ -17,15 +17,15 @@ from isolang.run.settings import Settings
 from isolang.run.target import Target
 from isolang.run.workloads.scripted import Script
 
-_SCRIPT_SHARE: Final = 0.25  # the share of the time in which scripts may begin if workloads follow
+_SCRIPT_SHARE: Final = 0.25  # scripts begin within this share of the time if workloads follow
 
 
 class ScriptPlayer:
     """Plays the scripts of a run, on keys that its workloads do not use.
 
     Attributes:
-        postponed: the scripts for which there was no time before the workloads, each with the
-            levels of its transactions.
+        postponed: the scripts that did not fit in before the workloads, each with the levels of its
+            transactions.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class ScriptPlayer:
                 return
             try:
                 self._play(clients, script, levels)
-            except Exception:  # the server cannot be reached, which the clients notice, too
+            except Exception:  # the server cannot be reached; the clients notice that, too
                 return
             clients.state.unplayed_scripts = clients.state.unplayed_scripts[1:]
 

@@ -1,9 +1,9 @@
 """Tests an adapter before a run trusts it, because a wrong adapter would accuse a correct database.
 
-Each check plays one or two short transactions in the same way as a run. Then the check compares the
-*recorded* history with the known effects of the transactions, and with what another client reads
-afterwards. A check is skipped if it needs a feature that the target ``lacks``. No check depends on
-how soon other clients see a commit, because a replica may lag.
+Each check plays one or two short transactions in the same way as a run. It then compares the
+*recorded* history with the known effects of the transactions and with the values that another
+client reads afterwards. A check is skipped if it needs a feature that the target ``lacks``. No
+check depends on how soon other clients see a commit, because a replica may lag.
 
 A check *fails* if the history is wrong. It is *doubtful* if the history is right but less precise
 than it could be, for example because the adapter reports *maybe* although the database has clearly
@@ -71,7 +71,7 @@ LISTS: Final = tuple(f"selftest/list/{number}" for number in range(6))
 SECONDS: Final = 60.0
 """The time limit for all checks together."""
 
-_VISIBLE_WITHIN_S: Final = 5.0  # within how many seconds every client must see a commit
+_VISIBLE_WITHIN_S: Final = 5.0  # every client must see a commit within this many seconds
 _STEP_FEATURES: Final = frozenset({"conversations"})
 _LOCKS: Final[tuple[Lock, ...]] = ("update", "share")
 
@@ -107,22 +107,22 @@ class SelfTest(Struct, frozen=True, kw_only=True):
 
 
 class CheckFailed(Exception):  # noqa: N818 - a finding
-    """Raised if the recorded history is wrong."""
+    """Raised when the recorded history is wrong."""
 
 
 class CheckDoubtful(Exception):  # noqa: N818 - a finding
-    """Raised if the recorded history is right, but less precise than it could be."""
+    """Raised when the recorded history is right, but less precise than it could be."""
 
 
 class CheckNotPlayed(Exception):  # noqa: N818 - no fault
-    """Raised if the target lacks a feature that the check needs."""
+    """Raised when the target lacks a feature that the check needs."""
 
 
 def selftest_levels(mix: LevelMix, target: Target, claims: str) -> tuple[AdapterCheck, ...]:
     """Test an adapter at the level of a run; if the run mixes levels, test it at each of them.
 
     Args:
-        mix: the level of the run, or the levels that it mixes.
+        mix: the level of the run, or its mix of levels.
         target: a started target, which has no tables before and after the test.
         claims: the specification of the run. It is ignored if the run mixes levels, because no
             single level of a mix claims it.
@@ -157,7 +157,7 @@ def selftest(
         level: the level under test.
         claims: the specification of the run; a history passes if it satisfies this specification or
             the level's own claim.
-        other_levels: other levels, at which transactions run on the same connection in between.
+        other_levels: other levels at which transactions run on the same connection in between.
         only: the name of the check to play; if it is empty, play all checks.
 
     Raises:
@@ -225,8 +225,8 @@ class Bench:
     Attributes:
         target: the started target, with its tables.
         level: the level under test.
-        claims: the specifications of which each recorded history must satisfy at least one.
-        other_levels: other levels, at which transactions run on the same connection in between.
+        claims: the specifications, at least one of which each recorded history must satisfy.
+        other_levels: other levels at which transactions run on the same connection in between.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class Bench:
         """Check that the target has all of these features.
 
         Raises:
-            NotPlayed: the target lacks one of the features.
+            CheckNotPlayed: the target lacks one of the features.
         """
         for one in what:
             if one in self.target.lacks:
@@ -307,11 +307,11 @@ class Bench:
         """Play a transaction, and check that it commits and records the expected values.
 
         Args:
-            program: the operations that the transaction consists of.
-            shows: for each recorded operation, the value that it must have.
+            program: the transaction's operations.
+            shows: the required value of each recorded operation.
 
         Raises:
-            Failing: the transaction does not commit, or its history has other values.
+            CheckFailed: the transaction does not commit, or its history has other values.
         """
         seen = self.play(*program)
         if seen.outcome != "committed":
@@ -328,15 +328,15 @@ class Bench:
                 )
 
     def wait_for_value(self, key: str, *expected: object, by: str = "other") -> object:
-        """Read a key by another client until the key has an expected value, and return the value.
+        """Read a key with another client until it has an expected value, and return that value.
 
         Args:
             key: the key to read.
             expected: the acceptable values.
-            by: the name of the client that reads.
+            by: the name of the reading client.
 
         Raises:
-            Failing: the key has none of the expected values after the time in which a commit must
+            CheckFailed: the key still has none of the expected values when a commit must have
                 become visible.
         """
         until = time.monotonic() + _VISIBLE_WITHIN_S
@@ -363,7 +363,7 @@ class Bench:
         """Play transactions step by step, each with its own connection, and judge their history.
 
         Raises:
-            Failing: the recorded history violates the specification that the level claims.
+            CheckFailed: the recorded history violates the specification claimed by the level.
         """
         with self.recorder() as recorder:
             played = interleave(
@@ -433,7 +433,7 @@ def _value_text(value: object) -> str:
 
 
 def _operations_text(ops: Any) -> str:
-    """Return operations as text on one line, whether they are in recorded form or not."""
+    """Return operations as text on one line, whether or not they are in recorded form."""
     parts = []
     for op in ops:
         if isinstance(op, tuple):
@@ -473,7 +473,7 @@ def _check_commit(bench: Bench) -> None:
 
 
 def _check_no_cache(bench: Bench) -> None:
-    """Check that a client that has read a key sees what another client writes to it later."""
+    """Check that a client that has read a key sees another client's later write to it."""
     x, value = bench.new_register(), bench.new_value()
     bench.expect_records(Read(x), shows=[None])
     seen = bench.play(Write(x, value), by="other")
@@ -748,7 +748,7 @@ def _check_lost_connection(bench: Bench) -> None:
 
 
 class _LostAfterCommit(BaseClient):
-    """A client whose connection is lost after COMMIT was sent, but before the response arrives."""
+    """A client whose connection is lost after COMMIT is sent and before the response arrives."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -800,7 +800,7 @@ def _check_conflict(bench: Bench) -> None:
     """Check the recorded outcomes of two transactions that write the same key.
 
     Each transaction also writes a key that the other does not write. This key shows whether the
-    transaction has committed, whatever the database does to the common key.
+    transaction has committed, whatever happens to the common key.
     """
     bench.require_features("conversations")
     x, keys, values = (
