@@ -1,4 +1,4 @@
-"""Histories: what clients saw of a database, stored in columns and read from many formats."""
+"""Histories: clients' observations of a database, read from many formats and stored in columns."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Adds initial values that no transaction of a history wrote.
+"""Adds initial values that were not written by any transaction in the history.
 
-If a database already had rows when recording began, reads of the history return values that no
-transaction in the history wrote. Either the user declares these initial values
-(``--initial-value``), or they are taken from such reads (``--unwritten-initial``). In both cases
-the initial values replace nil, and a read of nil is no longer a read of the initial state.
+If a database already had rows when recording began, some reads return values that no transaction in
+the history wrote. Either the user declares these initial values (``--initial-value``), or they are
+taken from such reads (``--unwritten-initial``). In both cases the initial values replace nil, and a
+read of nil is no longer a read of the initial state.
 
 ``native/readers/before.hpp`` defines the rule for reads: each key has at most one value that no
-transaction wrote, and this value comes first in the version order of the key.
+transaction wrote, and this value comes first in the key's version order.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _HINT: Final = "expected a value such as 0, or KEY=VALUE"
 
 
 def initial_value_texts(initial: object) -> tuple[str, ...]:
-    """Return initial values in the form that ``--initial-value`` takes: ``V`` or ``KEY=V``.
+    """Return initial values in the form accepted by ``--initial-value``: ``V`` or ``KEY=V``.
 
     Args:
-        initial: one value for all keys, a mapping from keys to values, a tuple of texts that
-            already have this form, or ``None``.
+        initial: one value for all keys, a mapping from keys to values, a tuple of texts already in
+            this form, or ``None``.
 
     Raises:
-        HistoryError: an object cannot be a key or a value.
+        HistoryError: an object cannot be used as a key or a value.
 
     >>> t = initial_value_texts
     >>> t(0), t({"x": [1, 2]}), t(("x=5",)), t(None)
@@ -71,17 +71,17 @@ def with_initial(
     """Return a copy of the history in which given values replace nil as initial values.
 
     Args:
-        history: the history, which is not changed itself.
-        values: the initial values that replace nil: ``V`` for all keys, or ``KEY=V`` for one key.
-            If V is a list, it applies to keys that hold lists; any other value applies to all other
-            keys. Keys that a declared initial transaction wrote keep the values that it wrote.
-        unwritten: whether values that were read and that no transaction wrote become initial
-            values, by the rule of ``native/readers/before.hpp``.
+        history: the history; it is left unchanged.
+        values: the initial values that replace nil: ``V`` for all keys, or ``KEY=V`` for one key. A
+            list applies only to keys that hold lists, and any other value only to the other keys.
+            Keys written by a declared initial transaction keep the values it wrote.
+        unwritten: whether values that were read but never written become initial values, by the
+            rule in ``native/readers/before.hpp``.
 
     Raises:
         HistoryError: both ``values`` and ``unwritten`` are set, or a value applies to no key.
-        UnsupportedError: only indeterminate transactions read the initial value of a key, and they
-            read different values.
+        UnsupportedError: the initial value of a key was read only by indeterminate transactions,
+            and they read different values.
 
     >>> from isolang import History, Transaction, check
     >>> history = History.from_transactions([
@@ -134,7 +134,7 @@ def _adopt_unwritten_values(history: History) -> str:
 
 
 def _declare_initial_values(history: History, values: Sequence[str]) -> str:
-    """Set the initial values that the user declares, and return a sentence that describes them."""
+    """Set the initial values declared by the user, and return a sentence describing them."""
     columns = history.columns
     declared_values = [parse_initial_value(text) for text in values]
     everywhere = [value for key, value in declared_values if key is None]
@@ -183,9 +183,9 @@ def _declare_initial_values(history: History, values: Sequence[str]) -> str:
 
 
 def parse_initial_value(text: str) -> tuple[str | None, Any]:
-    """Split a text ``KEY=V`` into the key and the parsed value.
+    """Split ``KEY=V`` into the key and the parsed value.
 
-    For a text ``V``, the key is ``None``.
+    If the text is just ``V``, the key is ``None``.
     """
     from isolang.history.edn import forms
 
@@ -204,7 +204,7 @@ def parse_initial_value(text: str) -> tuple[str | None, Any]:
 
 
 def _plain_value(form: Any) -> Any:
-    """Convert a parsed form to a value: a symbol becomes its text, and a map becomes a row."""
+    """Convert a parsed form to a value: symbols become text, and maps become rows."""
     if isinstance(form, dict):
         return {
             k.name if isinstance(k, Keyword) else str(k): _plain_value(v) for k, v in form.items()
@@ -213,7 +213,7 @@ def _plain_value(form: Any) -> Any:
 
 
 def _index_of_equals(text: str) -> int:
-    """Return the index of the first equals sign outside quotes; -1 if the text has none."""
+    """Return the index of the first equals sign outside quotes, or -1 if there is none."""
     quoted = False
     for at, character in enumerate(text):
         if character == '"' and text[at - 1 : at] != "\\":
@@ -235,7 +235,7 @@ def _set_initial_value(columns: Columns, key: int, value: Any) -> None:
 
 
 def list_and_register_keys(columns: Columns) -> tuple[set[int], set[int]]:
-    """Return two sets of keys: the keys that are used as lists, and the keys used as registers."""
+    """Return two sets: the keys used as lists, and the keys used as registers."""
     import numpy as np
 
     kind, known = columns.op_kind, columns.op_value != c.UNKNOWN_VALUE
@@ -246,7 +246,7 @@ def list_and_register_keys(columns: Columns) -> tuple[set[int], set[int]]:
 
 
 def _declared_keys(columns: Columns) -> set[int]:
-    """Return the keys that a declared initial transaction wrote."""
+    """Return the keys written by a declared initial transaction."""
     import numpy as np
 
     found: set[int] = set()

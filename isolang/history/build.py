@@ -76,9 +76,9 @@ def _has_ordered_versions(versions: object, name: str) -> bool:
 
 
 def _has_no_sessions(transactions: Sequence[Transaction], name: str) -> bool:
-    """Return whether each transaction gets its own session, because no transaction names a session.
+    """Return whether each transaction gets its own session because none of them names one.
 
-    A declared initial transaction may have a session or not; it is ignored.
+    The session of a declared initial transaction, if any, is ignored.
 
     Raises:
         HistoryError: only some of the transactions name a session.
@@ -105,7 +105,7 @@ class _ColumnsBuilder:
         self.name = name
         self.clock = Clock()
         self.sessions: dict[Any, int] = {}
-        self.scalar = 0  # the atom of the initial value of all keys that are not in by_key
+        self.scalar = 0  # the initial value, as an atom, of all keys that are not in by_key
         self.by_key: dict[tuple[int, Any], int] = {}
         self.initial_value = initial
         self.used: set[tuple[int, Any]] = set()
@@ -208,7 +208,7 @@ class _ColumnsBuilder:
             ) from None
 
     def scan(self, op: Sequence[Any], at: str, position: int, *, ok: bool) -> None:
-        """Add a predicate read. The set-reads for rows that it did not return are derived later."""
+        """Add a predicate read. Set-reads for the rows it did not return are derived later."""
         if len(op) != (4 if len(op) > 1 and op[1] is None else 3):
             raise HistoryError(f"{at}: not a predicate read (got {preview(op)}, {_SCAN})")
         rows, columns = op[2], self.columns
@@ -262,7 +262,7 @@ class _ColumnsBuilder:
         raise HistoryError(f"{at}: unknown operation (got {preview(name)}, {_FORMS})")
 
     def finish(self) -> Any:
-        """Resolve explicit sources, decide whether there is real time, and check the columns."""
+        """Resolve explicit sources, determine whether times are known, and check the columns."""
         for op, at, key, source in self.sources:
             self.columns.set_source(op, self.source(source, key, at))
         self.columns.has_time = self.timed()

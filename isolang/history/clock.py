@@ -1,4 +1,4 @@
-"""Converts times from the forms that people use: integers, seconds as floats, and datetimes."""
+"""Converts times from the usual forms: integers, floats in seconds, and datetimes."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ _INTEGER = "an integer"
 
 
 class Clock:
-    """Converts the times of one history, which must all be of the same kind.
+    """Converts the times in one history. All of them must be of the same kind.
 
-    Integers are kept unchanged. They are meant to be nanoseconds, but any other unit works as well,
-    because only the order matters. Floats (in seconds) and datetimes are converted to nanoseconds.
+    Integers are kept unchanged. They are assumed to be nanoseconds, but any other unit works as
+    well, because only their order matters. Floats (in seconds) and datetimes are converted to
+    nanoseconds.
     """
 
     def __init__(self) -> None:
@@ -27,9 +28,9 @@ class Clock:
         """Return a time as an integer.
 
         Args:
-            moment: the time; ``None`` if the time is not known.
+            moment: the time; ``None`` if unknown.
             unknown: the result if ``moment`` is ``None``.
-            where: the place that an error message names.
+            where: the place to name in an error message.
 
         Raises:
             HistoryError: the value is not a time, or its kind differs from that of earlier times.
@@ -58,7 +59,7 @@ class Clock:
             return "a float", round(moment * 1e9)
         if isinstance(moment, int) and not isinstance(moment, bool):
             return _INTEGER, moment
-        # For example, the moment may be an integer of NumPy.
+        # For example, the moment may be a NumPy integer.
         if hasattr(moment, "__index__") and not isinstance(moment, bool):
             return _INTEGER, int(moment.__index__())
         msg = (

@@ -1,11 +1,11 @@
-"""Allows for wrong clocks: real time then orders only events further apart than the clock error.
+"""Allows for wrong clocks: real time orders only events further apart than the clock error.
 
 Each session has one clock. ``2ms`` means that no two clocks differ by more than 2 ms.
-``a=2ms,b=50us`` means that the clocks of sessions a and b may be wrong by these amounts, and that
-all other clocks are right. Every end is moved later by the error. If each session has its own
-error, every begin is also moved earlier. The column ``slack`` has the sum of both shifts. When two
-times of the same session are compared, the slack is subtracted again, because a clock agrees with
-itself.
+``a=2ms,b=50us`` means that the clocks of sessions a and b may be off by up to these amounts, and
+that all other clocks are right. Every end is moved later by the error. If each session has its own
+error, every begin is also moved earlier. The ``slack`` column holds the sum of both shifts. When
+two times from the same session are compared, the slack is subtracted again, because they come from
+the same clock.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from isolang.history.history import History
 _UNITS: Final = {"ns": 1, "us": 1_000, "µs": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ns|us|µs|ms|s)?")
 LARGEST_DURATION: Final = 1 << 61
-"""An upper bound of all clock errors in nanoseconds, about 73 years."""
+"""The upper limit for clock errors, in nanoseconds; about 73 years."""
 
 
 def nanoseconds(text: str) -> int:
-    """Return a duration such as ``2ms`` in nanoseconds, which is also the unit of a bare number.
+    """Return a duration such as ``2ms`` in nanoseconds; a bare number is in nanoseconds too.
 
     Raises:
         HistoryError: the text is not a duration.
@@ -44,7 +44,7 @@ def nanoseconds(text: str) -> int:
 
 
 def format_duration(duration: int) -> str:
-    """Return a duration as text, in the largest unit that is not longer than the duration.
+    """Return a duration as text, in the largest unit that does not exceed it.
 
     >>> format_duration(3_100_000), format_duration(7)
     ('3.1 ms', '7 ns')
@@ -56,16 +56,15 @@ def format_duration(duration: int) -> str:
 
 
 def with_clock_error(history: History, error: str | int) -> History:
-    """Return the history with times that allow for wrong clocks.
+    """Return the history with its times adjusted for clock error.
 
     Args:
         history: a history with times in nanoseconds.
-        error: the clock error as a number of nanoseconds, or as a text such as ``2ms`` or
-            ``a=2ms,b=50us``.
+        error: the clock error in nanoseconds, or as text such as ``2ms`` or ``a=2ms,b=50us``.
 
     Raises:
-        HistoryError: the clock error cannot be parsed or names an unknown session, or the times of
-            the history do not come from a clock.
+        HistoryError: the clock error cannot be parsed or names an unknown session, or the history's
+            times do not come from a clock.
     """
     columns = history.columns
     if not columns.has_time and not columns.has_operation_times:

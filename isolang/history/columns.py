@@ -1,4 +1,4 @@
-"""The codes that the native columns contain, as ``native/core/history.hpp`` defines them."""
+"""The codes used in the native columns, as defined in ``native/core/history.hpp``."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ READ, WRITE, APPEND, READ_LIST, READ_ONE_OF, READ_NONE_OF = range(6)
 KIND_NAMES: Final = ("r", "w", "append", "r", "r-in", "r-not-in")
 SET_READS: Final = (READ_ONE_OF, READ_NONE_OF)
 LISTS: Final = (READ_LIST, READ_ONE_OF, READ_NONE_OF)
-"""The kinds of operations whose value is the number of a list."""
+"""The operation kinds whose value is a list number."""
 
-# Values in the column op_value: the atom for nil, and the code for an unknown result.
+# Values in the op_value column: the atom for nil, and the code for an unknown result.
 NIL_ATOM: Final = 0
 UNKNOWN_VALUE: Final = -1
 
-NO_VERSION: Final = -1  # in op_version: the operation states no version
-# In statement_known: some operations of the predicate read were removed (by sub_history, for
-# example), and the remaining operations still state its rows correctly.
+NO_VERSION: Final = -1  # in op_version: the operation does not state a version
+# In statement_known: some of the predicate read's operations have been removed (by sub_history, for
+# example), but the remaining operations are still correct about its rows.
 PARTLY_KNOWN: Final = 2
 
-# Values in the column op_source, for reads that name no operation as their source.
+# Values in the op_source column, for reads that do not name an operation as their source.
 SOURCE_BY_VALUE: Final = -1
 SOURCE_INITIAL: Final = -2
 SOURCE_MISSING: Final = -3
 
-# The codes for a begin and for an end that are not known.
+# The codes for an unknown begin and an unknown end.
 UNKNOWN_BEGIN: Final = -(2**63)
 UNKNOWN_END: Final = 2**63 - 1
 
@@ -45,7 +45,7 @@ def initial_alone(columns: Columns) -> NDArray[np.bool_]:
 
     If so, a read of nil is not a read of the initial state.
 
-    The native column has no entries after the last key for which this is true.
+    The native column ends at the last key for which this is true.
     """
     import numpy as np
 

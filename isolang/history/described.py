@@ -1,4 +1,4 @@
-"""Adds names, places and texts for messages to the columns of a history."""
+"""Adds the names, places and texts used in messages to the columns of a history."""
 
 from __future__ import annotations
 
@@ -21,27 +21,29 @@ if TYPE_CHECKING:
     from isolang.history.statements import Statements
 
 
-# The column that the recorder of an application adds to each row to make its versions distinct.
+# The column that the application recorder adds to each row to tell its versions apart.
 _VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?=[ }])')
 
 
-# By unit of positions: what follows the name of the file.
+# For each position unit, the text that follows the file name.
 _PLACES = {"line": ":{}", "byte": " byte {}"}
 
 
 class DescribedColumns(Struct, frozen=True, kw_only=True):
-    """The columns of a history, with names, places and texts of its transactions and operations.
+    """A history's columns, with names, places and texts for its transactions and operations.
 
-    The methods are meant for messages and small histories. Fast code reads the columns instead.
+    The methods are meant for messages and small histories. Performance-critical code reads the
+    columns directly.
 
     Attributes:
-        columns: the native columns, which ``native/core/history.hpp`` describes. Transactions have
-            the numbers 0 … n-1, and T0, the initial transaction, has number n.
+        columns: the native columns, described in ``native/core/history.hpp``. Transactions are
+            numbered 0 … n-1, and T0, the initial transaction, has number n.
         name: the history's name in messages: a path, or ``<memory>``.
-        format: the name of the format, in the form that ``--from`` takes.
-        files: the files from which the history was read; ``columns.txn_file`` has indices of them.
+        format: the format's name, as accepted by ``--from``.
+        files: the files that the history was read from; ``columns.txn_file`` holds indices into
+            this tuple.
         position_unit: the unit of ``txn_position`` and ``op_position``.
-        session_names: the names of sessions in the input; empty if sessions have no names.
+        session_names: the names of the sessions in the input; empty if they have no names.
     """
 
     columns: Columns
@@ -58,11 +60,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self.columns.transactions()
 
     def name_of(self, txn: int) -> str:
-        """Return the name of a transaction, such as ``T914``, which is unique in the history.
+        """Return the name of a transaction, such as ``T914``. Names are unique within the history.
 
         The initial transaction has the name ``T0``. If several transactions have the same number,
-        their names also contain the session (``T7@client 3``). If this is not unique either, the
-        name also contains the index of the transaction (``T7@client 3#12``).
+        their names include the session (``T7@client 3``). If that is not unique either, the name
+        also includes the transaction's index (``T7@client 3#12``).
         """
         if self._is_initial(txn):
             return "T0"
@@ -80,11 +82,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """Return, for each transaction, how many details its name needs to be unique.
+        """Return, for each transaction, the number of details needed to make its name unique.
 
         Returns:
-            0 if the number of the transaction is unique in the history, 1 if it is unique only in
-            the session of the transaction, 2 otherwise.
+            0 if the transaction's number is unique in the history, 1 if it is unique only within
+            its session, 2 otherwise.
         """
         import numpy as np
 
@@ -97,25 +99,25 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
-        """Return the name of a session; if the input gives no name, its number, counted from 1."""
+        """Return a session's name, or its number (counted from 1) if the input does not name it."""
         if session < len(self.session_names):
             return self.session_names[session]
         return str(session + 1)
 
     def session_of(self, txn: int) -> str:
-        """Return the name of a transaction's session; for T0, an empty string."""
+        """Return the name of a transaction's session, or an empty string for T0."""
         if self._is_initial(txn):
             return ""
         return self.session_name(int(self.columns.txn_session[txn]))
 
     def group_of(self, txn: int) -> str:
-        """Return the group of a transaction as text; if it belongs to no group, an empty string."""
+        """Return a transaction's group as text, or an empty string if it belongs to no group."""
         if not self.columns.has_groups or self._is_t0(txn) or not self.columns.txn_group[txn]:
             return ""
         return atom_text(*self.columns.group(int(self.columns.txn_group[txn])))
 
     def key_name(self, key: int) -> str:
-        """Return the name by which specifications refer to a key: its value as text."""
+        """Return the name of a key in specifications: its value as text."""
         payload = self.columns.key(key)[1]
         return "nil" if payload is None else str(payload)
 
@@ -124,7 +126,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._names("label", self.columns.txn_labels, txn)
 
     def level_of(self, txn: int) -> str:
-        """Return the name of the level that a transaction requested; empty if it is unknown."""
+        """Return the name of the level requested by a transaction; empty if unknown."""
         return "".join(self._names("level", self.columns.txn_levels, txn))
 
     def _names(self, kind: str, set_of: Any, txn: int) -> tuple[str, ...]:
@@ -140,13 +142,13 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return c.STATUS_NAMES[c.INITIAL if self._is_t0(txn) else int(self.columns.txn_status[txn])]
 
     def where(self, txn: int) -> str:
-        """Return the place of a transaction in the input, such as ``a.edn:12``."""
+        """Return the place in the input where a transaction is, such as ``a.edn:12``."""
         if self._is_t0(txn):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
     def where_op(self, op: int) -> str:
-        """Return the place of an operation in the input, such as ``a.bincode byte 234``."""
+        """Return the place in the input where an operation is, such as ``a.bincode byte 234``."""
         txn = self.transaction_of(op)
         position = int(self.columns.op_position[op])
         if self.position_unit == "record":
@@ -162,10 +164,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return key_name(*self.columns.key(key))
 
     def value(self, atom: int) -> str:
-        """Return the value with this atom number as text; ``?`` for an unknown result.
+        """Return the value with this atom number as text, or ``?`` for an unknown result.
 
-        If the recording of an application has a column that names the version of each row, the text
-        omits this column, unless the key has two values that differ only there.
+        If an application recording has a column that identifies the version of each row, the text
+        omits this column, unless two values of the key differ only in that column.
         """
         text = _value_with_version(self.columns, atom)
         if '"xmin" ' not in text or (short := _VERSION.sub("", text)) in (text, "{}"):
@@ -175,11 +177,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return text if atom in self._lazy["alike"] else short.replace("{ ", "{", 1)
 
     def op_value(self, op: int) -> str:
-        """Return the value that an operation wrote or read as text, such as ``5`` or ``[1 2]``.
+        """Return the value written or read by an operation as text, such as ``5`` or ``[1 2]``.
 
-        An unknown result is ``?``. If the recording of an application lists the columns of the row,
-        the text shows them: ``{age: 4 → 5}``. If a predicate read did not return the row, the text
-        is ``not found``, no matter which versions of the row would match.
+        An unknown result is shown as ``?``. If an application recording lists the columns of the
+        row, the text shows them: ``{age: 4 → 5}``. If a predicate read did not return the row, the
+        text is ``not found``, no matter which versions of the row would match.
         """
         value = int(self.columns.op_value[_checked_number(op)])
         if row := self.remark(op).row:
@@ -195,7 +197,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
     def remark(self, op: int) -> Remark:
-        """Return the remark in the recording about an operation, with its caller and its row."""
+        """Return the recording's remark about an operation, with its caller and its row."""
         from isolang.history.remarks import NO_REMARK
 
         if not (remarks := self.remarks()):
@@ -217,10 +219,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return of_line.get(named, NO_REMARK)
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
-        """Return all remarks in the recording, by line and operation.
+        """Return all remarks in the recording, keyed by line and operation.
 
-        Most histories have no remarks. The history of a window of a growing log has no remarks
-        either, because its places are not lines and the file may be larger than memory.
+        Most histories have no remarks. A history built from a window of a growing log has none
+        either, because its positions are not lines and the file may not fit in memory.
         """
         if "remarks" not in self._lazy:
             from isolang.history.remarks import read_remarks
@@ -235,8 +237,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the recorded statement of each operation of a transaction.
 
         Returns:
-            One entry for each operation of :meth:`History.transaction`; empty if the recording does
-            not contain the statements.
+            One entry for each operation in :meth:`History.transaction`; empty if the recording does
+            not contain statements.
 
         Raises:
             HistoryError: the recorded statements are malformed, or their number differs from the
@@ -252,7 +254,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return check_statement_count(found, operations_count(self, txn), where)
 
     def has_statements(self) -> bool:
-        """Return whether the recording contains the statement of any operation."""
+        """Return whether the recording contains a statement for any operation."""
         return bool(self._statements())
 
     def _statements(self) -> Mapping[int, Statements]:
@@ -268,7 +270,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
     def describe_op(self, op: int) -> str:
         """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``.
 
-        A set-read of a row that a predicate read did not return is ``x not found``.
+        A set-read for a row that a predicate read did not return is shown as ``x not found``.
         """
         kind = int(self.columns.op_kind[op])
         if kind == c.READ_NONE_OF and self.of_predicate(op):
@@ -288,7 +290,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return bool(columns.op_kind[op] == c.WRITE and columns.op_value[op] == columns.deleted)
 
     def statement_of(self, op: int) -> int:
-        """Return the number of the predicate read that contains an operation; -1 if none does."""
+        """Return the number of the predicate read that an operation belongs to, or -1 if none."""
         import numpy as np
 
         s = (
@@ -305,19 +307,19 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self.statement_of(op) >= 0
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later``, in a different predicate read if in any."""
+        """Return whether ``op`` precedes ``later``, but not within the same predicate read."""
         if not len(self.columns.statement_start) or (statement := self.statement_of(op)) < 0:
             return op < later
         return op < later and statement != self.statement_of(later)
 
     def transaction_of(self, op: int) -> int:
-        """Return the transaction that an operation belongs to."""
+        """Return the number of the transaction that an operation belongs to."""
         import numpy as np
 
         return int(np.searchsorted(self.columns.op_start, _checked_number(op), side="right")) - 1
 
     def operations_of(self, txn: int) -> range:
-        """Return the numbers of a transaction's operations; for T0, an empty range."""
+        """Return the range of a transaction's operation numbers; empty for T0."""
         if self._is_t0(txn):
             return range(0)
         start = self.columns.op_start
@@ -331,14 +333,14 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
 
 def _value_with_version(columns: Columns, atom: int) -> str:
-    """Return a value as text, including the column that names the row's version."""
+    """Return a value as text, including the column that identifies the row's version."""
     return "?" if atom == c.UNKNOWN_VALUE else atom_text(*columns.value(atom))
 
 
 def _values_differing_in_version(columns: Columns) -> frozenset[int]:
-    """Return the values (as atoms) for which omitting the row's version would be ambiguous.
+    """Return the values (as atoms) that would be ambiguous without the row's version.
 
-    Each differs from another value of its key only in the row's version.
+    Each of them differs from another value of its key only in the row's version.
     """
     import numpy as np
 
@@ -354,7 +356,7 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
 
 
 def _checked_number(i: int) -> int:
-    """Return the number of a transaction or an operation unchanged, after checking its sign.
+    """Check that a transaction or operation number is not negative, and return it unchanged.
 
     Raises:
         IndexError: the number is negative; Python would take -1 for the last element.
@@ -365,7 +367,7 @@ def _checked_number(i: int) -> int:
 
 
 def _has_equal_row(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:
-    """Return, for each row of the columns, whether an equal row exists."""
+    """Return, for each row of the columns, whether it is equal to another row."""
     import numpy as np  # not np.unique: its import of masked arrays takes as long as a small check
 
     order = np.lexsort(columns)

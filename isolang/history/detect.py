@@ -1,4 +1,4 @@
-"""Detects the format of a history from the content of its files; file names do not matter."""
+"""Detects the format of a history from the content of its files, ignoring file names."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import struct
 
 from msgspec import Struct
 
-_HEAD = 1 << 16  # the format is detected from this many bytes at the start of a text
+_HEAD = 1 << 16  # number of bytes at the start of a text used to detect the format
 
 
 class Guess(Struct, frozen=True, kw_only=True):
-    """The formats that the content of a file may have.
+    """The formats that a file's content may be in.
 
     Attributes:
-        formats: the names of the possible formats; more than one if the content does not determine
-            the format, none if the format is unknown.
+        formats: the names of the possible formats; more than one if the content is ambiguous, none
+            if the format is unknown.
         looks_like: a description of the content, for messages.
-        unsupported: if the content has a known format that cannot be read, the name of this format
-            with advice; otherwise empty.
+        unsupported: if the content is in a known format that cannot be read, the format's name with
+            advice; otherwise empty.
     """
 
     formats: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class Guess(Struct, frozen=True, kw_only=True):
 
 
 def detect(data: bytes) -> Guess:
-    """Guess the format of a file from its contents."""
+    """Guess a file's format from its content."""
     if not data:
         return Guess(formats=("edn",), looks_like="an empty file")
     if data.startswith(b"JEPSEN"):
@@ -47,7 +47,7 @@ def detect(data: bytes) -> Guess:
     try:
         text = head.decode("utf-8")
     except UnicodeDecodeError as e:
-        if e.start < len(head) - 4:  # not just a character that the end of the head cut in two
+        if e.start < len(head) - 4:  # not just a character cut in two at the end of the head
             return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
         text = head[: e.start].decode("utf-8")
     if "\0" in text:
@@ -83,10 +83,10 @@ _RECORDS = 256
 
 
 def has_cobra_records(data: bytes, *, timestamps: bool) -> bool:
-    """Return whether the first records have Cobra's sizes and order: S, then W or R, then C.
+    """Return whether the first records have the sizes and order of Cobra's: S, then W or R, then C.
 
-    The last record may be truncated. A text that starts with S is rejected, because the eight bytes
-    of a transaction's number contain a byte below 9, which texts do not contain.
+    The last record may be truncated. Text that happens to start with S is rejected, because one of
+    the eight bytes of a transaction number is below 9, and text contains no such bytes.
     """
     at, seen, inside = 0, 0, False
     control = 17 if timestamps else 9
@@ -171,11 +171,10 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
 
 
 def _without_named_processes(text: str) -> str:
-    """Return the text without the operations of named processes, such as the nemesis.
+    """Remove the operations of named processes, such as the nemesis, from a text.
 
-    Clients have numbers as names.
-
-    Their values can have any form and say nothing about the workload of the clients.
+    The values of these processes can have any form and say nothing about the clients' workload.
+    Clients are identified by numbers, so they have no names.
     """
     kept, depth, begin, end = [], 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -194,7 +193,7 @@ def _without_named_processes(text: str) -> str:
 
 
 def _are_single_operations(text: str) -> bool:
-    """Return whether the clients ran single operations on registers, not transactions."""
+    """Return whether the clients ran single operations on registers instead of transactions."""
     clients = [part for part in text.split("{") if _CLIENT.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or not functions <= _OF_REGISTERS:
@@ -209,7 +208,7 @@ _TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[
 
 
 def _is_workload(text: str) -> bool:
-    """Return whether the clients ran a workload such as bank or set, not transactions."""
+    """Return whether the clients ran a workload such as bank or set instead of transactions."""
     clients = [part for part in text.split("{") if not _OTHERS.search(part)]
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or _TRANSACTION.search(text):
@@ -246,7 +245,7 @@ def _skip_edn_comments(body: str) -> str:
 
 
 def _is_edn(body: str) -> bool:
-    """Return whether a text looks like EDN, and not like JSON.
+    """Return whether a text looks like EDN rather than JSON.
 
     In EDN, a colon, a comment or a discard follows the first brace.
     """
@@ -282,7 +281,7 @@ def _detect_json(body: str) -> Guess:
 
 
 def _keys_of_first_object(body: str) -> set[str]:
-    """Return the keys of the first object in a text, which may be truncated."""
+    """Return the keys of the first object in a text; the object may be truncated."""
     start = body.index("{")
     try:
         found, _ = json.JSONDecoder().raw_decode(body, start)

@@ -1,9 +1,9 @@
-"""Parses EDN and JSON to the same Python objects, for the readers in Python.
+"""Parses EDN and JSON into the same Python objects, for the readers written in Python.
 
 Vectors and lists become tuples, sets become ``Elements``, maps become dictionaries, and keywords
-become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. This parser serves
-only small inputs: the native reader reads histories of transactions, without an object for each
-operation.
+become ``Keyword``; tags (``#jepsen.history.Op{…}``, ``#inst "…"``) are dropped. This parser is only
+for small inputs. Histories of transactions are read by the native reader, which does not create an
+object per operation.
 """
 
 from __future__ import annotations
@@ -33,22 +33,23 @@ _MOST_NESTED = 200
 
 
 class Elements(Struct, frozen=True):
-    """A set that keeps its elements in the order of the file, so equal files are read equally.
+    """A set that keeps its elements in file order, so that equal files produce equal results.
 
     Attributes:
-        elements: the elements in the order of the file.
+        elements: the elements in file order.
     """
 
     elements: tuple[Any, ...]
 
 
 def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each form of a text as a pair: its line number, and the form.
+    """Yield a pair for each form in a text: its line number and the form itself.
 
-    If the text is a single vector or list, yield the forms inside this vector or list.
+    If the text is a single vector or list, yield the forms inside it.
 
     Args:
-        text: a text in EDN, or in JSON if the first key of the first map is a string.
+        text: the text, which is JSON if the first key of the first map is a string, and EDN
+            otherwise.
         name: the name of the file in messages.
 
     Raises:
@@ -87,7 +88,7 @@ class _Forms:
             raise self.fail("text after the enclosing vector (expected the end of the file)")
 
     def token(self) -> tuple[str, str]:
-        """Return the next token that is neither blank nor discarded by ``#_``."""
+        """Return the next token that is neither whitespace nor discarded by ``#_``."""
         while self.at < len(self.text):
             found = _TOKEN.match(self.text, self.at)
             if found is None:

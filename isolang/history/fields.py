@@ -1,4 +1,4 @@
-"""Checks the fields of Python transactions, and adds fields such as groups and times to columns."""
+"""Checks the fields of Python transactions, and adds groups, times and so on to the columns."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ from isolang.history.values import INTEGER, encode, preview
 
 
 def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
-    """Return whether a value is a list, a tuple or another sequence, but not a text."""
-    # isinstance with an abstract class would take longer than the rest of an operation.
+    """Return whether a value is a list, a tuple or another sequence, but not a string."""
+    # An isinstance check with an abstract class would take longer than all other work on an
+    # operation.
     return type(value) in (tuple, list) or (
         isinstance(value, Sequence) and not isinstance(value, str | bytes)
     )
 
 
 def require_sequence(value: object, where: str) -> Sequence[Any]:
-    """Return the value if it is a sequence.
+    """Check that a value is a sequence, and return it.
 
     Raises:
         HistoryError: the value is not a sequence.
@@ -34,7 +35,7 @@ def require_sequence(value: object, where: str) -> Sequence[Any]:
 
 
 def status_code(status: object, where: str) -> int:
-    """Return the code of a status that a user wrote as a word.
+    """Return the code for a status given as a word.
 
     Raises:
         HistoryError: the status is unknown.
@@ -49,10 +50,10 @@ def status_code(status: object, where: str) -> int:
 
 
 def transaction_number(number: object, ordinal: int, where: str) -> int:
-    """Return the number that the user gave a transaction; if there is none, its ordinal.
+    """Return the transaction number given by the user, or the ordinal if there is none.
 
     Raises:
-        HistoryError: the number is not an integer of 64 bits.
+        HistoryError: the number is not a 64-bit integer.
     """
     if number is None:
         return ordinal
@@ -64,7 +65,7 @@ def transaction_number(number: object, ordinal: int, where: str) -> int:
 
 
 def failed_operations(failed: object, operations: int, where: str) -> set[int]:
-    """Return the indices of the operations that failed by themselves, after checking them."""
+    """Check the indices of the operations that failed by themselves, and return them."""
     numbers = require_sequence(failed, f"{where}: failed")
     for number in numbers:
         if not isinstance(number, int) or not 0 <= number < operations:
@@ -76,13 +77,13 @@ def failed_operations(failed: object, operations: int, where: str) -> set[int]:
 
 
 def add_group(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
-    """Add the group of a transaction, if it has a group, to the columns."""
+    """Add a transaction's group, if it has one, to the columns."""
     if transaction.group is not None:
         columns.set_group(index, *encode(transaction.group, f"{where}: the group"))
 
 
 def add_versions(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
-    """Add the versions that the operations of a transaction state to the columns."""
+    """Add the versions stated by a transaction's operations to the columns."""
     if transaction.versions is None:
         return
     versions = require_sequence(transaction.versions, f"{where}: versions")
@@ -112,7 +113,7 @@ def add_versions(columns: Columns, index: int, transaction: Transaction, where: 
 
 
 def add_names(columns: Columns, index: int, transaction: Transaction, where: str) -> None:
-    """Add the labels and the requested level of a transaction to the columns."""
+    """Add a transaction's labels and requested level to the columns."""
     label, level = transaction.label, transaction.level
     if label is None and level is None:
         return
@@ -132,11 +133,10 @@ def add_names(columns: Columns, index: int, transaction: Transaction, where: str
 def add_times(
     columns: Columns, clock: Clock, index: int, transaction: Transaction, where: str
 ) -> None:
-    """Add the times of operations and of COMMIT to the columns.
+    """Add the times of a transaction's operations and of its COMMIT to the columns.
 
     Raises:
-        HistoryError: the times are not in order, or not between the begin and the end of the
-            transaction.
+        HistoryError: the times are out of order, or not between the transaction's begin and end.
     """
     times, commit = transaction.times, transaction.commit
     if times is None and commit is None:

@@ -1,4 +1,4 @@
-"""The formats that isocheck can read, by the names that ``--from`` takes."""
+"""The formats that isocheck can read, by the names accepted by ``--from``."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ class Format(Struct, frozen=True, kw_only=True):
     """A format of history files.
 
     Attributes:
-        name: the name that ``--from`` takes.
+        name: the name accepted by ``--from``.
         title: a description for lists and messages.
         reader: the function that reads the format, as ``module:function`` in
             ``isolang.history.readers``; the module is imported when the function is first used.
-        log_prefix: if a folder of log files is one history, how the names of log files begin;
-            otherwise empty.
+        log_prefix: for formats whose history is a folder of log files, the prefix of the file
+            names; otherwise empty.
     """
 
     name: str
@@ -31,9 +31,9 @@ class Format(Struct, frozen=True, kw_only=True):
     log_prefix: str = ""
 
     def read(self, files: Files, **options: Any) -> Reading:
-        """Read a history with the reader of the format, which gets all options.
+        """Read a history with the format's reader, passing all options to it.
 
-        The option ``timeout`` is a number of seconds, where 0 means no limit.
+        The ``timeout`` option is in seconds; 0 means no limit.
         """
         module, _, function = self.reader.partition(":")
         found = getattr(import_module(f"isolang.history.readers.{module}"), function)
@@ -71,7 +71,7 @@ FORMATS: Final = {
         Format(name="leopard", title="Leopard interval traces in JSON", reader="leopard:read"),
     )
 }
-# Further names for formats, such as the models that --model of elle-cli takes.
+# Alternative names for formats, such as the models accepted by the --model option of elle-cli.
 ALIASES: Final = {
     "polysi": "plume",
     "isovista": "plume",
@@ -87,7 +87,8 @@ ALIASES: Final = {
     **dict.fromkeys(("comments", "sequential"), "workload"),
 }
 
-# The workload that a name selects. If the user gives such a name, no workload is detected.
+# The workload that each format name selects. Given one of these names, isocheck skips workload
+# detection.
 WORKLOADS: Final = {
     "bank": "bank",
     "jepsen-bank": "bank",
@@ -101,7 +102,7 @@ WORKLOADS: Final = {
 
 
 def list_format_names() -> str:
-    """Return the names of all formats as one line for messages."""
+    """Return the names of all formats on one line, for messages."""
     return ", ".join(FORMATS)
 
 

@@ -1,7 +1,8 @@
-"""Converts Fressian, the binary form of Clojure's data in Jepsen's files, to EDN text.
+"""Converts Fressian, the binary encoding of Clojure data in Jepsen's files, to EDN text.
 
-Every value becomes a text, which the readers for EDN interpret. The codes are those of Fressian
-0.6. The tags of Clojure and Jepsen are known. Values with other tags become vectors of their parts.
+Every value becomes text, to be interpreted by the EDN readers. The codes are those of Fressian 0.6.
+The tags defined by Clojure and Jepsen are recognised; values with any other tag become vectors of
+their parts.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ T = TypeVar("T")
 
 _BYTES, _STRING, _LIST, _CLOSED_LIST, _OPEN_LIST = 0xD9, 0xE3, 0xEC, 0xED, 0xEE
 _INT, _TRUE, _DOUBLE_0, _END = 0xF8, 0xF5, 0xFB, 0xFD
-# The tags that have a code of their own, with the number of objects that follow the code.
+# The tags with their own codes, and the number of objects that follow each code.
 _TAGS: Final = {
     0xC0: ("map", 1),
     0xC1: ("set", 1),
@@ -29,7 +30,8 @@ _TAGS: Final = {
     0xC9: ("sym", 2),
     0xCA: ("key", 2),
 }
-# For integers of 7 to 2 bytes: the first code, the code for zero, and how many bytes follow.
+# For integers of 7 to 2 bytes: the first code, the code for zero, and the number of bytes that
+# follow.
 _PACKED: Final = (
     (0x7C, 0x7E, 6),
     (0x78, 0x7A, 5),
@@ -40,18 +42,18 @@ _PACKED: Final = (
 )
 _OP: Final = ("index", "time", "type", "process", "f", "value")
 REFERENCE: Final = "#block-ref "
-"""The beginning of a text that refers to a value in another block of the file."""
+"""The prefix of a text that refers to a value in another block of the file."""
 
 
 class FressianError(ValueError):
-    """The error for bytes that are not Fressian or contain an unknown code."""
+    """Raised for bytes that are not Fressian or that contain an unknown code."""
 
 
 class Items(str):
     """The EDN text of a list or a map, with the texts of its elements as an attribute.
 
     Attributes:
-        parts: the texts of the elements of a list, or of the keys and values of a map in turn.
+        parts: the texts of a list's elements, or of a map's alternating keys and values.
     """
 
     __slots__ = ("parts",)
@@ -60,7 +62,7 @@ class Items(str):
 
     @classmethod
     def of(cls, parts: list[str], brackets: str = "[]") -> Items:
-        """Make the text of a list or a map from the texts of its parts."""
+        """Make the text of a list or map from the texts of its parts."""
         made = cls(f"{brackets[0]}{' '.join(parts)}{brackets[1]}")
         made.parts = parts
         return made
@@ -86,7 +88,7 @@ class Raw(str):
 
 
 class Fressian:
-    """Decodes a sequence of values, where later values may refer to earlier ones in a cache."""
+    """Decodes a sequence of values; later values may refer to earlier ones through a cache."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -99,7 +101,7 @@ class Fressian:
         return self._at >= len(self._data)
 
     def value(self) -> str:
-        """Decode the next value, and return its text.
+        """Decode the next value and return its text.
 
         Raises:
             FressianError: the bytes end inside the value, or are not Fressian.
@@ -200,9 +202,9 @@ class Fressian:
         return self._integer(self._byte())
 
     def _bytes(self, code: int, packed: int) -> bytes:
-        """Return the bytes of a string or of a byte string, in one chunk or in several."""
+        """Return the bytes of a string or byte string, whether it is in one chunk or several."""
         pieces = []
-        while code == packed + 8:  # after this chunk, another chunk follows
+        while code == packed + 8:  # another chunk follows this one
             pieces.append(self._take(self._number()))
             code = self._byte()
         length = self._number() if code == packed + 9 else code - packed
@@ -273,7 +275,7 @@ def _bytes_of_text(text: str) -> bytes:
 
 
 def _big_integer_text(text: str) -> str:
-    """Return the text of an integer of any size, encoded as a byte string or a small integer."""
+    """Return the text of an arbitrary-size integer encoded as a byte string or small integer."""
     return str(int.from_bytes(text.data, signed=True)) if isinstance(text, Raw) else text
 
 

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
-# The largest number of transactions that a notebook shows, and of operations in each.
+# The maximum number of transactions, and of operations per transaction, shown in a notebook.
 _SHOWN: Final = 20
-_LONG: Final = 400  # the largest number of characters in a cell of a notebook's table
+_LONG: Final = 400  # the maximum number of characters in a table cell in a notebook
 
 
 def read_with(options: Mapping[str, Any]) -> str:
-    """Describe in words the reading options that differ from their defaults; empty if none does.
+    """Describe in words the reading options with non-default values; empty if there are none.
 
     >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
     'read with clock_error "2ms", per_key'
@@ -46,19 +46,20 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     """A history: transactions and operations in columns, with a record of how they were read.
 
     Attributes:
-        initial: a sentence that says what a read of the initial state looks like.
-        session: a sentence that says what a session is in this input.
-        real_time: a sentence that says where real time comes from, or why the history has none.
-        ignored: for each kind of input that was read but has no influence, a phrase with a count.
-        notes: a phrase for each remark on how the input was interpreted, such as a detected variant
-            of the format.
-        sha256: the hash of the bytes that were read, with files in the order of their names.
-        levels: the names of the library's levels that can judge the history; empty if all levels
-            can.
-        options: the options with which the history was read, without the format (``per_key``,
-            ``clock_error`` …). Certificates contain these options, because the history must be read
+        initial: a sentence describing what a read of the initial state looks like.
+        session: a sentence explaining what counts as a session in this input.
+        real_time: a sentence explaining where real time comes from, or why the history has none.
+        ignored: for each kind of input that was read but has no effect on verdicts, a phrase with a
+            count.
+        notes: phrases about how the input was interpreted, for example which variant of the format
+            was detected.
+        sha256: the hash of the bytes read, with files ordered by name.
+        levels: the names of the library levels that the history can be checked against; empty if
+            there is no restriction.
+        options: the options used to read the history, except the format (``per_key``,
+            ``clock_error`` …). Certificates contain these options, so that the history can be read
             again in the same way.
-        set_reads: if set-reads are implicit (``columns.implicit``), the set-reads that have become
+        set_reads: if set-reads are implicit (``columns.implicit``), those that have been made
             operations since the history was read, as pairs of a predicate read and a key.
     """
 
@@ -74,10 +75,10 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The reader's remarks that change what a verdict means, such as that clocks may be wrong.
+        """The reader's remarks that affect what a verdict means, such as that clocks may be wrong.
 
-        If the user gave options for reading, one remark lists them. The part of a remark before
-        its first colon is a summary.
+        If the user gave reading options, one remark lists them. The part of a remark before the
+        first colon is its summary.
         """
         reading = read_with(self.options)
         return caveats_in((*self.ignored, *self.notes, *([Caveat(reading)] if reading else ())))
@@ -91,7 +92,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         versions: Literal["ordered"] | None = None,
         name: str = "<memory>",
     ) -> History:
-        """Make a history from transactions as Python objects.
+        """Make a history from Python transaction objects.
 
         >>> from isolang.history import History, Transaction
         >>> h = History.from_transactions([
@@ -102,16 +103,16 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         (2, 'r(x, nil)', 'T2')
 
         Args:
-            transactions: the transactions, in any order that keeps the order of each session. The
+            transactions: the transactions, in any order that preserves each session's order. The
                 history has real time iff every committed transaction has both a begin and an end.
             initial: the initial value, if it is not nil: one value for all keys, or a mapping from
                 keys to values.
-            versions: ``"ordered"`` if the versions that operations state are integers, and later
-                versions of a key have larger integers.
-            name: the name of the history in messages.
+            versions: ``"ordered"`` if the versions stated by operations are integers that increase
+                with each new version of a key.
+            name: the history's name in messages.
 
         Raises:
-            HistoryError: an item is not a valid transaction; the message names its place.
+            HistoryError: an item is not a valid transaction; the message says which one.
         """
         from isolang.history.build import build
 
@@ -132,16 +133,17 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     # --- predicate reads whose set-reads are implicit ---
 
     def with_set_reads(self, missed: NDArray[np.int32]) -> History:
-        """Return the history with some more of its implicit set-reads as operations.
+        """Return the history with more of its implicit set-reads turned into operations.
 
-        Operations are numbered as if all set-reads that became operations had been added at once.
+        Operations are numbered as if all set-reads turned into operations so far had been added
+        together.
 
         Args:
-            missed: pairs of a predicate read and a key that the read did not return, in ascending
-                order; an array of the shape int32[n, 2].
+            missed: int32[n, 2]; pairs of a predicate read and a key that it did not return, in
+                ascending order.
 
         Raises:
-            ValueError: a set-read is an operation already, or no version of its key matches the
+            ValueError: a set-read is already an operation, or no version of its key matches the
                 predicate.
         """
         import numpy as np
@@ -154,7 +156,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return replace(self, columns=columns, set_reads=pairs, _lazy={"as read": as_read})
 
     def written_out(self) -> History:
-        """Return the history with all its implicit set-reads as operations."""
+        """Return the history with all its implicit set-reads turned into operations."""
         if not self.columns.implicit:
             return self
         whole: History | None = self._lazy.get("written out")
@@ -186,7 +188,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def initial_transaction(self) -> int | None:
-        """The transaction that was declared to be T0; ``None`` if there is none."""
+        """The transaction declared to be T0, or ``None`` if there is none."""
         import numpy as np
 
         found = np.flatnonzero(self.columns.txn_status == c.INITIAL)
@@ -201,7 +203,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return f"<History {self.name} ({self.format}): {many}>"
 
     def _repr_html_(self) -> str:
-        """Return a table of the first transactions with their operations, for notebooks."""
+        """Return a table of the first transactions and their operations, for notebooks."""
         from html import escape
 
         shown = range(min(_SHOWN, self.columns.transactions()))
@@ -234,7 +236,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         return decode(*self.columns.value(atom))
 
     def initial_values(self) -> dict[Value, Value]:
-        """Return, by key, the initial values that are not nil."""
+        """Return the initial values other than nil, by key."""
         import numpy as np
 
         atoms = self.columns.initial_value
@@ -255,14 +257,14 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             yield self.transaction(txn)
 
     def version(self, op: int) -> Value:
-        """Return the version that an operation states; ``None`` if it states no version."""
+        """Return the version stated by an operation, or ``None`` if it states none."""
         columns = self.columns
         if not columns.has_versions or columns.op_version[op] == c.NO_VERSION:
             return None
         return decode(*columns.version(int(columns.op_version[op])))
 
     def without_versions(self) -> History:
-        """Return a copy of the history without the versions that operations state."""
+        """Return a copy of the history without the versions stated by operations."""
         if not self.columns.has_versions:
             return self
         from isolang.history.versions import version_notes
@@ -273,7 +275,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
 
 def _digest(columns: Columns) -> str:
-    """Return the SHA-256 of all columns, for a history that was not read from a file."""
+    """Return the SHA-256 digest of all columns, for a history not read from a file."""
     digest = hashlib.sha256()
 
     def add(part: object) -> None:

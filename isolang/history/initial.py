@@ -1,4 +1,4 @@
-"""Makes a transaction the initial transaction T0, if the format or the user declares this."""
+"""Makes a transaction the initial transaction T0, as declared by the format or the user."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def declare_initial(
     """Turn a transaction into the initial transaction T0.
 
     Its last writes become the initial values of their keys. Its operations stay in the columns, but
-    it no longer counts as a transaction. If a read names one of its last writes as its source, T0
-    becomes the source. If the columns contain set-reads of rows that predicate reads did not return
-    (``lowered``), these set-reads are derived again from the remaining rows.
+    it no longer counts as a transaction. If a read names one of these last writes as its source, T0
+    becomes the source. If the columns contain set-reads for rows that predicate reads did not
+    return (``lowered``), these set-reads are derived anew from the remaining rows.
 
     Raises:
-        HistoryError: the transaction appends to a list, although every list is empty at first.
+        HistoryError: the transaction appends to a list; lists must be empty in the initial state.
     """
     import numpy as np
 
@@ -51,13 +51,13 @@ def declare_initial(
 
 
 def declare_numbered(columns: Columns, number: int, name: str, unit: str = "line") -> int:
-    """Make the transaction with this number the initial transaction, and return its index.
+    """Make the transaction with this number the initial transaction and return its index.
 
-    The option ``--initial`` calls this function.
+    This function implements the ``--initial`` option.
 
     Raises:
-        HistoryError: no transaction, or more than one, has the number; the transaction was aborted;
-            or the file declares another initial transaction.
+        HistoryError: no transaction, or more than one, has this number; the transaction was
+            aborted; or the file already declares a different initial transaction.
     """
     import numpy as np
 

@@ -1,7 +1,7 @@
-"""Parses JSON to the same objects as :mod:`isolang.history.edn`, such as tuples for lists.
+"""Parses JSON into the same objects as :mod:`isolang.history.edn`, such as tuples for lists.
 
-Commas and colons are required, as in RFC 8259, although EDN treats commas as blanks. Otherwise a
-log that lost a character could be read as a different history.
+Commas and colons are required, as in RFC 8259, whereas EDN treats commas as whitespace. Otherwise a
+log with a missing character could be read as a different history.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
 
 
 def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield each value of a text as a pair: its line number, and the value.
+    """Yield a pair for each value in a text: its line number and the value itself.
 
     Args:
-        text: a text in JSON, which has one value per line, or is one list of values.
+        text: JSON text, either with one value per line or as a single list of values.
         name: the name of the file in messages.
 
     Raises:
-        HistoryError: the text is malformed; the message names line and column.
+        HistoryError: the text is malformed; the message names the line and column.
     """
     return _Json(text, name).all()
 
@@ -97,7 +97,7 @@ class _Json:
 
 
 def _reject_constant(word: str) -> NoReturn:
-    """Reject NaN and the infinities, which Python accepts although they are not JSON.
+    """Reject NaN and infinities, which Python accepts even though they are not valid JSON.
 
     Raises:
         ValueError: always.
