@@ -1,4 +1,4 @@
-"""Detects the format of an input, and reads it as a history."""
+"""Detects the format of an input and reads it as a history."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def read_history(
     """Read a history.
 
     Args:
-        path_or_stream: a file, a directory that contains logs or one history, ``-`` for the
-            standard input, or a binary stream. Data in gzip, xz, bzip2 or zstd is decompressed.
-        options: the options for reading.
+        path_or_stream: a file, a directory containing logs or one history, ``-`` for standard
+            input, or a binary stream. Data compressed with gzip, xz, bzip2 or zstd is decompressed.
+        options: the reading options.
         timeout: the number of seconds after which reading stops; ``None`` for no limit.
 
     Raises:
-        HistoryError: the input cannot be read; the message names file and place.
-        UnsupportedError: the input is well-formed, but of a kind that cannot be judged.
+        HistoryError: the input cannot be read; the message names the file and place.
+        UnsupportedError: the input is well-formed, but isocheck cannot judge this kind of input.
         TimeoutError: reading took longer than the timeout.
     """
     history = _read(path_or_stream, options, timeout or 0.0)
@@ -55,9 +55,9 @@ def read_history(
 
 
 def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
-    """Read a history, applying only the options that readers take, such as the format.
+    """Read a history, applying only the options meant for readers, such as the format.
 
-    The caller applies the others.
+    The caller applies all other options.
     """
     source = read_source(path_or_stream)
     name, files, ignored = _choose_format(source, options.format)
@@ -94,7 +94,7 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
     return History(
         columns=reading.columns,
         name=source.name,
-        format=model or name,  # with this name, --from reads the history in the same way again
+        format=model or name,  # passing this name to --from reads the history the same way
         files=tuple(file for file, _ in files),
         position_unit=reading.position_unit,
         initial=initial_sentence,
@@ -109,7 +109,7 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
-    """Split each session into one session per key, and return the names of the new sessions.
+    """Split each session into one session per key and return the names of the new sessions.
 
     Raises:
         UnsupportedError: a transaction has operations on several keys.
@@ -122,14 +122,14 @@ def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
     return tuple(reading.session_names[s] if reading.session_names else str(s) for s in was)
 
 
-# The names of the history file in a folder of Jepsen's store/, which also contains results and
-# logs.
+# The possible names of the history file in a run folder under Jepsen's store/, which also contains
+# results and logs.
 _OF_A_RUN = ("history.edn", "history.jsonl", "history.json", "test.jepsen")
-_LARGE = 1 << 20  # files with at least this many bytes are hashed in a thread
+_LARGE = 1 << 20  # files of at least this many bytes are hashed in a thread
 
 
 class _Digest:
-    """Computes the SHA-256 of all files together, in a thread if the files are large."""
+    """Computes one SHA-256 digest over all files, in a thread if the files are large."""
 
     def __init__(self, files: Files) -> None:
         self._files = files
@@ -141,10 +141,10 @@ class _Digest:
 
     def _update(self) -> None:
         for _, data in self._files:
-            self._sum.update(data)  # releases the interpreter lock, like the native readers
+            self._sum.update(data)  # releases the GIL, as the native readers do
 
     def hex(self) -> str:
-        """Wait until the hash is computed, and return it as hexadecimal digits."""
+        """Wait for the hash and return it in hexadecimal."""
         if self._thread is None:
             self._update()
         else:
@@ -153,7 +153,7 @@ class _Digest:
 
 
 def _choose_format(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str, ...]]:
-    """Choose the format of an input and the files of the history.
+    """Choose the format of an input and the files that make up the history.
 
     Returns:
         The name of the format, the files to read, and phrases about ignored files.
@@ -199,18 +199,18 @@ def _choose_format(source: HistoryInput, requested: str) -> tuple[str, Files, tu
 
 
 def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
-    """Find the histories in a folder and in the folders inside it.
+    """Find the histories in a folder and its subfolders.
 
-    If a folder is itself one history (a folder of logs, or a run of Jepsen), it comes before the
-    histories in the folders inside it. Links to folders, such as Jepsen's ``latest``, are not
-    followed, because the target of the link is found under its own name.
+    If a folder is itself one history (a folder of logs, or a Jepsen run), it comes before the
+    histories in its subfolders. Links to folders, such as Jepsen's ``latest``, are not followed,
+    because the link's target is found under its own name.
 
     Args:
         folder: the folder to search.
 
     Returns:
-        The files and folders that are histories, in the natural order of their names; and a phrase
-        for each ignored file.
+        The files and folders that are histories, in natural order of their names, and a phrase for
+        each ignored file.
 
     Raises:
         HistoryError: a file cannot be read.
@@ -224,7 +224,7 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     run = next((f for n in _OF_A_RUN for f in files if plain_name(f.name) == n), None)
     inner = [e for e in entries if e.is_dir() and not e.is_symlink() and e.name[:1] != "."]
     if run is not None or any(set(guess.formats) & logs for guess in guesses.values()):
-        found.append(folder)  # the folder is one history; its reader reports other files inside
+        found.append(folder)  # the folder is one history; its reader reports any other files inside
         files = []
     for file in files:
         guess = guesses.get(file)
@@ -240,10 +240,10 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _only_format(name: str, guess: Guess) -> str:
-    """Return the only format that a guess allows.
+    """Return the single format that a guess allows.
 
     Raises:
-        HistoryError: the guess allows no format, or several; the message says why.
+        HistoryError: the guess allows no format or several; the message explains why.
         UnsupportedError: the format is known, but cannot be read.
     """
     if guess.unsupported:
@@ -268,13 +268,13 @@ def _only_format(name: str, guess: Guess) -> str:
 def _select_logs(
     name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
 ) -> tuple[str, Files, tuple[str, ...]]:
-    """Select the logs in a folder that is one history.
+    """Select the log files in a folder that is one history.
 
     Returns:
-        The name of the format, the logs, and phrases about ignored files.
+        The name of the format, the log files, and phrases about ignored files.
 
     Raises:
-        HistoryError: the folder contains no log, or a log is damaged.
+        HistoryError: the folder contains no log file, or a log file is damaged.
     """
     logs, others = [], []
     for file, data, guess in guesses:
@@ -297,10 +297,10 @@ def _select_logs(
 
 
 def _check_timestamps(files: Files, timestamps: bool) -> None:
-    """Check that the sizes of Cobra's records agree with the option ``--timestamps``.
+    """Check that the record sizes in Cobra's logs agree with the ``--timestamps`` option.
 
     Raises:
-        HistoryError: the sizes show that the option must have the other value.
+        HistoryError: the sizes show that the option has the wrong value.
     """
     for file, data in files:
         fits, other = (has_cobra_records(data, timestamps=t) for t in (timestamps, not timestamps))

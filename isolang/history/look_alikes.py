@@ -1,4 +1,4 @@
-"""Finds transactions that look as if they had loaded the database, but are not declared initial."""
+"""Finds transactions that appear to have loaded the database but are not declared initial."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from isolang.history import columns as c
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# A look-alike writes at least the first share of all keys, and at least the given multiple of the
-# number of keys that the median transaction writes. The second pair of thresholds suits converters
-# that write only the values that are read.
+# Pairs of thresholds: a look-alike writes at least this share of all keys, and at least this many
+# times as many keys as the median transaction. The second pair is for converters that write only
+# the values that are read.
 _UNUSUAL = ((0.9, 3), (0.25, 20))
-_FEWEST_KEYS = 4  # in histories with fewer keys, every transaction would look like an initial one
+_FEWEST_KEYS = 4  # with fewer keys than this, every transaction would look like an initial one
 
 
 class LookAlike(Struct, frozen=True, kw_only=True):
-    """A transaction that looks like an initial one, but is not declared as such.
+    """A transaction that looks like an initial one but is not declared as such.
 
     Attributes:
-        number: the number with which ``--initial`` declares the transaction.
-        name: the name of the transaction in messages.
-        where: the place of the transaction in the input.
-        keys: how many keys the transaction writes.
+        number: the number to pass to ``--initial`` to declare the transaction.
+        name: the transaction's name in messages.
+        where: the transaction's place in the input.
+        keys: the number of keys written by the transaction.
     """
 
     number: int
@@ -35,12 +35,12 @@ class LookAlike(Struct, frozen=True, kw_only=True):
 
 
 def find_look_alikes(history: History) -> tuple[LookAlike, ...]:
-    """Return the transactions that look like an initial transaction, at most three.
+    """Return up to three transactions that look like an initial transaction.
 
-    Such a transaction writes very many keys, reads no key, begins its session, and other
-    transactions read from it. In histories that were converted from other formats, the initial
-    state is often such a transaction. Unless the user declares it initial, nothing orders it before
-    other sessions.
+    Such a transaction writes very many keys, reads none, is the first of its session, and is read
+    from by other transactions. Histories converted from other formats often represent the initial
+    state by such a transaction. Unless the user declares it initial, nothing orders it before other
+    sessions.
 
     Args:
         history: any history. If it has a declared initial transaction, the result is empty.
@@ -91,13 +91,13 @@ def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
 
 
 def keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
-    """Return how many different keys each transaction accesses.
+    """Return the number of distinct keys that each transaction accesses.
 
     Args:
         txn: the transaction of each operation.
         key: the key of each operation.
-        n: how many transactions there are.
-        n_keys: how many keys there are.
+        n: the number of transactions.
+        n_keys: the number of keys.
     """
     import numpy as np
 

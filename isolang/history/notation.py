@@ -1,11 +1,11 @@
-"""Reads small histories from one line, such as ``r(x,nil) w(x,1) -> r(x,1) || w(x,2)``.
+"""Reads small histories written on one line, such as ``r(x,nil) w(x,1) -> r(x,1) || w(x,2)``.
 
-Sessions are separated by ``||``, and the transactions of a session by ``->``. Operations are
+Sessions are separated by ``||``, and transactions within a session by ``->``. Operations are
 ``r(key,value)``, ``w(key,value)``, ``append(key,element)`` and ``rp(key,none)``, a predicate read
-that finds no row of the key. A value is ``nil``, a number, a word, or a list such as ``[1 2]``. A
-``!`` before a transaction means that it is aborted, and a ``?`` that it is indeterminate. Marks
-may follow the operations: ``@3-7`` is the begin and the end of the transaction, ``%g`` its group,
-``#a,b`` its labels, and ``^ser`` the level that it requested.
+that finds no row for the key. A value is ``nil``, a number, a word, or a list such as ``[1 2]``. A
+``!`` before a transaction marks it as aborted, and a ``?`` as indeterminate. Marks may follow the
+operations: ``@3-7`` gives the transaction's begin and end, ``%g`` its group, ``#a,b`` its labels,
+and ``^ser`` its requested level.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _EXPECTED: Final = (
 
 
 def read_line(text: str) -> History:
-    """Return the history that a line describes.
+    """Return the history described by a line.
 
     Args:
         text: a line in the notation of this module.
@@ -62,7 +62,7 @@ def read_line(text: str) -> History:
 
 
 def _transaction(text: str, at: int, end: int) -> dict[str, Any]:
-    """Parse the transaction between two columns of a text, and return its fields."""
+    """Parse the transaction between two columns of a text and return its fields."""
     fields: dict[str, Any] = {"ops": []}
     if at < end and text[at] in _STATUS:
         fields["status"] = _STATUS[text[at]]

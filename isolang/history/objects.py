@@ -1,4 +1,4 @@
-"""Converts the transactions and operations of a history to Python objects."""
+"""Converts a history's transactions and operations to Python objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def op_object(history: History, op: int) -> Op:
-    """Return an operation as a tuple in the form that :class:`Transaction` takes."""
+    """Return an operation as a tuple in the form used by :class:`Transaction`."""
     columns = history.columns
     kind, key = int(columns.op_kind[op]), history.key_object(int(columns.op_key[op]))
     atom, source = int(columns.op_value[op]), int(columns.op_source[op])
@@ -65,18 +65,18 @@ def transaction_object(history: History, txn: int) -> Transaction:
 
 
 def operations_count(history: DescribedColumns, txn: int) -> int:
-    """Return how many operations a transaction has; a predicate read counts as one operation."""
+    """Return the number of operations in a transaction; a predicate read counts as one."""
     return sum(1 for _ in _objects(history, txn))
 
 
 def operation_statements(history: History, txn: int) -> Statements:
-    """Return the statement of each operation in the columns; empty if the recording has none."""
+    """Return the statement of each operation in the columns; empty if none are recorded."""
     found = history.statements_of(txn)
     return [found[place] for place in operation_indices(history, txn)] if found else ()
 
 
 def _stated_versions(history: History, txn: int) -> list[Value] | None:
-    """Return the version that each operation of ``_op_objects`` states, in the same order.
+    """Return the version stated by each operation in ``_op_objects``, in the same order.
 
     Return ``None`` if no operation of the transaction states a version.
     """
@@ -94,10 +94,9 @@ def _transaction_group(history: History, txn: int) -> Value:
 def _operation_times(
     history: History, txn: int
 ) -> list[tuple[int | None, int | None] | None] | None:
-    """Return the times at which each operation of ``_op_objects`` was sent and answered.
+    """Return the times at which each operation in ``_op_objects`` was sent and answered.
 
-    Times that are not known are ``None``. The times are those of the clock that measured the begins
-    of transactions.
+    Unknown times are ``None``. The times come from the clock that measured when transactions began.
     """
     columns = history.columns
     if not columns.has_operation_times or columns.two_clocks:
@@ -127,9 +126,9 @@ def _statements_of(history: DescribedColumns, txn: int) -> range:
 
 
 def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
-    """Yield a pair for each operation tuple: whether it is a predicate read, and its number.
+    """Yield a pair for each operation tuple: whether it is a predicate read, and the number.
 
-    Predicate reads and operations of the columns are numbered separately.
+    The columns number predicate reads and operations separately.
     """
     columns, ops = history.columns, history.operations_of(txn)
     at = ops.start
@@ -141,7 +140,7 @@ def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
 
 
 def _op_objects(history: History, txn: int) -> list[Op]:
-    """Return the operations of a transaction as tuples, with one tuple for each predicate read."""
+    """Return a transaction's operations as tuples, with one tuple for each predicate read."""
     return [
         _predicate_read_object(history, i) if scan else op_object(history, i)
         for scan, i in _objects(history, txn)
@@ -152,7 +151,7 @@ def operation_indices(history: History, txn: int) -> list[int]:
     """Return, for each operation in the columns, its index in ``Transaction.ops``."""
     columns, ops = history.columns, history.operations_of(txn)
     places: list[int] = []
-    before = 0  # the number of operation tuples before the current place
+    before = 0  # the number of operation tuples before the current one
     at = ops.start
     for s in _statements_of(history, txn):
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])

@@ -12,7 +12,7 @@ _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=
 
 
 def condition_in_words(predicate: str) -> str:
-    """Return the condition of a predicate in words; an empty string if it is true of all rows.
+    """Return a predicate's condition in words; an empty string if it is true for all rows.
 
     >>> condition_in_words("{:where [:and [:>= :value 3] [:<= :value 9]]}")
     'value between 3 and 9'
@@ -26,7 +26,7 @@ def condition_in_words(predicate: str) -> str:
 
 
 def rows_in_words(predicate: str) -> str:
-    """Return which rows a predicate selects.
+    """Describe in words the rows that a predicate selects.
 
     >>> rows_in_words("{:where [:= :c 1]}"), rows_in_words("{:where :true}")
     ('the rows with c = 1', 'all rows')
@@ -71,7 +71,7 @@ def _words(form: Any, *, whole: bool = False) -> str:
 
 
 def _between(join: str, parts: Sequence[Any]) -> str | None:
-    """Return ``c between 3 and 9`` for a conjunction of two bounds on one column.
+    """Return text such as ``c between 3 and 9`` for two bounds on one column joined by ``and``.
 
     For any other form, return ``None``.
     """

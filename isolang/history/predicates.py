@@ -1,4 +1,4 @@
-"""Converts predicates from Python objects to texts in EDN, which the native readers understand."""
+"""Converts predicates from Python objects to EDN text, which the native readers understand."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _JOINS = ("and", "or", "not")
 
 
 def predicate_text(predicate: object, where: str) -> str:
-    """Return the text of a predicate in EDN.
+    """Return the EDN text of a predicate.
 
     Args:
-        predicate: a predicate in the form that :data:`~isolang.history.transaction.Op` describes.
-        where: the place that an error message names.
+        predicate: a predicate in the form described in :data:`~isolang.history.transaction.Op`.
+        where: the place to name in an error message.
 
     Raises:
-        HistoryError: the object does not have the form of a predicate. Other mistakes are found by
-            the native reader.
+        HistoryError: the object does not have the form of a predicate. The native reader detects
+            all other mistakes.
     """
     if isinstance(predicate, str):
         return predicate
@@ -61,15 +61,15 @@ def _name(name: object, where: str) -> str:
 
 
 def derive_set_reads(columns: Columns, where: Callable[[int, int], str]) -> None:
-    """Derive the set-reads of each predicate read, which state that keys had no matching row.
+    """Derive each predicate read's set-reads, which state that keys had no matching row.
 
-    Set-reads that an earlier call derived are replaced. Therefore the function can be called again
-    after the rows of T0 have changed.
+    Set-reads derived by an earlier call are replaced, so the function can be called again after the
+    rows of T0 have changed.
 
     Args:
         columns: the columns of the history, which this function changes.
-        where: a function that returns, for error messages, the place of a transaction and a
-            position.
+        where: a function that returns the place to name in error messages, given a transaction and
+            a position.
 
     Raises:
         HistoryError: a predicate cannot be evaluated on a row.

@@ -1,8 +1,8 @@
-"""Reads remarks about operations from the recording of an application: callers and rows.
+"""Reads remarks about operations, with callers and rows, from an application recording.
 
-Each completion in such a recording ends with ``:callers ["app.py:12" …]`` and ``:rows
-["{balance: 100 → 90}" …]``, which have one text for each operation. Remarks are for people, and no
-verdict depends on them.
+Each completion in such a recording ends with ``:callers ["app.py:12" …]`` and ``:rows ["{balance:
+100 → 90}" …]``, with one text per operation. Remarks are for human readers, and no verdict depends
+on them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _FORM: Final = rb"(?:%s|\[[^\[\]]*\]|\{[^{}]*\})" % _ATOM
 _OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
 
 Named: TypeAlias = tuple[str, str, str]
-"""An operation of a recording, with its key and value in EDN: ``("r", '"account/a"', "nil")``.
+"""An operation in a recording, with its key and value in EDN: ``("r", '"account/a"', "nil")``.
 
-For a predicate read, the key is the text of the predicate in isolang's form, which has neither
-``:between`` nor ``:in``, and the value is empty.
+For a predicate read, the key is the text of the predicate in isolang's canonical form, without
+``:between`` and ``:in``, and the value is empty.
 """
 
 
@@ -38,8 +38,8 @@ class Remark(Struct, frozen=True):
     """A remark in the recording about one operation.
 
     Attributes:
-        caller: the ``file:line`` of the application that ran the operation; empty if unknown.
-        row: the columns that the operation read or changed; empty if unknown.
+        caller: the ``file:line`` in the application that ran the operation; empty if unknown.
+        row: the columns read or changed by the operation; empty if unknown.
     """
 
     caller: str = ""
@@ -48,16 +48,16 @@ class Remark(Struct, frozen=True):
 
 NO_REMARK: Final = Remark()
 ROW_NOT_FOUND: Final = "not found by "
-"""The text before the statement of a predicate read, in its ``row``."""
+"""The text that precedes a predicate read's statement in its ``row``."""
 
 
 def read_remarks(path: str) -> Mapping[int, Mapping[Named, Remark]]:
-    """Return the remarks in a recording, by line and operation.
+    """Return the remarks in a recording, keyed by line and operation.
 
-    If a transaction has several equal operations, the remark about the first of them is used.
+    If a transaction has several equal operations, only the remark about the first one is used.
 
     Args:
-        path: the path of the history. If the file cannot be read, the result is empty.
+        path: the path of the history file. If it cannot be read, the result is empty.
     """
     try:
         about = Path(path).stat()
@@ -74,7 +74,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Mapping[Named, Rem
 
 def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
     with Path(path).open("rb") as file:
-        # Most files contain no remarks, and reading a large file line by line takes long.
+        # Most files contain no remarks, and reading a large file line by line is slow.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(name) < 0 for name in _NAMES):
                 return
@@ -103,7 +103,7 @@ def _remarks(line: bytes) -> dict[Named, Remark]:
 
 
 def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield the kind, the key and the value of each operation in a line with predicate reads."""
+    """Yield the kind, key and value of each operation in a line that contains predicate reads."""
     depth = begin = end = inner = 0
     for token in _TOKEN.finditer(text):
         if token[0] in (b"[", b"{"):
@@ -130,5 +130,5 @@ def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
 def _decoded(text: bytes) -> str:
     try:
         return json.decode(text, type=str)
-    except DecodeError:  # the string contains an escape that is not valid in JSON
+    except DecodeError:  # the string contains an escape that is invalid in JSON
         return ""

@@ -1,4 +1,4 @@
-"""Makes sub-histories, which contain only some of the operations of a history."""
+"""Makes sub-histories, which contain only some of a history's operations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 def sub_history(
     history: History, keep_ops: Iterable[int], keep_txns: Iterable[int] = ()
 ) -> History:
-    """Return a history that contains only the given operations of a history.
+    """Return a history with only the given operations.
 
     A transaction that loses all its operations is removed, unless ``keep_txns`` contains it. All
     other transactions keep their status, number, time, session and place. Initial values are those
-    of the whole history, even if a declared initial transaction that wrote them is removed. If the
-    explicit source of a read is removed, the read has a missing source, just as a read by value
-    would find no writer.
+    of the whole history, even if the declared initial transaction that wrote them is removed. If a
+    read's explicit source is removed, its source becomes missing, just as a read by value would
+    find no writer.
 
     Args:
         history: the whole history.
@@ -32,7 +32,7 @@ def sub_history(
             order.
 
     Raises:
-        HistoryError: the history has no operation, or no transaction, with such a number.
+        HistoryError: the history has no operation or transaction with one of the given numbers.
     """
     import numpy as np
 

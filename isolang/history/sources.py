@@ -1,4 +1,4 @@
-"""Reads the bytes of a history from a file, a folder of logs, or a stream."""
+"""Reads a history's bytes from a file, a folder of logs, or a stream."""
 
 from __future__ import annotations
 
@@ -21,19 +21,18 @@ _GZIP = b"\x1f\x8b"
 _XZ = b"\xfd7zXZ\x00"
 _BZIP2 = b"BZh"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-_LARGE = 8 << 20  # from this size on, mapping 4-KiB pages takes longer than copying the data
+_LARGE = 8 << 20  # for larger files, mapping 4-KiB pages takes longer than copying the data
 _SIDE_FILES = (".debug", ".error", ".wlog")  # files that Cobra's clients leave next to their logs
 
 
 class HistoryInput(Struct, frozen=True, kw_only=True):
-    """The bytes of one input, which may consist of several files.
+    """The contents of one input, which may consist of several files.
 
     Attributes:
-        name: the name of the input in messages.
-        files: the name and the contents of each file, in the natural order of names, in which T2
-            comes before T10.
-        is_directory: whether the files come from a directory.
-        ignored: a phrase for each kind of entry in the directory that was not read.
+        name: the input's name in messages.
+        files: the name and contents of each file, in natural order of names (T2 before T10).
+        is_directory: whether the input is a directory.
+        ignored: a phrase for each kind of directory entry that was not read.
     """
 
     name: str
@@ -46,7 +45,7 @@ def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
     """Read an input and decompress it.
 
     Args:
-        where: a file, a directory, ``-`` for the standard input, or a binary stream.
+        where: a file, a directory, ``-`` for standard input, or a binary stream.
 
     Raises:
         HistoryError: the input cannot be read or decompressed.
@@ -99,7 +98,7 @@ def _read_file(path: Path) -> bytes:
 
 
 def _decompressed_contents(name: str, stream: Any) -> bytes:
-    """Return the contents of a stream, decompressed if the first bytes show a known compression."""
+    """Return a stream's contents, decompressed if the first bytes indicate a known compression."""
     data = _read_rest(stream)
     if data.startswith(_GZIP):
         return _decompress(name, "gzip", gzip.GzipFile(fileobj=io.BytesIO(data)).read)
@@ -117,14 +116,14 @@ def _decompressed_contents(name: str, stream: Any) -> bytes:
 
 
 def _read_rest(stream: Any) -> bytes:
-    """Read the rest of a stream in one piece, because joining pieces would copy them."""
+    """Read the rest of a stream in one piece, to avoid copying when pieces are joined."""
     if isinstance(stream, io.BufferedReader) and isinstance(stream.raw, io.FileIO):
         remaining = os.fstat(stream.fileno()).st_size - stream.tell() if stream.seekable() else 0
         if remaining >= _LARGE and stream.raw.tell() == stream.tell():  # the buffer is empty
             from isolang._native import read_in_large_pages
 
             data = read_in_large_pages(stream.fileno(), remaining)
-            more: bytes = stream.read()  # the file may have grown
+            more: bytes = stream.read()  # the file may have grown meanwhile
             return data + more if more else data
     rest: bytes = stream.read()
     return rest
@@ -140,7 +139,7 @@ def _decompress(name: str, kind: str, read: Callable[[], bytes], *errors: type[E
 
 
 def _unzstd(name: str, data: bytes) -> bytes:
-    """Decompress zstd with the standard library (Python 3.14 or later) or with ``zstandard``."""
+    """Decompress zstd with the standard library (Python 3.14 or later) or ``zstandard``."""
     try:
         from compression import zstd  # type: ignore[import-not-found, unused-ignore]
     except ImportError:
@@ -159,7 +158,7 @@ def _unzstd(name: str, data: bytes) -> bytes:
 
 
 def _frames(data: bytes) -> bytes:
-    """Decompress each frame separately, because a stream would accept a truncated frame."""
+    """Decompress each frame separately, because stream decompression accepts a truncated frame."""
     import zstandard
 
     out = []
@@ -173,13 +172,13 @@ def _frames(data: bytes) -> bytes:
 
 
 def natural_sort_key(name: str) -> list[tuple[int, int, str]]:
-    """Return a key for sorting names such that numbers in them are compared as numbers."""
+    """Return a sort key for names that compares the numbers in them as numbers."""
     parts = re.findall(r"\d+|\D+", name)
     return [(0, int(p), p) if p.isdecimal() else (1, 0, p) for p in parts]
 
 
 def plain_name(path: str) -> str:
-    """Return the name of a file without its folder and its compression suffix."""
+    """Return a file's name without its folder and compression suffix."""
     name = Path(path).name
     return re.sub(r"\.(gz|xz|bz2|zst|zstd)$", "", name)
 

@@ -1,9 +1,9 @@
-"""Reads from a recording which statement executed each operation and which reads locked rows.
+"""Reads each operation's statement, and the lock that it took, from a recording.
 
-A completion may have ``:statements ["1" "2 for update" "3" "3"]``, with one text for each
-operation: the position of its statement among all statements that the client sent in the
-transaction, and the lock that the statement took on the rows that it read. No verdict depends on
-statements, but predictions and templates use them.
+A completion may have ``:statements ["1" "2 for update" "3" "3"]``, with one text per operation: the
+position of its statement among all statements sent by the client in the transaction, and the lock
+taken by the statement on the rows it read. No verdict depends on statements, but predictions and
+templates use them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msgspec import DecodeError, Struct, json
 from isolang.errors import HistoryError
 
 Lock: TypeAlias = Literal["", "update", "share"]
-"""How a SELECT locks the rows that it reads until its transaction ends; empty if it does not."""
+"""How a SELECT locks the rows it reads until its transaction ends; empty if it takes no locks."""
 
 _FIELD: Final = b":statements ["
 _JSON_FIELD: Final = b'"statements"'
@@ -36,9 +36,9 @@ class SentStatement(Struct, frozen=True):
     """The statement that executed an operation.
 
     Attributes:
-        number: the position of the statement among those that the client sent in the transaction,
+        number: the position of the statement among those sent by the client in the transaction,
             counted from 1.
-        lock: how the statement locked the rows that it read.
+        lock: how the statement locked the rows it read.
 
     >>> str(SentStatement(2, "update"))
     '2 for update'
@@ -52,17 +52,17 @@ class SentStatement(Struct, frozen=True):
 
 
 Statements: TypeAlias = Sequence[SentStatement | None]
-"""The statement of each operation of a transaction; ``None`` if it is not known."""
+"""The statement of each operation in a transaction; ``None`` where unknown."""
 
 
 def read_statements(path: str) -> Mapping[int, Statements]:
-    """Return the statements of a recording, by the line of the completion.
+    """Return the statements in a recording, keyed by the line of the completion.
 
     Args:
-        path: the file of the history; a file that cannot be read has no statements.
+        path: the path of the history file. If it cannot be read, the result is empty.
 
     Raises:
-        HistoryError: a field of statements is malformed.
+        HistoryError: a ``:statements`` field is malformed.
     """
     try:
         about = Path(path).stat()
@@ -77,7 +77,7 @@ def read_statements(path: str) -> Mapping[int, Statements]:
 def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
     found: dict[int, Statements] = {}
     with Path(path).open("rb") as file:
-        # Most files have no such field, and reading a large file line by line takes long.
+        # Most files have no such field, and reading a large file line by line is slow.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(field) < 0 for field in (_FIELD, _JSON_FIELD)):
                 return found
@@ -91,7 +91,7 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
 
 
 def _texts(line: bytes) -> Sequence[object] | None:
-    """Return the texts in the ``:statements`` field of a line; if there is none, ``None``."""
+    """Return the texts in a line's ``:statements`` field, or ``None`` if it has no such field."""
     at = next((m.end() for m in _TOKEN.finditer(line) if m[0] == _FIELD), None)
     if at is not None:
         end = _TEXTS.match(line, at)
@@ -130,7 +130,7 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
 
 
 def check_statement_count(statements: Statements, operations: int, where: str) -> Statements:
-    """Return the statements of a transaction, after checking that each operation has one entry.
+    """Check that each operation of a transaction has one statement entry, and return the entries.
 
     Raises:
         HistoryError: the number of entries differs from the number of operations.

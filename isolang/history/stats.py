@@ -1,4 +1,4 @@
-"""Computes the statistics of a history that ``isocheck stats`` prints."""
+"""Computes the history statistics printed by ``isocheck stats``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Defines transactions as Python objects, which users create and histories return."""
+"""Defines transactions as Python objects, created by users and returned by histories."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ an operation on rows: ``("insert", key, row)``, ``("delete", key)`` or
 
 The result of a read is a value, ``None`` for the initial state, a list with the elements of an
 append-only list, or :data:`~isolang.history.values.UNKNOWN`. A read may have a fourth element that
-names the write which it read: ``(transaction, operation)``, both counted from 0; ``"initial"``; or
-``"missing"``, for a write that the data names but does not contain. The value of a read must be the
-value of the write that it names. A read of ``UNKNOWN`` constrains nothing, even if it names a
-write.
+names the write it read: ``(transaction, operation)``, both counted from 0; ``"initial"``; or
+``"missing"``, for a write that the data mentions but does not contain. A read must have the same
+value as the write it names. A read of ``UNKNOWN`` constrains nothing, even if it names a write.
 
 A predicate is ``("=", column, value)`` or another comparison, ``("between", column, low, high)``,
 ``("in", column, values)``, ``("null", column)``, ``("and", …)``, ``("or", …)`` or ``("not", …)``. A
 dictionary ``{"table": …, "where": …}`` restricts such a predicate to a table. A predicate may also
-be the text of such a form in EDN. ``None`` in place of a predicate means that the recorder
-evaluated the predicate. The operation then has a fourth element: the matching rows, by key, that
-were not returned. A row is a dictionary, or the value of a column with the name ``value``. The
-returned rows may be ``UNKNOWN``.
+be the EDN text of such a form. ``None`` in place of a predicate means that the recorder evaluated
+the predicate. The operation then has a fourth element: the matching rows, by key, that were not
+returned. A row is a dictionary, or a single value for a column named ``value``. The returned rows
+may be ``UNKNOWN``.
 
-A set-read states only that the version which the transaction saw has one of the given values, or
-none of them. Among these values, ``None`` means the initial state. A failed compare-and-set is a
+A set-read states only that the version seen by the transaction has one of the given values, or none
+of them. ``None`` among these values means the initial state. A failed compare-and-set is a
 set-read.
 """
 
@@ -45,39 +44,39 @@ Time: TypeAlias = int | float | dt.datetime
 
 
 class Transaction(Struct, frozen=True):
-    """A transaction that a client ran, as a Python object.
+    """A transaction run by a client, as a Python object.
 
     Attributes:
         ops: the operations in program order, each in the form of :data:`Op`.
-        session: the session, which may be any hashable object. The transactions of a session are
-            given in session order. Either all transactions of a history name a session, or none
-            does; if none does, each transaction has its own session. A client that continues after
-            an indeterminate transaction needs a new session, because the indeterminate transaction
-            may take effect later.
+        session: the session, which may be any hashable object. The transactions of a session must
+            be given in session order. Either all transactions in a history name a session, or none
+            do; if none do, each transaction gets its own session. A client that continues after an
+            indeterminate transaction needs a new session, because the indeterminate transaction may
+            take effect later.
         status: ``committed``; ``aborted`` (the transaction certainly took no effect); ``maybe``,
             also called ``indeterminate`` and ``info`` (the outcome is unknown, so a checker may
             include or exclude the transaction); or ``initial`` (the transaction *is* T0: it only
             writes, and its last writes are the initial values).
         begin: the time at which the transaction began: an integer in nanoseconds, a float in
-            seconds, or a datetime; ``None`` if the time is not known. All times of a history must
-            be of the same kind.
-        end: the time at which the client learned the outcome; ``None`` if it is not known.
-        number: the number in the transaction's name (``T<number>``); by default the position in the
+            seconds, or a datetime; ``None`` if unknown. All times in a history must be of the same
+            kind.
+        end: the time at which the client learned the outcome; ``None`` if unknown.
+        number: the number in the transaction's name (``T<number>``); by default its position in the
             history, counted from 1.
         times: for each operation, the times at which it was sent and answered, by the clock of
-            ``begin`` and ``end``. ``None`` stands for a time that is not known, or for the pair if
-            both times are not known.
+            ``begin`` and ``end``. ``None`` stands for an unknown time, or for the whole pair if
+            both times are unknown.
         commit: the time at which COMMIT was sent; the answer to COMMIT arrived at ``end``.
         group: an integer or a string; ``None`` for no group. Some levels promise more inside a
             group, such as the clients of one replica.
-        versions: for each operation, the version that it read or wrote, by the database's name for
-            it (an integer, a string, or another scalar), or ``None``. Only operations on registers
-            have versions, because the value of a list shows its version.
+        versions: for each operation, the version it read or wrote, as named by the database (an
+            integer, a string, or another scalar), or ``None``. Only operations on registers have
+            versions, because the value of a list shows its version.
         label: one name, or several names. Specifications may require more, or less, from
             transactions with a label.
-        level: the level that the transaction requested, by its name in ``.iso`` files (``ser``).
+        level: the level requested by the transaction, by its name in ``.iso`` files (``ser``).
         failed: the indices, counted from 0, of operations that failed by themselves. These
-            operations are kept, but they have no influence.
+            operations are kept, but have no effect on verdicts.
     """
 
     ops: Sequence[Op]

@@ -1,7 +1,8 @@
 """Converts keys and values between Python objects and the typed atoms of the columns.
 
 ``1``, ``"1"``, ``Keyword("1")``, ``1.0`` and ``True`` are five different values wherever a history
-is read, built, compared or written. A checker that confused them would invent or lose sources.
+is read, built, compared or written. A checker that confused them would find false sources or miss
+true ones.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ class UnknownValue(Enum):
 
 
 UNKNOWN: Final = UnknownValue.UNKNOWN
-"""The unknown result of a read, such as that of an ``:info`` read in Jepsen's histories.
+"""The unknown result of a read, such as an ``:info`` read in a Jepsen history.
 
 A read with this result constrains nothing."""
 
@@ -47,7 +48,7 @@ class Keyword(Struct, frozen=True):
 
 
 class Literal(Struct, frozen=True):
-    """The canonical text of any other form in a file, such as a symbol or a nested vector."""
+    """The canonical text of any other form found in a file, such as a symbol or a nested vector."""
 
     text: str
 
@@ -56,23 +57,23 @@ Value: TypeAlias = (
     bool | int | float | str | Decimal | UUID | bytes | dt.date | dt.time | tuple[Any, ...]
     | Keyword | Literal | dict[str, Any] | None
 )  # fmt: skip
-"""A key or a value, which has a type that databases return, or is an EDN keyword or form.
+"""A key or a value: an object of a type returned by databases, or an EDN keyword or form.
 
-A datetime is also a date. A dictionary is a row, with values by the names of columns.
+Datetimes are dates too. A dictionary is a row, with values by column name.
 """
 
 _MOST_DIGITS = 4300  # Python does not print or parse integers with more digits
 
 
 def encode(value: object, where: str) -> tuple[int, Any]:
-    """Return the kind and the payload of the atom that the native columns store for a value.
+    """Return the kind and payload of the atom that represents a value in the native columns.
 
-    If two values of the same type are equal in Python, they have the same atom: for example ``0.0``
-    and ``-0.0``, ``Decimal("1.50")`` and ``Decimal("1.5")``, or one instant in two time zones.
+    Values of the same type that are equal in Python have the same atom: for example ``0.0`` and
+    ``-0.0``, ``Decimal("1.50")`` and ``Decimal("1.5")``, or one instant in two time zones.
 
     Args:
         value: a key or a value.
-        where: the place that an error message names.
+        where: the place to name in an error message.
 
     Raises:
         HistoryError: an object of this type cannot be a key or a value, or the value is NaN, which
@@ -115,7 +116,7 @@ def encode(value: object, where: str) -> tuple[int, Any]:
             return OTHER, _row(value, where)
         case tuple():
             return OTHER, f"[{' '.join(value_text(v, where) for v in value)}]"
-    if hasattr(value, "__index__"):  # such as integers of numpy
+    if hasattr(value, "__index__"):  # such as NumPy integers
         return encode(value.__index__(), where)
     msg = (
         f"{where}: a key or value of this type has no exact text (got "
@@ -157,7 +158,7 @@ def _decimal(value: Decimal, where: str) -> str:
 
 
 def value_text(value: object, where: str) -> str:
-    """Return the text that the native reader prints for an element of a vector."""
+    """Return the text of a vector element, as the native reader prints it."""
     kind, payload = encode(value, where)
     if kind == STRING:
         return _quoted(payload)
@@ -165,7 +166,7 @@ def value_text(value: object, where: str) -> str:
 
 
 def _row(value: dict[Any, Any], where: str) -> str:
-    """Return the text of a row in the form of the native reader, which sorts columns by text."""
+    """Return a row's text in the form used by the native reader, which sorts columns by text."""
     columns = []
     for name, field in value.items():
         if not isinstance(name, str | Keyword) or not name:
@@ -177,7 +178,7 @@ def _row(value: dict[Any, Any], where: str) -> str:
 
 
 def column_text(name: str) -> str:
-    """Return the text of a column's name: a keyword such as ``:v`` if possible, else a string."""
+    """Return a column name as text: a keyword such as ``:v`` if possible, otherwise a string."""
     return f":{name}" if re.fullmatch(r"[\w.*+!?$%&=<>/-]+", name) else _quoted(name)
 
 
@@ -195,7 +196,7 @@ def _utf8(text: str, where: str) -> str:
 
 
 def decode(kind: int, payload: Any) -> Value:
-    """Return the Python object for an atom; this is the inverse of :func:`encode`."""
+    """Return the Python object for an atom; the inverse of :func:`encode`."""
     if kind == NIL:
         return None
     if kind in (INTEGER, NATURAL):
@@ -206,7 +207,7 @@ def decode(kind: int, payload: Any) -> Value:
     if kind == KEYWORD:
         return Keyword(text)
     # A text is decoded only if encoding the result gives the same text. For example, "1.50M" stays
-    # a literal, because the decimal 1.5 has the text "1.5M", which is another atom.
+    # a literal, because the decimal 1.5 is encoded as "1.5M", which is a different atom.
     try:
         found = _decode_other(text)
         same = encode(found, "") == (kind, text)
@@ -264,7 +265,7 @@ def _decode_tuple(text: str) -> tuple[Value, ...]:
 
 
 def preview(value: object) -> str:
-    """Return a short text for any object, to be used in messages."""
+    """Return a short text for any object, for use in messages."""
     try:
         text = repr(value)
     except Exception:  # for example, an integer of thousands of digits, or a user's class
@@ -278,7 +279,7 @@ _ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a p
 def key_name(kind: int, payload: Any) -> str:
     """Return a key as text for messages.
 
-    A string is not quoted if it is an identifier, or names a row, such as ``user/7``.
+    A string is left unquoted if it is an identifier or names a row, such as ``user/7``.
     """
     named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
     return str(payload) if named else atom_text(kind, payload)

@@ -1,4 +1,4 @@
-"""Makes the notes about the versions that operations of a history state."""
+"""Makes the notes about the versions stated by a history's operations."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 def version_notes(columns: Columns) -> tuple[str, ...]:
-    """Return notes on how many operations state a version, and on versions that help little.
+    """Return notes on the number of operations that state a version, and on unhelpful versions.
 
     Args:
-        columns: the columns of the history, in which sources have already been named.
+        columns: the history's columns, with the sources of reads already filled in.
     """
     import numpy as np
 

@@ -9,7 +9,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     """Read the history in one file.
 
     Raises:
-        HistoryError: the input is malformed; the message names file and line.
+        HistoryError: the input is malformed; the message names the file and line.
     """
     from isolang import _native
 

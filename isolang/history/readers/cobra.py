@@ -1,4 +1,4 @@
-"""Reads the logs of Cobra's clients; each file has the transactions of one session."""
+"""Reads the logs of Cobra's clients; each file contains the transactions of one session."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
 
     Args:
         files: the name and the contents of each log.
-        timeout: the limit in seconds; 0 for no limit.
+        timeout: the time limit in seconds; 0 for no limit.
         timestamps: whether a time follows each start and each commit.
 
     Raises:
-        HistoryError: the input is malformed; the message names file and byte.
-        UnsupportedError: the logs contain a read of a deleted key; the message names file and byte.
+        HistoryError: the input is malformed; the message names the file and byte.
+        UnsupportedError: the logs contain a read of a deleted key; the message names the file and
+            byte.
     """
     from isolang import _native
 

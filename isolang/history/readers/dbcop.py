@@ -1,4 +1,4 @@
-"""Reads dbcop's three formats: bincode, which is older, and JSON and ``.hist`` text."""
+"""Reads dbcop's three formats: JSON, ``.hist`` text, and the older bincode."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _REAL_TIME = "none, because the format has no times"
 
 
 def read_bincode(files: Files, *, timeout: float) -> Reading:
-    """Read a file in dbcop's bincode.
+    """Read a file in dbcop's bincode format.
 
     Raises:
-        HistoryError: the input is malformed; the message names file and byte.
+        HistoryError: the input is malformed; the message names the file and byte.
     """
     from isolang import _native
 
@@ -53,10 +53,10 @@ def read_bincode(files: Files, *, timeout: float) -> Reading:
 
 
 def read_json(files: Files, *, timeout: float) -> Reading:
-    """Read a file in dbcop's JSON.
+    """Read a file in dbcop's JSON format.
 
     Raises:
-        HistoryError: the input is malformed; the message names file, line, session, transaction
+        HistoryError: the input is malformed; the message names the file, line, session, transaction
             and event.
     """
     from isolang import _native
@@ -67,10 +67,10 @@ def read_json(files: Files, *, timeout: float) -> Reading:
 
 
 def read_hist(files: Files, *, timeout: float) -> Reading:
-    """Read a file in dbcop's ``.hist`` text.
+    """Read a file in dbcop's ``.hist`` text format.
 
     Raises:
-        HistoryError: the input is malformed; the message names file and line.
+        HistoryError: the input is malformed; the message names the file and line.
     """
     from isolang import _native
 

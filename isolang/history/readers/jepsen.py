@@ -1,4 +1,4 @@
-"""Reads histories of Jepsen whose operations are transactions, in EDN or JSON."""
+"""Reads Jepsen histories in EDN or JSON whose operations are transactions."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def read(files: Files, *, timeout: float) -> Reading:
     """Read the history in one file.
 
     Raises:
-        HistoryError: the input is malformed; the message names file and line.
-        UnsupportedError: an operation is not a transaction; the message names file and line.
+        HistoryError: the input is malformed; the message names the file and line.
+        UnsupportedError: an operation is not a transaction; the message names the file and line.
     """
     from isolang import _native
 
@@ -70,7 +70,7 @@ def read(files: Files, *, timeout: float) -> Reading:
 
 
 def _ignored(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a phrase with a count for each kind of input that the reader ignored."""
+    """Yield a phrase with a count for each kind of ignored input."""
     if report["nonclient"]:
         who = ", ".join(report["nonclient_processes"])
         yield f"{quantity(report['nonclient'], 'operation')} that no client sent" + (
@@ -133,7 +133,7 @@ def _notes(report: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
-    """Return a sentence that says where real time comes from, or why there is none."""
+    """Return a sentence explaining where real time comes from, or why there is none."""
     if timed and report["by_time"]:
         return ":time, from :invoke to :ok or :fail, and :times of operations by its clock"
     own = timed and report["timed_operations"]
@@ -143,7 +143,7 @@ def _real_time(report: Mapping[str, Any], *, timed: bool) -> str:
 
 
 def label_and_level_notes(columns: Columns) -> list[str]:
-    """Return notes on the labels, and on the levels that transactions requested."""
+    """Return notes on the transactions' labels and requested levels."""
     import numpy as np
 
     def shares(set_of: NDArray[np.int32], sets: list[tuple[str, ...]]) -> str:
@@ -166,10 +166,9 @@ def label_and_level_notes(columns: Columns) -> list[str]:
 
 
 def _without_torn_line(data: bytes) -> bytes:
-    """Return the log without its last line, if this line is torn and can be dropped.
+    """Return the log without its last line if that line is torn and can be dropped.
 
-    Return empty bytes if the last line is not torn, or if dropping the line could lose a
-    transaction.
+    Return empty bytes if the last line is not torn, or if dropping it could lose a transaction.
 
     SOUND BECAUSE: if a torn completion is dropped, its transaction is indeterminate, because its
     invocation is still in the log. If an invocation is torn, its transaction has not sent anything
@@ -181,19 +180,19 @@ def _without_torn_line(data: bytes) -> bytes:
     if not torn.startswith(b"{") or torn.endswith(b"}"):
         return b""
     whole = data[:end]
-    pending: Counter[bytes] = Counter()  # a process may have several open operations
+    pending: Counter[bytes] = Counter()  # a process may have several operations open
     for kind, process in _invocations_and_completions(data):
         if kind == b"invoke":
             pending[process] += 1
         elif pending[process]:
             pending[process] -= 1
-        elif kind != b"info":  # a nemesis logs :info without an invocation
+        elif kind != b"info":  # a nemesis logs :info with no invocation
             return b""
     return whole if b":type :invoke" in whole else b""
 
 
 def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the type and the process of each line of the log that contains both."""
+    """Yield the type and process of each log line that contains both."""
     for line in log.splitlines():
         kind, process = _TYPE.search(line), _PROCESS.search(line)
         if kind and process:
@@ -201,7 +200,7 @@ def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def session_names(processes: list[int]) -> tuple[str, ...]:
-    """Return the names of sessions, such as ``3.2`` for the second session of process 3.
+    """Return the session names, such as ``3.2`` for the second session of process 3.
 
     Args:
         processes: the process of each session.

@@ -1,9 +1,10 @@
 """Reads the history in ``test.jepsen``, the binary file in which Jepsen stores a test.
 
-The history is converted to the lines of ``history.edn``. The layout of the file is defined by
-``jepsen.store.format``, versions 0 and 1. The file consists of blocks with a length, a checksum and
-a type. An index maps numbers to blocks, and its root is the map that describes the test. This map
-refers to the block of the history, which may be a vector of other blocks. Integers are big-endian.
+The history is converted to the lines of ``history.edn``. The file layout is defined by
+``jepsen.store.format``, versions 0 and 1. The file consists of blocks, each with a length, a
+checksum and a type. An index maps numbers to blocks, and its root is the map that describes the
+test. This map refers to the history block, which may be a vector of other blocks. Integers are
+big-endian.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ _MAGIC: Final = b"JEPSEN"
 _VERSIONS: Final = (0, 1)
 _INDEX, _FRESSIAN, _PARTIAL_MAP, _STREAM, _VECTOR = range(1, 6)
 _HEADER: Final = 28
-"""The bytes of a block's header, which has a length, a checksum, and 16 bytes for the type."""
+"""The size of a block header in bytes: a length, a checksum, and 16 bytes for the type."""
 
 
 def read(files: Files, *, timeout: float) -> Reading:
     """Read the history in one file.
 
     Raises:
-        HistoryError: the file is damaged, or has no history.
-        UnsupportedError: the file has a later version, or a history that cannot be judged.
+        HistoryError: the file is damaged or contains no history.
+        UnsupportedError: the file is in a later version of the format, or its history cannot be
+            judged.
         TimeoutError: reading took longer than ``timeout`` seconds; 0 means no limit.
     """
     ((name, data),) = files
@@ -72,7 +74,7 @@ class _File:
         return HistoryError(f"{self.name}: the Jepsen file is damaged: {what}; {hint}")
 
     def block_at(self, at: int) -> tuple[int, bytes]:
-        """Return the type and the contents of the block at a byte, after checking its checksum."""
+        """Verify the checksum of the block at a byte offset, and return its type and contents."""
         if not 0 < at <= len(self.data) - _HEADER:
             raise self.fail(f"a block at byte {at} of {len(self.data)}")
         length, checksum, kind = struct.unpack_from(">qIh", self.data, at)
@@ -85,7 +87,7 @@ class _File:
         return kind, contents
 
     def index(self, kind: int, contents: bytes) -> tuple[int, dict[int, int]]:
-        """Return the number of the root block, and the place of each block by its number."""
+        """Return the number of the root block, and each block's offset by its number."""
         if kind != _INDEX or len(contents) % 12 != 4:
             raise self.fail(f"a block of type {kind} where its index should be")
         (root,) = struct.unpack_from(">i", contents)
@@ -97,7 +99,7 @@ class _File:
         return self.block_at(self.places[number])
 
     def history(self) -> list[str]:
-        """Return the operations of the history, each written as EDN."""
+        """Return the history's operations, each as EDN text."""
         number, seen = self.root, set[int]()
         while number and number not in seen:
             seen.add(number)
@@ -122,7 +124,7 @@ class _File:
         raise HistoryError(msg)
 
     def operations(self, number: int, depth: int) -> list[str]:
-        """Return the operations in a block and in all blocks to which this block refers."""
+        """Return the operations in a block and in all blocks it refers to."""
         kind, contents = self.block(number)
         if kind in (_FRESSIAN, _STREAM):
             found = self.texts(contents)
@@ -138,7 +140,7 @@ class _File:
         return found
 
     def texts(self, contents: bytes) -> list[str]:
-        """Decode the values in the contents of a block, and return their texts."""
+        """Decode the values in a block's contents and return their texts."""
         values, found = Fressian(contents), []
         try:
             while not values.at_end():

@@ -1,12 +1,12 @@
-"""Reads Leopard's traces, which have one JSON object for each operation, with two times.
+"""Reads Leopard's traces, which have one JSON object with two times per operation.
 
-The times are those of the request and the answer. A key is a table, a primary key and a column. A
-``LOCKING_READ`` or ``UNCOMMITTED_READ`` may see other values than a consistent read does. Therefore
-the reader ignores and counts the values of these reads, but keeps the writes of their statements.
-The published guideline does not name the records that end a transaction. This reader expects
-``COMMIT`` and ``ROLLBACK``, in upper or lower case. If a trace contains no such record, every
-transaction is taken to be committed at its last operation. Otherwise a transaction without such a
-record is indeterminate.
+They are the times of the request and the answer. A key consists of a table, a primary key and a
+column. A ``LOCKING_READ`` or ``UNCOMMITTED_READ`` may see different values from a consistent read.
+Therefore the reader ignores and counts the values of these reads, but keeps the writes of their
+statements. The published guideline does not name the records that end a transaction. This reader
+expects ``COMMIT`` and ``ROLLBACK``, in upper or lower case. If a trace contains no such record,
+every transaction is assumed to have committed at its last operation. Otherwise a transaction
+without such a record is indeterminate.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BEGINS: Final = ("BEGIN", "START", "START_TRANSACTION")
 
 
 class _Traced(Struct):
-    """A transaction under construction: the operations that the reader has found for it."""
+    """A transaction under construction, with the operations read so far."""
 
     session: str
     begin: int
@@ -88,7 +88,7 @@ def read(files: Files, *, timeout: float = 0.0) -> Reading:
 
 
 def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
-    """Yield the objects of a file, each with its line, or with its index if they are in a list."""
+    """Yield the objects in a file, each with its line, or with its index if they form a list."""
     text = data.decode("utf-8", "replace")
     if text.lstrip().startswith("["):
         try:
@@ -106,7 +106,7 @@ def _records(data: bytes, name: str) -> Iterator[tuple[int, Any]]:
 
 
 def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
-    """Add a record's operation to its transaction, and return how many read values it ignored."""
+    """Add a record's operation to its transaction and return the number of ignored read values."""
     try:
         session, txn = str(record["threadID"]), str(record["transactionID"])
         kind = str(record["operationTraceType"]).upper()

@@ -1,4 +1,4 @@
-"""Defines what readers return: the columns, and how the reader interpreted the input."""
+"""Defines what readers return: the columns, and how the input was interpreted."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def call_native(
 
 
 def _utf8(arg: Any) -> Any:
-    """Return an argument in which bytes of file names that are not UTF-8 are escaped."""
+    """Return an argument with any non-UTF-8 bytes in file names escaped."""
     if isinstance(arg, str):
         return arg.encode("utf-8", "backslashreplace").decode()
     if isinstance(arg, list | tuple):
@@ -70,43 +70,43 @@ def quantity(count: int, one: str, many: str | None = None) -> str:
     Args:
         count: the number.
         one: the noun in the singular.
-        many: the noun in the plural; by default the singular with an s.
+        many: the noun in the plural; by default the singular plus an s.
     """
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def count_remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
-    """Return a sentence for each count in the report of a native reader that is not 0.
+    """Return a sentence for each nonzero count in a native reader's report.
 
     Args:
-        report: the report of the reader, which has counts by name.
-        forms: for each count, its name, the noun in the singular, and the rest of the sentence.
+        report: the reader's report, with counts by name.
+        forms: for each count, its name, the singular noun, and the rest of the sentence.
     """
     return [f"{quantity(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
 
 
 def unknown_fields(report: Mapping[str, Any]) -> list[str]:
-    """Return a list with a phrase about unknown fields; if there are none, an empty list."""
+    """Return a list with a phrase about unknown fields, or an empty list if there are none."""
     fields = report["unknown_fields"]
     return [f"unknown fields: {', '.join(fields)}"] if fields else []
 
 
 def sessions_named_by_files(columns: Columns, files: Files) -> tuple[str, ...]:
-    """Return the names of sessions, which are the names of their files without suffixes.
+    """Return the session names, which are the file names without suffixes.
 
-    The function serves formats in which each session has its own file.
+    This is for formats in which each session has its own file.
     """
     import numpy as np
 
     newest = np.maximum.accumulate(
         columns.txn_session
-    )  # sessions are numbered in order of appearance
+    )  # sessions are numbered in order of first appearance
     first = np.flatnonzero(np.diff(newest, prepend=-1))
     return tuple(Path(plain_name(files[int(f)][0])).stem for f in columns.txn_file[first])
 
 
 def describe_event_times(*, timed: bool, by_index: bool) -> str:
-    """Return a sentence that says how the real time of invocations and completions is known."""
+    """Return a sentence saying how the real-time order of invocations and completions is known."""
     if not timed:
         return "none, because the file has only completions and no :invoke"
     return f"the order of {':index' if by_index else 'lines'}, from :invoke to :ok or :fail"

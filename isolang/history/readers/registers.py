@@ -21,15 +21,15 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
 
     Args:
         files: the name and the contents of the file.
-        failed_cas: what a failed compare-and-set means: ``compared`` if it saw another value, and
-            ``nothing`` if it is unknown what it saw. With ``auto``, it saw another value in the
-            lines of a log, and in maps whose ``:error`` names the comparison; in other maps it is
-            unknown what it saw.
-        timeout: the limit in seconds; 0 for no limit.
+        failed_cas: how to interpret a failed compare-and-set: ``compared`` means that it saw a
+            different value, ``nothing`` that the value it saw is unknown. ``auto`` means
+            ``compared`` for log lines and for maps whose ``:error`` names the comparison, and
+            ``nothing`` for all other maps.
+        timeout: the time limit in seconds; 0 for no limit.
 
     Raises:
-        HistoryError: the input is malformed; the message names file and line.
-        UnsupportedError: the file has operations on objects of another kind, or a text whose
+        HistoryError: the input is malformed; the message names the file and line.
+        UnsupportedError: the file has operations on other kinds of objects, or a string whose
             writer would be ambiguous.
     """
     from isolang import _native

@@ -1,4 +1,4 @@
-"""Reads the JSON logs of Viper and IsoVista; a file is a session, and a line is a transaction."""
+"""Reads the JSON logs of Viper and IsoVista: one file per session, one line per transaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read(files: Files, *, timeout: float) -> Reading:
     """Read the logs of one history.
 
     Raises:
-        HistoryError: the input is malformed; the message names file, line and operation.
+        HistoryError: the input is malformed; the message names the file, line and operation.
     """
     import numpy as np
 

@@ -1,11 +1,11 @@
 """Translates a bank: ``:transfer {:from a, :to b, :amount n}``, and ``:read`` of all balances.
 
-Balances do not show which transfers made them. Therefore they do not determine reads and writes of
-accounts. But transfers do not change the total of all balances. Therefore the translated history
-has only one key, the total, which no transaction writes and each read of all accounts reads. At
-parallel snapshot isolation and stronger levels, a transaction sees either all effects of another
-transaction or none, and no update is lost. Therefore two reads with different totals violate these
-levels. At weaker levels the totals may differ, so isocheck does not judge these levels.
+Balances do not show which transfers produced them, so they do not determine reads and writes of
+accounts. But transfers preserve the total of all balances. Therefore the translated history has
+only one key, the total, which no transaction writes and every read of all accounts reads. At
+parallel snapshot isolation and stronger levels, a transaction sees either all or none of another
+transaction's effects, and no update is lost. Therefore two reads with different totals violate
+these levels. At weaker levels the totals may differ, so isocheck does not judge these levels.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KEEP_THE_TOTAL: Final = (
     ),
     *("pl-3", "pl-3u", "pl-fcv"),
 )
-"""The levels at which each read of all accounts sees the same total: PSI and stronger levels."""
+"""The levels at which every read of all accounts sees the same total: PSI and stronger levels."""
 
 
 class Totals(Translation):
@@ -67,7 +67,7 @@ class Totals(Translation):
         self._note(balances, totals, usual)
 
     def _balances(self, d: PairedOperation) -> Mapping[Any, Any] | None:
-        """Return the balances that a read returned, by account; ``None`` if the read failed."""
+        """Return the balances returned by a read, by account; ``None`` if the read failed."""
         if not d.answered:
             return None
         if not isinstance(d.value, Mapping):

@@ -1,17 +1,17 @@
 """Translates a counter: ``:add n``, always with the same n, and ``:read`` of the sum.
 
-An add does not return the value that it made. But if every add adds the same n, a read of v·n
-follows exactly v adds. Therefore the history is linearizable iff the adds have an order in which
-the v-th add takes effect after the begin of each read of less than v·n, before the end of each read
-of v·n or more, and between its own invocation and completion. Neither of the first two bounds falls
-when v rises. Therefore the rule "earliest deadline first" finds such an order if one exists
-(W. Horn, 1974). In this order, each add becomes a read of one value and a write of the next value,
-and a witness for these operations is a witness for the counter.
+An add does not return the resulting value. But if every add adds the same n, exactly v adds precede
+a read of v·n. Therefore the history is linearizable iff the adds have an order in which the v-th
+add takes effect after the begin of each read of less than v·n, before the end of each read of v·n
+or more, and between its own invocation and completion. Neither of the first two bounds falls when v
+rises. Therefore the rule "earliest deadline first" finds such an order if one exists (W. Horn,
+1974). In this order, each add becomes a read of one value and a write of the next value, and a
+witness for these operations is a witness for the counter.
 
-If no such order exists, a refutation shows where the order that was tried is not linearizable. No
-certificate shows that all other orders fail too; this follows only from the argument above. A
-weaker level might allow another order. Therefore only strict serializability is judged in this
-case.
+If no such order exists, a refutation shows where the attempted order is not linearizable. No
+certificate shows that all other orders fail too; that follows only from the argument above. A
+weaker level might allow a different order, so in this case the history can only be checked for
+strict serializability.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ class Sums(Translation):
         for d in done:
             groups.setdefault(d.group, []).append(d)
         place: dict[int, int] = {}  # for each add, its position in the order of adds
-        seen: dict[int, int] = {}  # for each read, how many adds precede it
-        thin: set[int] = set()  # the reads whose value no number of adds can produce
+        seen: dict[int, int] = {}  # for each read, the number of adds before it
+        thin: set[int] = set()  # the reads of values that no number of adds can produce
         for group in groups.values():
             self._order_adds(group, step, place, seen, thin)
         unused = sum(
@@ -87,7 +87,7 @@ class Sums(Translation):
             )
 
     def _common_amount(self, adds: list[PairedOperation]) -> int:
-        """Return the amount that every add adds, after checking that all amounts are equal."""
+        """Check that all adds add the same amount, and return it."""
         step = adds[0].invoked if adds else 1
         for d in adds:
             if type(d.invoked) is int and d.invoked and d.invoked == step:
@@ -110,7 +110,7 @@ class Sums(Translation):
         seen: dict[int, int],
         thin: set[int],
     ) -> None:
-        """Order the adds of one counter, and record for each read how many adds precede it."""
+        """Order one counter's adds, and record the number of adds that precede each read."""
         adds = [d for d in done if d.function == "add" and d.status != c.ABORTED]
         for d in done:
             if d.function != "read" or not d.answered:
@@ -146,17 +146,17 @@ class Sums(Translation):
 def _ordered_adds(
     adds: list[PairedOperation], after: list[int], before: list[int], most: int
 ) -> tuple[list[PairedOperation], bool]:
-    """Order the adds by the rule "earliest deadline first".
+    """Order the adds by "earliest deadline first".
 
     Args:
         adds: the adds that took effect or may have taken effect.
-        after: for each place, the event after which the add at that place takes effect.
-        before: for each place, the event before which the add at that place takes effect.
-        most: how many places the reads determine; there are at least as many adds.
+        after: for each position, the event after which the add at that position takes effect.
+        before: for each position, the event before which the add at that position takes effect.
+        most: the number of positions determined by the reads; there are at least as many adds.
 
     Returns:
-        The adds in order, which are all adds that took effect and the indeterminate adds that fill
-        remaining places; and whether each add is within its bounds.
+        The adds in order, and whether each of them is within its bounds. They are all adds that
+        took effect, and the indeterminate adds that fill the remaining positions.
     """
     waiting = sorted(adds, key=lambda d: d.begin, reverse=True)
     ready: list[tuple[bool, int, int, PairedOperation]] = []

@@ -1,9 +1,8 @@
-"""Translates the test of sequential consistency in which clients insert the rows k_0, k_1, ….
+"""Translates the sequential-consistency test in which clients insert the rows k_0, k_1, ….
 
 ``:add [k "k_0"]`` inserts one row, and ``:write k`` inserts all rows of k in order. A read returns
-``[k ["k_1" nil]]``, with the last row first and nil for a missing row. Because the clients of the
-test do the same, each insert and each read of a row becomes a separate transaction, in the order of
-its session.
+``[k ["k_1" nil]]``, with the last row first and nil for a missing row. As in the test itself, each
+insert and each read of a row is a separate transaction, in session order.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _THERE: Final = Keyword("in")
 
 
 def are_inserts(ops: Operations) -> bool:
-    """Return whether the workload inserts rows in sequence.
+    """Return whether the workload is the one that inserts rows in sequence.
 
     If so, each read returned the rows k_n … k_0 of some key k.
     """
@@ -41,13 +40,13 @@ def _has_answer(d: PairedOperation) -> bool:
 
 
 def _rows(value: tuple[Any, Any]) -> list[str]:
-    """Return the names of the rows that a read requested, in the order in which it read them."""
+    """Return the names of the rows requested by a read, in the order in which they were read."""
     key, found = value
     return [f"{key}_{number}" for number in reversed(range(len(found)))]
 
 
 class InsertedRows(Translation):
-    """Translates inserts and reads of rows to one transaction for each row."""
+    """Translates row inserts and reads to one transaction per row."""
 
     what = "rows that were inserted in order and read from the last one on"
     initial = "a read without the row"

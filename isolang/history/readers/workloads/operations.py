@@ -1,4 +1,4 @@
-"""Pairs the invocations and completions of the operations in Jepsen's workloads."""
+"""Pairs the invocations and completions of operations in Jepsen workloads."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ from isolang.history.readers.reading import quantity
 from isolang.history.values import Keyword, encode, preview
 
 _TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
-_POLL = 4096  # how many forms are read between two checks of the time
+_POLL = 4096  # number of forms read between two checks of the time
 
 
 class PairedOperation(Struct, kw_only=True):
-    """An operation, from its invocation to its completion.
+    """An operation, with its invocation and its completion.
 
     Attributes:
-        function: the ``:f`` of the operation.
-        line: the line of the invocation; without an invocation, the line of the completion.
-        number: the number of the operation in messages: its ``:index``, or its ordinal.
-        session: the number of the session.
-        begin: the position of the invocation among all events; ``UNKNOWN_BEGIN`` without an
-            invocation.
-        end: the position of the ``:ok`` or ``:fail`` among all events; ``UNKNOWN_END`` if there is
-            neither.
+        function: the operation's ``:f``.
+        line: the line of the invocation, or of the completion if there is no invocation.
+        number: the operation's number in messages: its ``:index``, or else its ordinal.
+        session: the session's number.
+        begin: the position of the invocation among all events, or ``UNKNOWN_BEGIN`` if there is
+            none.
+        end: the position of the ``:ok`` or ``:fail`` among all events, or ``UNKNOWN_END`` if there
+            is neither.
         status: the code for committed, aborted or indeterminate.
-        invoked: the ``:value`` of the invocation; without an invocation, that of the completion.
+        invoked: the ``:value`` of the invocation, or of the completion if there is no invocation.
         value: the ``:value`` of an ``:ok`` completion; otherwise ``None``.
-        group: the independent key of the operation; ``None`` if it has none.
+        group: the operation's independent key; ``None`` if it has none.
     """
 
     function: str
@@ -61,13 +61,13 @@ class Operations(Struct, frozen=True, kw_only=True):
     """All operations in a file.
 
     Attributes:
-        name: the name of the file in messages.
+        name: the file's name in messages.
         done: the operations in the order in which they began.
         timed: whether the file has invocations, which determine real time.
-        by_index: whether events are ordered by their ``:index`` and not by their lines.
+        by_index: whether events are ordered by ``:index`` instead of by line.
         processes: whether events have a ``:process``.
         session_names: the name of each session.
-        ignored: a phrase for each kind of input that has no influence.
+        ignored: a phrase for each kind of input that has no effect on verdicts.
         notes: remarks on how the file was interpreted.
     """
 
@@ -81,15 +81,15 @@ class Operations(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def fail(self, line: int, what: str) -> HistoryError:
-        """Return an error whose message begins with the file and a line."""
+        """Return an error whose message begins with the file and the given line."""
         return HistoryError(f"{self.name}: line {line}: {what}")
 
 
 def pair_operations(data: bytes, name: str, *, timeout: float) -> Operations:
-    """Read the events in a file, and pair invocations with completions.
+    """Read the events in a file and pair invocations with completions.
 
     Raises:
-        HistoryError: the file is malformed; the message names file and line.
+        HistoryError: the file is malformed; the message names the file and line.
         TimeoutError: reading took longer than ``timeout`` seconds; 0 means no limit.
     """
     try:
@@ -118,13 +118,13 @@ def _is_number(value: Any) -> bool:
 
 
 class _Event(Struct, frozen=True, kw_only=True):
-    """An event, which is a map in the file: an invocation or a completion.
+    """An invocation or a completion, which is a map in the file.
 
     Attributes:
-        position: the index of the event in the order of all events.
-        line: the line of the map in the file.
-        number: the number of the event in messages.
-        process: the process, which is an integer; ``None`` if the map has no process.
+        position: the event's index in the order of all events.
+        line: the line on which the map is.
+        number: the event's number in messages.
+        process: the process as an integer; ``None`` if the map has no process.
         function: the ``:f`` of the map.
         value: the ``:value`` of the map.
     """
@@ -160,7 +160,7 @@ class _Pairing:
             process = fields.get("process")
             if process is not None and not _is_number(process):
                 name = str(_word(process))
-                if not re.match(r"[^\W\d]", name):  # a client must not be taken for a nemesis
+                if not re.match(r"[^\W\d]", name):  # a client must not be mistaken for a nemesis
                     what = (
                         f"wrong :process (got {preview(process)}, expected an integer of 64 bits or"
                     )
@@ -208,7 +208,7 @@ class _Pairing:
         process = event.process
         now = self.open.setdefault(process, [])
         if now and process is not None and process not in self.overlapping:
-            # every operation of a process with overlapping operations gets its own session
+            # if a process has overlapping operations, each of them gets its own session
             self.overlapping.add(process)
             now[0].session = self.session(object(), process)
         if not isinstance(event.function, str):
@@ -262,7 +262,7 @@ class _Pairing:
             self.after_info.add(event.process)
 
     def completed_operation(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
-        """Return the open operation of a process that a completion belongs to.
+        """Return the process's open operation that a completion belongs to.
 
         Raises:
             HistoryError: the completion fits several open operations.
@@ -318,21 +318,21 @@ class Sink:
         self._values: dict[Any, int] = {}
 
     def begin(self, done: PairedOperation, status: int | None = None) -> None:
-        """Begin a transaction for an operation, by default with the status of the operation."""
+        """Begin a transaction for an operation, with the operation's status by default."""
         status = done.status if status is None else status
         self.columns.begin_transaction(
             done.session, status, done.number, done.line, 0, done.begin, done.end
         )
 
     def key(self, key: Any, initial: Any = None) -> int:
-        """Return the number of a key, which is added with an initial value if it is new."""
+        """Return a key's number; a new key is added with the given initial value."""
         atom = encode(key, self.name)
         if atom not in self._keys:
             self._keys[atom] = self.columns.intern_key(*atom, self.value(initial))
         return self._keys[atom]
 
     def value(self, value: Any) -> int:
-        """Return the number of a value, which is added if it is new."""
+        """Return a value's number, adding the value if it is new."""
         atom = encode(value, self.name)
         if atom not in self._values:
             self._values[atom] = self.columns.intern_value(*atom)
@@ -366,7 +366,7 @@ def have_independent_keys(
 
 
 def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
-    """Move the independent key of each operation from its values to ``group``.
+    """Move each operation's independent key from its values to ``group``.
 
     Raises:
         HistoryError: a value of an ``:ok`` read is not of the form ``[k …]``.
@@ -389,9 +389,10 @@ class Translation:
     """Translates the operations of one kind of workload to reads and writes of keys.
 
     Attributes:
-        what: a noun for the workload in the history's notes, such as "a bank".
-        initial: a sentence that says which reads return the initial value.
-        levels: the names of the levels that can judge the history; empty if all levels can.
+        what: the name of the workload in the history's notes, such as "a bank".
+        initial: a description of the reads that return the initial value.
+        levels: the names of the levels that the history can be checked against; empty if there is
+            no restriction.
         sink: fills the columns with the translated operations.
         notes: remarks on the translation, for the history's notes.
     """
@@ -409,17 +410,17 @@ class Translation:
         """Translate all operations.
 
         Raises:
-            HistoryError: an operation is malformed; the message names file and line.
+            HistoryError: an operation is malformed; the message names the file and line.
             UnsupportedError: the operations do not determine a history.
         """
         raise NotImplementedError
 
     def split(self, what: str = "") -> bool:
-        """Split the operations by independent key, and return whether they have independent keys.
+        """Split the operations by independent key if they have such keys. Return whether they do.
 
         Args:
-            what: a noun for what each key has, for a note about the split; if it is empty, no note
-                is added.
+            what: the kind of object that each key stands for, used in a note about the split; if
+                empty, no note is added.
         """
         done = self._ops.done
         if not have_independent_keys(done, lambda d: d.function == "read"):

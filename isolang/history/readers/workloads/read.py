@@ -1,4 +1,4 @@
-"""Detects the kind of workload in a file, and reads the file as a history."""
+"""Detects the kind of workload in a file and reads the file as a history."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
     Args:
         files: the name and the contents of the file.
-        timeout: the limit in seconds; 0 for no limit.
-        model: the kind of workload: ``bank``, ``counter`` or ``set``. If it is empty, the kind is
+        timeout: the time limit in seconds; 0 for no limit.
+        model: the kind of workload: ``bank``, ``counter`` or ``set``. If empty, the kind is
             detected from the operations.
 
     Raises:
-        HistoryError: the file is malformed; the message names file and line.
+        HistoryError: the file is malformed; the message names the file and line.
         UnsupportedError: the workload is unknown, or its values do not determine a history.
         TimeoutError: reading took longer than ``timeout`` seconds.
     """
@@ -64,7 +64,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
 
 def _detect_kind(ops: Operations, model: str) -> tuple[str, list[str]]:
-    """Detect the kind of workload, and remove the operations that do not belong to this kind.
+    """Detect the kind of workload and remove the operations that do not belong to it.
 
     Returns:
         The kind, and remarks about removed operations.
@@ -102,7 +102,7 @@ def _translation(kind: str, ops: Operations, model: str) -> type[Translation]:
 
 
 def _reads_numbers(ops: Operations) -> bool:
-    """Return whether reads returned numbers; false for collections, and if no read has a result."""
+    """Return whether reads returned numbers; false for collections, or if no read has a result."""
     reads = [d.value for d in ops.done if d.function == "read" and d.answered]
     adds = [d.invoked for d in ops.done if d.function == "add"]
     if all(isinstance(v, tuple) and len(v) == 2 for v in (*reads, *adds)):  # independent keys

@@ -1,9 +1,9 @@
 """Translates a set that grows: ``:add e`` (for comments, ``:write id``), and ``:read`` of the set.
 
 Each element becomes a key. An add writes the key of its element. A read reads the keys of all
-elements: the elements that it returned as written, and all other elements as not written. This
-translation is exact if an add inserts a row. If a read returns an element twice that was added only
-once, the translated read returns a value that no transaction wrote.
+elements: as written for the elements that it returned, and as not written for all others. This
+translation is exact if an add inserts a row. If a read returns an element twice although it was
+added only once, the translated read returns a value that no transaction wrote.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _TWICE: Final = Keyword("in-twice")
 
 
 class Members(Translation):
-    """Translates adds and reads of sets, where each element that was added or read is a key."""
+    """Translates adds and reads of sets; each element that was added or read becomes a key."""
 
     what = "a set, whose elements are separate keys, like inserted rows"
     initial = "a read without the element"
@@ -91,7 +91,7 @@ class Members(Translation):
         return atom(element)
 
     def _returned_elements(self, d: PairedOperation) -> Collection[Any] | None:
-        """Return the elements that a read returned; ``None`` if its result is unknown."""
+        """Return the elements returned by a read; ``None`` if its result is unknown."""
         if not d.answered:
             self._unknown += 1
             return None
@@ -108,15 +108,15 @@ class Members(Translation):
         return shows
 
     def _check_for_pairs(self, added: Collection[Any]) -> None:
-        """Record whether all added elements are pairs, which are probably keys with elements.
+        """Record whether all added elements are pairs, probably of a key and an element.
 
-        If so, a read of elements that are not pairs lacks its key. The first pair is kept as an
-        example for messages.
+        If so, a read that returns elements other than pairs lacks its key. The first pair is kept
+        as an example for messages.
         """
         if added and all(isinstance(element, tuple) for element in added):
             self._pairs = next(iter(added))
 
 
 def atom(value: Any) -> tuple[int, Any]:
-    """Return a value as an atom; unlike values in Python, the atoms of 1, 1.0 and true differ."""
+    """Return a value as an atom; unlike in Python, 1, 1.0 and true are different atoms."""
     return encode(value, "")
