@@ -311,7 +311,7 @@ def _spread(counts: Any) -> Spread:
 
 
 def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
-    """Return how many transactions read a key and later write the same key."""
+    """Return the number of transactions that read a key and later write it."""
     import numpy as np
 
     pair = txn * max(n_keys, 1) + key
@@ -319,7 +319,8 @@ def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int
     reads, writes = working & read, working & ~read
     first_pairs, first = np.unique(pair[reads], return_index=True)
     first_read = number[reads][first]
-    # unique() returns the first index of each pair; in the reversed array, this is its last write.
+    # unique() returns the first index of each pair, which is its last write because the array is
+    # reversed.
     last_pairs, last = np.unique(pair[writes][::-1], return_index=True)
     last_write = number[writes][::-1][last]
     _, at_read, at_write = np.intersect1d(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def version_notes(columns: Columns) -> tuple[str, ...]:
-    """Return notes on the number of operations that state a version, and on unhelpful versions.
+    """Return notes on how many operations state a version, and on versions of limited use.
 
     Args:
         columns: the history's columns, with the sources of reads already filled in.

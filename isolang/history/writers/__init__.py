@@ -1,8 +1,8 @@
-"""Writes histories in many formats, and never loses information silently.
+"""Writes histories in many formats without silently losing information.
 
 If a format cannot express a history, the writer raises an error. Two options avoid the error, and
-the report of the writer lists the changes that they make: ``renumber=True`` replaces keys and
-values by numbers, which loses only their names, and ``drop`` leaves out parts of the history.
+the writer's report lists the changes they make: ``renumber=True`` replaces keys and values by
+numbers, which loses only their names, and ``drop`` leaves out parts of the history.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isolang.history.writers.report import Contents, WriteReport
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_ENCODERS: Final = {  # the encoders as module:function; a module is imported when it is needed
+_ENCODERS: Final = {  # the encoders as module:function; modules are imported on demand
     "edn": "jepsen:edn",
     "jepsen-json": "jepsen:to_json",
     "dbcop": "dbcop:bincode",
@@ -62,19 +62,19 @@ def save_history(
     renumber: bool = False,
     drop: Collection[str] = (),
 ) -> WriteReport:
-    """Save a history in a file that ``load_history`` can read.
+    """Save a history to a file that ``load_history`` can read.
 
     Args:
         history: the history to save.
-        path: the file; for formats in :data:`FOLDERS`, a folder that does not exist yet.
-        format: one of :data:`WRITABLE`; or ``auto``, if the suffix of the file determines the
-            format (:data:`SUFFIXES`).
+        path: the file; for formats in :data:`FOLDERS`, a folder that must not exist yet.
+        format: one of :data:`WRITABLE`, or ``auto`` to choose the format by the file's suffix
+            (:data:`SUFFIXES`).
         renumber: as in :func:`write_history`.
         drop: as in :func:`write_history`.
 
     Raises:
-        HistoryError: the format cannot express the history (then nothing is written), the suffix
-            names no format, or the file cannot be written.
+        HistoryError: the format cannot express the history (in this case nothing is written), the
+            suffix is unknown, or the file cannot be written.
     """
     if format == "auto":
         found = SUFFIXES.get(Path(path).suffix.lower())
@@ -100,16 +100,16 @@ def write_history(
 
     Args:
         history: the history to write.
-        target: a path, or a binary stream; for formats in :data:`FOLDERS`, the path of a folder
-            that does not exist yet.
-        format: one of :data:`WRITABLE`, where ``dbcop`` stands for dbcop's bincode.
+        target: a path or a binary stream; for formats in :data:`FOLDERS`, the path of a folder that
+            must not exist yet.
+        format: one of :data:`WRITABLE`; ``dbcop`` means dbcop's bincode.
         renumber: whether keys and values that the format cannot express are replaced by numbers.
             Each read still has exactly the same possible sources.
-        drop: the names, from :data:`DROPPABLE`, of the parts to leave out.
+        drop: the names of the parts to leave out, from :data:`DROPPABLE`.
 
     Raises:
-        HistoryError: the format cannot express the history (then nothing is written), or the
-            target cannot be written.
+        HistoryError: the format cannot express the history (in this case nothing is written), or
+            the target cannot be written.
     """
     from isolang.history.formats import ALIASES
 
@@ -151,7 +151,7 @@ def write_history(
 
 def _write_to(path: Path, contents: Contents) -> None:
     if isinstance(contents, dict):
-        path.mkdir()  # must be a new folder, so that two histories never mix
+        path.mkdir()  # must be a new folder, so that two histories are never mixed
         for name, data in contents.items():
             (path / name).write_bytes(data)
     elif isinstance(contents, bytes):

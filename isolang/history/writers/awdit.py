@@ -2,8 +2,8 @@
 
 Lines of ``-`` separate transactions, and lines of ``=`` separate sessions. The format has no
 initial state. If the history reads the initial state of some keys, the file begins with a
-transaction in a separate session that writes 0 to these keys. A note tells the user to declare this
-transaction when the file is read (``initial=1``, ``--initial 1``).
+transaction in its own session that writes 0 to these keys. A note tells the user to declare this
+transaction when reading the file (``initial=1``, ``--initial 1``).
 """
 
 from __future__ import annotations

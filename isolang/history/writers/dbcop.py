@@ -1,6 +1,7 @@
 """Writes dbcop's three formats: bincode, JSON and ``.hist`` text.
 
-In bincode, the initial state is the value 0. The other formats have a special name for it.
+In bincode, the initial state is the value 0. The other formats have a special name for the initial
+state.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _HIST = FormatFeatures(name=".hist")
 def bincode(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history as dbcop's bincode.
+    """Encode a history in dbcop's bincode.
 
     Raises:
         HistoryError: the format cannot express the history.
@@ -46,12 +47,12 @@ def bincode(
 def to_json(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history as dbcop's JSON: a list of sessions.
+    """Encode a history in dbcop's JSON: a list of sessions.
 
     Raises:
         HistoryError: the format cannot express the history.
     """
-    # A version 0 that no transaction writes is the initial version, so no transaction may write 0.
+    # Version 0 is the initial version if no transaction writes it, so no transaction may write 0.
     found = number_history(
         history, _JSON, bits=64, zero_writable=False, renumber=renumber, drop=drop
     )
@@ -68,7 +69,7 @@ def to_json(
 
 
 def hist(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Contents, WriteReport]:
-    """Encode a history as ``.hist`` text: one transaction per line.
+    """Encode a history as ``.hist`` text, with one transaction per line.
 
     Raises:
         HistoryError: the format cannot express the history.

@@ -1,7 +1,7 @@
 """Writes Jepsen's operation maps in EDN or JSON, one per line, with sessions as processes.
 
-If the history has real time, ``:invoke`` and ``:ok`` lines are in this order. Otherwise only
-completions are written, because every order of invocations would claim a real-time order that the
+If the history has real time, ``:invoke`` and ``:ok`` lines are in real-time order. Otherwise only
+completions are written, because any order of invocations would claim a real-time order that the
 history does not have.
 """
 
@@ -69,7 +69,7 @@ def edn(history: History, *, renumber: bool, drop: frozenset[str]) -> tuple[Cont
 def to_json(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history in JSON, with the same maps as in EDN, but strings in place of keywords.
+    """Encode a history in JSON, with the same maps as in EDN but strings in place of keywords.
 
     Raises:
         HistoryError: JSON cannot express the history.
@@ -150,14 +150,14 @@ def _encode(
 
 
 def _keys_to_declare(history: History) -> NDArray[np.bool_]:
-    """Return a mask of the keys whose initial values the file must declare.
+    """Return a mask of the keys whose initial values must be declared in the file.
 
     For all other keys, nil can stand for the initial value.
 
-    These are the keys that the initial transaction wrote, the keys whose initial value replaces
+    These are the keys written by the initial transaction, the keys whose initial value replaces
     nil, and the keys with versions, because one version must not have two values. In a history with
-    rows, they are all keys, because a predicate may match initial values, and because nil is also a
-    deleted row.
+    rows, all keys must be declared, because a predicate may match initial values, and because nil
+    also means a deleted row.
     """
     import numpy as np
 
@@ -172,10 +172,10 @@ def _keys_to_declare(history: History) -> NDArray[np.bool_]:
 
 
 def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
-    """Require that the format can declare all rows that existed in the initial state.
+    """Check that the format can declare all rows that existed in the initial state.
 
-    Without a declaration, predicate reads would ignore the row, and nil would mean both the row and
-    its deletion.
+    Without a declaration, predicate reads would ignore such a row, and nil would mean both the row
+    and its deletion.
 
     Raises:
         HistoryError: the format cannot declare one of these rows.
@@ -202,10 +202,10 @@ def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
 
 
 class _Texts:
-    """Makes the texts of atoms that are not numbers, and checks each text by reading it back.
+    """Makes the texts of non-numeric atoms, and checks each text by reading it back.
 
     Attributes:
-        json: whether the texts are in JSON instead of EDN.
+        json: whether the texts are in JSON rather than EDN.
         keys: the texts of keys, by atom.
         values: the texts of values, by atom.
     """
@@ -220,7 +220,7 @@ class _Texts:
     def expressible(self, atoms: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Return, for each atom, whether the format can express it.
 
-        The texts of atoms that are not numbers are cached.
+        The texts of non-numeric atoms are cached.
         """
         import numpy as np
 
@@ -228,7 +228,7 @@ class _Texts:
         fits = np.isin(kinds, (NIL, INTEGER, NATURAL))
         for i in np.flatnonzero(~fits).tolist():
             atom = int(atoms[i])
-            if atom == self._columns.deleted:  # a delete is written as an operation, not a value
+            if atom == self._columns.deleted:  # a delete is written as an operation, not as a value
                 fits[i] = True
                 continue
             text = self._text(self._columns.value(atom))
@@ -260,8 +260,8 @@ class _Texts:
     def declarable(self, part: Outline) -> NDArray[np.bool_]:
         """Return, for each key, whether the format can declare its initial value.
 
-        In the format, a read of nil is a read of the declared value, too. Therefore a key is not
-        declarable if its initial value replaces nil and some operation reads nil.
+        In the format, a read of nil also counts as a read of the declared value. Therefore a key is
+        not declarable if its initial value replaces nil and some operation reads nil.
         """
         import numpy as np
 
@@ -288,7 +288,7 @@ class _Texts:
         return found
 
     def _keys_read_back(self, keys: list[int]) -> list[int]:
-        """Return the keys whose initial values the reader reads back from a declaration."""
+        """Return the keys whose initial values are read back unchanged from a declaration."""
         from isolang import _native
 
         if not keys:
@@ -310,10 +310,9 @@ class _Texts:
         )
 
     def initial_line(self, part: Outline, declared: NDArray[np.bool_], *, timed: bool) -> str:
-        """Return the line that declares initial values; empty if there are none.
+        """Return the line that declares the initial values; empty if there are none.
 
-        The line precedes the lines of transactions, whose indices begin with 1, and uses a separate
-        process.
+        The line precedes all transaction lines, whose indices begin at 1, and uses its own process.
         """
         import numpy as np
 
@@ -371,7 +370,7 @@ class _Texts:
     def _unchecked_text(self, atom: tuple[int, object]) -> str:
         """Return the text of a key, a value or a version.
 
-        The reader may read the text as another value.
+        The reader may interpret the text as a different value.
         """
         kind, payload = atom
         if not self.json:
@@ -379,7 +378,7 @@ class _Texts:
         return json.dumps(payload) if kind == STRING else str(payload)
 
     def versions(self, part: Outline) -> dict[int, str]:
-        """Return the texts of versions that are not numbers.
+        """Return the texts of all versions that are not numbers.
 
         Raises:
             HistoryError: the format cannot express a version.
@@ -405,7 +404,7 @@ class _Texts:
         return texts
 
     def groups(self, part: Outline) -> dict[int, str]:
-        """Return the texts of groups by their numbers.
+        """Return the texts of groups, by group number.
 
         Raises:
             HistoryError: the format cannot express a group.
@@ -437,7 +436,7 @@ class _Texts:
         return [text(names) for names in sets]
 
     def statements(self, part: Outline) -> list[str]:
-        """Return the statements field of each transaction.
+        """Return each transaction's ``:statements`` field.
 
         If the history has no statements, return an empty list.
         """
@@ -450,9 +449,9 @@ class _Texts:
         ]
 
     def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:
-        """Return a text that the reader reads as the same key or value; ``None`` if none exists.
+        """Return a text that is read back as the same key or value; ``None`` if there is none.
 
-        For example, the row ``[:t 1]`` can be a key. As a value, it would be read as a list.
+        For example, ``[:t 1]`` can name a row as a key, but as a value it would be read as a list.
         """
         from isolang import _native
 
@@ -476,7 +475,7 @@ class _Texts:
 
 
 def _check_indeterminate_reads(part: Outline, names: Names) -> None:
-    """Require that no indeterminate transaction reads the initial state.
+    """Check that no indeterminate transaction reads the initial state.
 
     In ``:info`` maps, nil means an unknown result.
 
@@ -500,12 +499,12 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
 
 
 def _continued_session_notes(part: Outline, drop: frozenset[str]) -> list[str]:
-    """Return a note on sessions that continue after an indeterminate transaction, if there are any.
+    """Return a note if there are sessions that continue after an indeterminate transaction.
 
     In the format, a process starts a new session after ``:info``.
 
     Raises:
-        HistoryError: such sessions exist, and the user has not allowed to drop their order.
+        HistoryError: such sessions exist, and the user has not agreed to drop their order.
     """
     import numpy as np
 
@@ -530,7 +529,7 @@ def _continued_session_notes(part: Outline, drop: frozenset[str]) -> list[str]:
 def _process_of_sessions(part: Outline) -> list[int]:
     """Return the process of each session.
 
-    The process is the session's number in the input if all sessions have numbers, otherwise the
+    The process is the session's number in the input if all sessions are numbered, and otherwise the
     session's index.
     """
     history = part.history

@@ -1,8 +1,8 @@
-"""Writes the log formats of Cobra and Viper: a folder with one file for each session.
+"""Writes the log formats of Cobra and Viper: a folder with one file per session.
 
 Both formats can express only committed transactions. Cobra's logs are written in the
-duplicate-value variant, in which a read names only the key and the value of its source and not the
-write itself.
+duplicate-value variant, in which a read names only the key and value of its source, not the write
+itself.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 _COBRA = FormatFeatures(name="Cobra logs", aborted=False, empty=True)
 _VIPER = FormatFeatures(name="Viper logs", aborted=False, empty=True)
-# In this variant, all writes have the same write id; the initial state has another one.
+# In this variant, all writes have the same write id; the initial state has a different one.
 _UNIVERSAL, _INITIAL = 0xABDDEFEE, 0xBEBEEBEE
 
 
 def cobra(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history as Cobra's logs, with the contents of each log by file name.
+    """Encode a history as Cobra logs, and return the contents of each log by file name.
 
     Raises:
         HistoryError: the format cannot express the history.
@@ -47,7 +47,7 @@ def cobra(
             )
         return b"".join([*out, struct.pack(">cq", b"C", row.ordinal)])
 
-    files = {  # the names are padded, because readers take the files in the order of names
+    files = {  # names are padded because readers process the files in name order
         f"T{i:05d}.log": b"".join(map(records, rows)) for i, rows in enumerate(found.sessions())
     }
     return files, found.report("cobra")
@@ -56,10 +56,10 @@ def cobra(
 def viper(
     history: History, *, renumber: bool, drop: frozenset[str]
 ) -> tuple[Contents, WriteReport]:
-    """Encode a history as Viper's logs, with the contents of each log by file name.
+    """Encode a history as Viper logs, and return the contents of each log by file name.
 
-    Readers of these logs take a value that no transaction writes for an initial value, unless the
-    logs declare an initial transaction. Therefore, if a read has no source, the first log begins
+    Readers of these logs treat a value that no transaction writes as an initial value, unless the
+    logs declare an initial transaction. Therefore, if some read has no source, the first log begins
     with such a declaration.
 
     Raises:

@@ -1,19 +1,19 @@
-"""Chooses the names that the values of a history have in another format.
+"""Chooses names for the values of a history in another format.
 
-A format has one name for the initial state: ``nil`` or 0. A history may have two: nil, and the
-initial value of the key. A name may change only if every read keeps exactly its possible sources.
-For each key, let I be the set of names of its initial state, and τ the format's name for this
-state. Then:
+A format has one name for the initial state: ``nil`` or 0. A history may have two: nil and the key's
+initial value. A name may change only if every read keeps exactly the same possible sources. For
+each key, let I be the set of names for its initial state, and τ the format's name for this state.
+Then:
 
 * A read of v in I becomes a read of τ. If v is not τ itself, no transaction may write v or τ,
   because otherwise the read would lose or gain candidates.
-* A read of another value whose name is τ would become a read of the initial state. Such a read is
+* A read of any other value that is named τ would become a read of the initial state. Such a read is
   an error.
 
 With ``renumber``, values get new names. For reads by value, equal values get equal numbers, and all
 names in I become τ. If a transaction writes a value in I, no other name in I may occur. For reads
-with an explicit source, each *write* gets a different number, and a read gets the number of its
-source. A missing source gets a number that no transaction writes.
+with explicit sources, each *write* gets a different number, and a read gets its source's number. A
+missing source gets a number that no transaction writes.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.history.writers.outline import Outline
 
-# The codes for names that are not atoms, as in native/writers/writers.hpp. The code for a new
-# number n is FIRST_NUMBER - n.
+# Codes for names that are not atoms, as in native/writers/writers.hpp. The code for a new number n
+# is FIRST_NUMBER - n.
 INITIAL: Final = -2
 FIRST_NUMBER: Final = -3
 
@@ -44,8 +44,8 @@ class Names(Struct, frozen=True, kw_only=True):
     """The names of values in another format.
 
     Attributes:
-        of: for each operation to write, the name of its value: an atom or the number of a list, the
-            code for an unknown value, :data:`INITIAL`, or the code for a new number.
+        of: for each operation to write, the name of its value: an atom or a list number, the code
+            for an unknown value, :data:`INITIAL`, or the code for a new number.
         declared: for each key, whether the file must declare its initial value.
         notes: a phrase for each kind of change.
     """
@@ -65,24 +65,24 @@ def name_values(
     declarable: NDArray[np.bool_] | None = None,
     declared: NDArray[np.bool_] | None = None,
 ) -> Names:
-    """Return the name of each operation's value.
+    """Choose a name for each operation's value.
 
     Args:
         part: the part of the history to write.
-        tau: the atom that is the format's name for the initial state; a number below -1 if the
+        tau: the atom used by the format as the name of the initial state; a number below -1 if the
             history has no such atom.
         expressible: a function that returns, for each of the given atoms, whether the format can
             express it.
-        tau_writable: whether the format distinguishes a write of ``tau`` from the initial state.
+        tau_writable: whether the format can tell a write of ``tau`` from the initial state.
         renumber: whether values may get new names.
-        declarable: for each key, whether the file can declare its initial value; ``None`` if it can
-            declare none.
-        declared: the declarable keys whose initial values the file declares in any case. It
-            declares the initial value of any other key only if the format's name for the initial
-            state cannot replace it.
+        declarable: for each key, whether the file can declare its initial value; ``None`` if it
+            cannot declare any.
+        declared: the declarable keys whose initial values are always declared. The initial value of
+            any other key is declared only if the format's name for the initial state cannot replace
+            it.
 
     Raises:
-        HistoryError: a value has no name in the format.
+        HistoryError: a value cannot be named in the format.
     """
     import numpy as np
 
@@ -101,7 +101,7 @@ def name_values(
         return ops, problems, wrong
 
     ops, problems, wrong = named()
-    # a key that gets new numbers cannot have a declared initial value
+    # a renumbered key cannot have a declared initial value
     for declare in (True, False):
         turned = declarable & (declared != declare)
         turned[np.setdiff1d(np.arange(len(none)), ops.key[wrong])] = False
@@ -139,12 +139,13 @@ def name_values(
 
 
 def _check_named(part: Outline) -> None:
-    """Require that each read shows what its source wrote last, if the history says its source.
+    """Check that each read with an explicit source returns the value that its source wrote.
 
-    Otherwise the read is an intrinsic anomaly, and new names for values would hide it.
+    Otherwise the read is an intrinsic anomaly, and renaming values would hide it.
 
     Raises:
-        HistoryError: a read of another value, or of a value that the initial transaction overwrote.
+        HistoryError: a read returns a different value, or one that the initial transaction
+            overwrote.
     """
     import numpy as np
 
@@ -202,7 +203,7 @@ def _check_named(part: Outline) -> None:
 def _may_show_any(
     history: History, key: int, value: int, kind: int, pairs: set[tuple[int, int]]
 ) -> bool:
-    """Return whether a read of ``key`` that returns ``value`` shows one of the given pairs."""
+    """Return whether a read of ``key`` returning ``value`` shows one of the given pairs."""
     if value == c.UNKNOWN_VALUE or kind not in (c.READ, c.READ_ONE_OF):
         return False
     values = history.list_values(value) if kind == c.READ_ONE_OF else [value]
@@ -231,18 +232,18 @@ class _WrittenColumns:
         initial = np.where(declared, c.NIL_ATOM, columns.initial_value)
         self.initial = initial[self.key] if len(self.key) else self.value
         alone = c.initial_alone(columns)
-        # nil is not a second name of the initial state
+        # the operations on keys for which nil is not a second name for the initial state
         self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
-        """Return a mask of the operations whose value is a name of their key's initial state."""
+        """Return a mask of the operations whose value names their key's initial state."""
         nil = (self.value == c.NIL_ATOM) & ~self.alone
         found: NDArray[np.bool_] = nil | (self.value == self.initial)
         return found
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Return a mask of the operations to whose key some operation writes ``atom``."""
+        """Return a mask of the operations on keys to which some operation writes ``atom``."""
         import numpy as np
 
         found = np.zeros(self.columns.n_keys(), dtype=bool)
@@ -258,7 +259,7 @@ def _unnameable_operations(
     *,
     tau_writable: bool,
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return the operations whose values cannot keep their names, as masks with reasons."""
+    """Return masks of the operations whose values cannot keep their names, with reasons."""
     import numpy as np
 
     columns, tau = ops.columns, ops.tau
@@ -310,16 +311,16 @@ def _renumber(
     *,
     tau_writable: bool,
 ) -> tuple[str, int] | None:
-    """Number the values of one key.
+    """Replace the values of one key by numbers.
 
     Args:
         ops: the operations to write.
         which: the indices of the operations on the key.
         names: the names of values, which this function changes.
-        tau_writable: whether an operation may write the format's name of the initial state.
+        tau_writable: whether an operation may write the format's name for the initial state.
 
     Returns:
-        ``None`` if the values were numbered; otherwise the reason why this is not possible, and the
+        ``None`` if the values were numbered; otherwise the reason why they cannot be, and the
         operation at fault.
     """
     at = which.tolist()
@@ -344,13 +345,13 @@ def _renumber(
         return "one key with both reads by value and reads with an explicit source", by_value[0]
     per_write = bool(sourced) and not by_value
     if written & initial and not per_write:
-        # All names in I become one name. If an operation writes that name, I must have no other
-        # name in use.
+        # All names in I become one name. If an operation writes that name, no other name in I may
+        # be in use.
         used = {value[i] for i in by_value + writes} & initial
         if len(used) > 1 or len(by_value) < len(reads) or not tau_writable:
             return "a write of the initial state's value", writes[0]
-    numbers: dict[int, int] = {}  # the new numbers of values
-    number_of: dict[int, int] = {}  # the new numbers of writes, by operation
+    numbers: dict[int, int] = {}  # the new number of each value
+    number_of: dict[int, int] = {}  # the new number of each write, by operation
 
     def numbered(v: int) -> int:
         return FIRST_NUMBER - numbers.setdefault(v, len(numbers) + 1)
@@ -363,7 +364,7 @@ def _renumber(
         number_of[int(ops.numbers[i])] = int(names[i])
     fresh = FIRST_NUMBER - (len(at) + 1)  # above all numbers in use
     for i in reads:
-        # the source is missing if it is not written to the file, for example because it failed
+        # the source becomes missing if it is not written to the file, for example because it failed
         if source[i] >= 0:
             names[i] = number_of.get(source[i], fresh)
         elif source[i] == c.SOURCE_MISSING:

@@ -1,4 +1,4 @@
-"""Replaces keys and values by numbers, for formats that can write only numbers."""
+"""Replaces keys and values by numbers, for formats that can express only numbers."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class Numbered(Struct, frozen=True, kw_only=True):
     Attributes:
         part: the part of the history to write.
         keys: the number of each operation's key.
-        values: the number of the value that each operation wrote or read; 0 is the initial state.
+        values: the number of the value written or read by each operation; 0 is the initial state.
         notes: a phrase for each kind of change.
-        key_numbers: for each key that got a new number, its name and this number.
+        key_numbers: for each key that got a new number, its name and the new number.
     """
 
     part: Outline
@@ -44,7 +44,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
         return writes
 
     def sessions(self) -> Iterator[Iterator[NumberedTransaction]]:
-        """Yield the sessions, and for each session its transactions in session order."""
+        """Yield the sessions, each as an iterator over its transactions in session order."""
         part, columns = self.part, self.part.history.columns
         start, committed = part.start.tolist(), columns.txn_status[part.txns] == c.COMMITTED
         ops = list(zip(self.writes(), self.keys.tolist(), self.values.tolist(), strict=True))
@@ -59,7 +59,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
             )
 
     def report(self, name: str, *notes: str) -> WriteReport:
-        """Return a report on the written transactions and operations, and on all changes."""
+        """Return a report on the transactions and operations written, and on all changes."""
         return WriteReport(
             format=name,
             transactions=len(self.part.txns),
@@ -73,9 +73,9 @@ class NumberedTransaction(Struct, frozen=True, kw_only=True):
     """One transaction to write.
 
     Attributes:
-        ordinal: the number of the transaction among all written transactions, counted from 1.
+        ordinal: the transaction's number among all written transactions, counted from 1.
         committed: whether the transaction committed.
-        ops: for each operation, whether it is a write, the number of its key, and its value.
+        ops: for each operation, whether it is a write, its key's number, and its value.
     """
 
     ordinal: int
@@ -97,14 +97,14 @@ def number_history(
     Args:
         history: the history to write.
         target: the features of the format.
-        bits: how many bits the format's unsigned numbers have.
-        zero_writable: whether the format distinguishes a write of 0 from the initial state.
-        renumber: whether keys and values that are not numbers may get a number.
+        bits: the number of bits in the format's unsigned numbers.
+        zero_writable: whether the format can tell a write of 0 from the initial state.
+        renumber: whether keys and values that are not numbers may be numbered.
         drop: the names of the parts to leave out.
 
     Raises:
-        HistoryError: a key or a value is not a number and may not get a number, or the format
-            cannot express the history.
+        HistoryError: a key or value is not a number and may not be numbered, or the format cannot
+            express the history.
     """
     import numpy as np
 

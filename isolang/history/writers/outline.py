@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FormatFeatures(Struct, frozen=True, kw_only=True):
-    """The features of a format; each flag says whether the format can express some feature.
+    """The features of a format. Each flag tells whether the format can express a feature.
 
     Attributes:
         name: the name of the format in messages.
@@ -30,12 +30,12 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
         real_time: the order of begins and ends.
         groups: groups of transactions.
         versions: the versions that operations state.
-        labels: labels of transactions, and the levels that they requested.
+        labels: labels and requested levels of transactions.
         statements: the statements that executed operations.
         failed: operations that failed inside their transaction.
-        unknown: reads with unknown results in transactions that are not committed.
+        unknown: reads with unknown results in uncommitted transactions.
         empty: transactions without operations.
-        hint: advice for messages on a format that can express more.
+        hint: advice, for messages, on a format that can express more.
     """
 
     name: str
@@ -62,8 +62,8 @@ class Outline(Struct, frozen=True, kw_only=True):
         history: the whole history.
         target: the format's name in messages.
         txns: the numbers of the transactions to write, in the history's order and without T0.
-        start: for each transaction, the index of its first operation in ``ops``; a last entry marks
-            the end of ``ops``.
+        start: for each transaction, the index of its first operation in ``ops``; one final entry
+            marks the end of ``ops``.
         ops: the numbers of the operations to write.
         notes: a phrase for each kind of omitted part.
     """
@@ -76,7 +76,7 @@ class Outline(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...]
 
     def sessions(self) -> list[NDArray[np.int64]]:
-        """Return, for each session, its transactions in session order, as indices of ``txns``."""
+        """Return, for each session, its transactions in session order, as indices into ``txns``."""
         import numpy as np
 
         session = self.history.columns.txn_session[self.txns]
@@ -88,11 +88,10 @@ class Outline(Struct, frozen=True, kw_only=True):
 
 
 def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> Outline:
-    """Return the part of a history to write in a format.
+    """Select the part of a history to write in a format.
 
     Raises:
-        HistoryError: the format cannot express a part of the history, and ``drop`` does not name
-            this part.
+        HistoryError: the format cannot express a part of the history that ``drop`` does not name.
     """
     import numpy as np
 
@@ -172,7 +171,7 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         keep[found] = False
         notes.append(f"{quantity(len(found), 'operation')}: {may.replace('-', ' ')}")
     if not target.unknown:
-        # The only reads left at this point are reads of aborted transactions.
+        # The only reads left at this point are those in aborted transactions.
         found = np.flatnonzero((columns.op_value == c.UNKNOWN_VALUE) & keep)
         keep[found] = False
         if len(found):

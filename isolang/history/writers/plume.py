@@ -1,6 +1,6 @@
 """Writes Plume's text format: ``r(key,value,session,transaction)``.
 
-The value 0 is the initial state, and aborted transactions have the number -1.
+The value 0 is the initial state, and aborted transactions are numbered -1.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Defines what an encoder of histories returns: the contents to write, and a report."""
+"""Defines the results of a history encoder: the contents to write, and a report."""
 
 from __future__ import annotations
 
@@ -8,22 +8,23 @@ from typing import TypeAlias
 from msgspec import Struct
 
 Sink: TypeAlias = Callable[[bytes], object]
-"""A function that takes the bytes of a file, one piece after the other."""
+"""A function that receives a file's bytes piece by piece."""
 
 Contents: TypeAlias = bytes | dict[str, bytes] | Callable[[Sink], None]
-"""The bytes of a file, the bytes of each file in a folder by name, or a function that writes bytes.
+"""The bytes of a file, the bytes of each file in a folder (by name), or a function that writes
+them.
 """
 
 
 class WriteReport(Struct, frozen=True, kw_only=True):
-    """A report on a written history and on how it differs from the original history.
+    """A report on a written history and its differences from the original.
 
     Attributes:
         format: the name of the format.
-        transactions: how many transactions were written.
-        operations: how many operations were written.
-        notes: for each kind of translation, renaming or omission, a phrase with a count.
-        key_numbers: for each key that got a new number, its name and this number.
+        transactions: the number of transactions written.
+        operations: the number of operations written.
+        notes: a phrase with a count for each kind of translation, renaming or omission.
+        key_numbers: for each key that got a new number, its name and the new number.
     """
 
     format: str
