@@ -1,5 +1,5 @@
-// `by_statement` copies a choice so that each statement that reads becomes a place of its own. A write of a transaction
-// then leads to the first statement after its last write of the key.
+// `by_statement` copies a choice so that each statement that reads becomes a place of its own. A transaction's write
+// then leads to the first statement after the transaction's last write of the key.
 #include "certify/by_statement.hpp"
 
 #include <algorithm>

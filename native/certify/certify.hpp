@@ -17,16 +17,16 @@
 
 namespace isolang::certify {
 
-// The form of a check, which determines what it forbids: a cycle whose steps are words of its expression, or one word
-// that leads back to where it began.
+// The form of a check. It determines what the check forbids: a cycle whose steps are words of its expression, or a
+// single word that leads back to its start.
 enum class CheckKind : std::uint8_t {
   acyclic,
   irreflexive,
   // irreflexive wr ; rw, where the read of the wr step precedes the read of the rw step in their transaction
   earlier,
-  of_one_key,  // irreflexive, of walks that stay with one key; [W] and [R] mean writers and readers of that key
-  by_statement,       // acyclic, of walks that pass single statements
-  back_by_statement,  // irreflexive, of walks that pass single statements
+  of_one_key,  // irreflexive, over walks that stay on one key; [W] and [R] mean writers and readers of that key
+  by_statement,       // acyclic, over walks through single statements
+  back_by_statement,  // irreflexive, over walks through single statements
 };
 
 // One judged check of the specification, with its expression in prefix form: "(| so wr (; ww (? rw)))". W and R stand
@@ -42,17 +42,16 @@ struct CheckText {
 struct Rejected {
   std::string reason;
 };
-// Thrown if this checker cannot decide, because it does not know the form of a check or because the history is too
-// large.
+// Thrown if this checker cannot decide: it does not know a check's form, or the history is too large.
 struct NotCertified {
   std::string reason;
 };
 
-// The relations, with the names of core/relations.def. to_write is ww to the write itself, which only po can follow.
-// X_of_key and the three relations after it are the pairs of X between transactions that access one key. The last
-// relations are tests: each relates a transaction that writes, that has an external read, or that has a name, to
-// itself. An edge of a refutation is never a test. Nor is it an edge of iwr to prw, with which an expression
-// distinguishes item reads from predicate reads, because the operation of a wr or rw edge shows the kind of its read.
+// The relations, named as in core/relations.def. to_write is ww to the write itself; only po can follow it. X_of_key
+// and the three relations after it contain the pairs of X between transactions that access the same key. The last
+// relations are tests: each relates to itself every transaction that writes, that has an external read, or that has a
+// name. A refutation's edge is never a test. Nor is it one of iwr to prw, by which an expression tells item reads from
+// predicate reads: the operation of a wr or rw edge already shows the kind of its read.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
 #include "core/relations.def"
@@ -66,7 +65,7 @@ enum class Relation : std::uint8_t {
   end
 };
 inline constexpr int kRelations = static_cast<int>(Relation::end);
-// A relation restricted to pairs of transactions that access one key.
+// A relation restricted to pairs of transactions that access the same key.
 struct Filtered {
   Relation relation;  // the relation that is restricted
   bool from_reader, to_reader;

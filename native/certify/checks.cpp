@@ -1,6 +1,6 @@
 // `read_checks` parses the judged checks and determines their form. It throws `NotCertified` for a form that this
 // checker does not know. A check of one key is refused if one of its walks could leave the key and return
-// (`leads_elsewhere`), because the rewriting of one_key.cpp would lose this walk.
+// (`leads_elsewhere`), because the rewriting in one_key.cpp would lose that walk.
 #include "certify/checks.hpp"
 
 #include <algorithm>
@@ -9,18 +9,17 @@
 namespace isolang::certify {
 namespace {
 
-// Returns whether the relation is an order that may be a step of a closed walk. `init` never is, because nothing leads
-// to T0.
+// Returns whether the relation is an order that can be a step of a closed walk. `init` cannot, because nothing leads to
+// T0.
 bool is_order(int label) {
   constexpr Relation kOrders[] = {Relation::so, Relation::rt, Relation::group_rt};
   return std::ranges::any_of(kOrders, [&](Relation r) { return static_cast<int>(r) == label; });
 }
 
-// Returns whether a walk may pass a transaction that does not access the key. This is possible by a letter that leads
-// between any two transactions and is not an order, or by two steps of orders in a row. Two steps of one order also
-// have the pair of the first and the last transaction, but that pair helps only if it fits in the place of the two
-// steps. A transaction that passes [W] or [R] accesses the key; a transaction that has a label or a level need not
-// access it.
+// Returns whether a walk can pass through a transaction that does not access the key. It can do so by a letter that
+// relates any two transactions and is not an order, or by two order steps in a row. For two steps of the same order,
+// the first and the last transaction also form a pair of that order, but this helps only if the pair can replace the
+// two steps. A transaction that passes [W] or [R] accesses the key. A transaction with a label or a level need not.
 bool leads_elsewhere(const ReadCheck& check) {
   const Positions& p = check.positions;
   const auto foreign = [&](int label) {
@@ -30,7 +29,7 @@ bool leads_elsewhere(const ReadCheck& check) {
   };
   if (std::ranges::any_of(p.label, foreign)) return true;
   const bool repeats = !check.acyclic() && p.repeatable();
-  // Returns the orders that may come next, with at most names of the transaction between.
+  // Returns the orders that may come next, with nothing but tests of labels and levels in between.
   const auto next_orders = [&](int from) {
     std::vector<char> met(p.label.size(), 0);
     std::vector<int> work{from}, found;

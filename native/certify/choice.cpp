@@ -1,6 +1,6 @@
 // Reads a witness and checks it against the history: which transactions are included, whether each external read may
 // have its source, whether reads agree with their own transaction, and whether the version orders are orders of the
-// included writers and contain the orders that list reads show. It makes one pass over the included transactions and
+// included writers and contain the orders shown by list reads. It makes one pass over the included transactions and
 // never enumerates the candidates of a read.
 #include "certify/choice.hpp"
 
@@ -75,11 +75,11 @@ class ChoiceReader {
   WriteIndex writes_;
   ListReads lists_;
   Choice choice_;
-  // For each key: the last write so far by the transaction that is being read, the number of this transaction, and how
-  // many appends it has made to the key so far.
+  // For each key: the last write so far by the transaction being read, that transaction's number, and how many appends
+  // it has made to the key so far.
   std::vector<std::int64_t> last_own_;
   std::vector<std::int32_t> own_txn_, own_count_;
-  std::vector<std::int32_t> initial_;  // for each key: the value that T0 wrote, as the reads that name its version say
+  std::vector<std::int32_t> initial_;  // for each key: the value of T0, according to the reads that name its version
 
   // --- inclusion, and the reads of included transactions ---
 
@@ -212,8 +212,8 @@ class ChoiceReader {
     return h_.kind(op) == OpKind::read && h_.op_value[op] != h_.as_read(value);
   }
 
-  // Checks that a version has one value, whichever read names it. nil may name the initial version whatever its value,
-  // if the history allows that.
+  // Checks that all reads that name a version agree on its value. If the history allows it, nil may name the initial
+  // version, whatever its value.
   void check_value(std::int64_t op, std::int32_t u, std::int32_t write) {
     const std::int32_t key = h_.op_key[op];
     if (u == n_) {
@@ -299,7 +299,7 @@ class ChoiceReader {
 
   void read_orders() {
     const auto keys = idx(h_.n_keys());
-    // The included writers of each key, with the places of their writes in the index.
+    // The included writers of each key, with the positions of their writes in the index.
     std::vector<std::int64_t> start(keys + 1, 0);
     const auto each = [&](auto&& visit) {
       for (std::int32_t t = 0; t < n_; ++t)
@@ -364,7 +364,7 @@ class ChoiceReader {
            " is no permutation of its included writers");
   }
 
-  // Replaces places in the index by positions in the version orders.
+  // Replaces positions in the index with positions in the version orders.
   void place_reads() {
     const auto place = [&](std::int32_t& write) {
       if (write >= 0) write = writes_.last(write).position;

@@ -1,5 +1,5 @@
-// `join_versions` joins versions to groups by union-find. `comes` and `replaces` note at which events the numbers of a
-// group change, and `require_at` notes how many more versions of a group have come than gone before an event.
+// `join_versions` joins versions into groups by union-find. `comes` and `replaces` record the events at which a group's
+// counts change, and `require_at` records how many more versions of a group have come than gone before an event.
 #include "certify/counting_bounds.hpp"
 
 #include <algorithm>

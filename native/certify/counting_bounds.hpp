@@ -20,10 +20,11 @@ class CountingBounds {
   void comes(std::size_t version, std::size_t event) {
     groups_[group_[version]].changes.push_back({event, 1});
   }
-  // The version replaces `other` at this event. If both are of one group, the number of its versions stays the same.
+  // The version replaces `other` at this event. If both are in the same group, the number of its versions stays the
+  // same.
   void replaces(std::size_t version, std::size_t other, std::size_t event);
-  // At the event, the current version of the key is one of the group of `here`. `all` are the versions of the key. With
-  // `only`, the key has no other version at that time.
+  // At the event, the key's current version is in the group of `here`. `all` lists the key's versions. With `only`, the
+  // key has no other version at that time.
   void require_at(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
 
   // The event cannot happen unless at least this many versions of the group come (or go) before it; in a sweep from the
@@ -39,8 +40,8 @@ class CountingBounds {
   const std::vector<Change>& changes(std::size_t group) const { return groups_[group].changes; }
   std::size_t count() const { return groups_.size(); }
 
-  // Returns the thresholds of each event that are not reached by the events which certainly precede it. first(a, b)
-  // returns whether a comes first in the direction of the sweep.
+  // Returns, for each event, the thresholds that the events certain to precede it do not reach. first(a, b) returns
+  // whether a comes first in the direction of the sweep.
   template <typename First>
   std::vector<std::vector<Threshold>> thresholds(std::size_t events, bool from_end,
                                                  First first) const {

@@ -1,6 +1,6 @@
-// Answers queries about single facts of a history: relations between two transactions, writes and reads of a
-// transaction, and the writes that a read may have seen. Nothing is computed before it is queried. The index of a key
-// is built at the first query about this key.
+// Answers queries about single facts of a history: relations between two transactions, a transaction's writes and
+// reads, and the writes that a read may have seen. Nothing is computed before it is queried. A key's index is built at
+// the first query about the key.
 #include "certify/evidence.hpp"
 
 #include <algorithm>
@@ -268,8 +268,8 @@ std::vector<Evidence::Write> Evidence::writes_seen(std::int64_t op) {
   return found;
 }
 
-// Returns whether a read of nil cannot have seen the initial version. If the history declares a value that replaces
-// nil, this is always so. If a row existed at first, this is so once some transaction deletes the row.
+// Returns whether a read of nil cannot have seen the initial version. This always holds if the history declares a value
+// that replaces nil. If the row existed initially, it holds once some transaction deletes the row.
 bool Evidence::vanishes(std::int32_t key) {
   if (!h_.nil_is_initial(key)) return true;
   if (h_.deleted == kNoAtom || h_.initial_value[key] == kNil) return false;
@@ -383,7 +383,7 @@ std::vector<std::int32_t> Evidence::shown(std::int64_t op) {
 }
 
 // Returns the writers in the order of their elements, with equal neighbours merged and without a leading T0. If the
-// list lacks an append of a writer, the writer comes again at the end, unless it is already the last writer: its
+// list lacks an append of a writer, the writer is repeated at the end, unless it is already the last writer: its
 // missing elements were appended after all elements that the list shows.
 std::vector<std::int32_t> Evidence::shown_order(std::int64_t op) {
   std::vector<std::int32_t> writers = shown(op);

@@ -1,4 +1,5 @@
-// The facts of a history, which are queried one by one because the steps of a refutation mention few of its operations.
+// The facts of a history. They are queried one by one, because a refutation's steps mention few of the history's
+// operations.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -32,12 +33,13 @@ class Evidence {
   std::int32_t t0() const { return n_; }
   bool live(std::int64_t t) const;     // whether the transaction may be included
   bool certain(std::int64_t t) const;  // whether the transaction is T0 or committed
-  // Returns whether (a, b) is a pair of a relation between transactions, or nothing if histories do not give the
+  // Returns whether (a, b) is a pair of a relation between transactions, or nothing if histories do not determine the
   // relation.
   std::optional<bool> given(int relation, std::int64_t a, std::int64_t b) const;
   bool so(std::int64_t a, std::int64_t b) const;
   bool rt(std::int64_t a, std::int64_t b) const;
-  // Returns whether a and b access one key for which has(key) is true, each as a writer or reader as `by` requires.
+  // Returns whether a and b access a common key for which has(key) is true, each as a writer or a reader, as `by`
+  // requires.
   template <typename Has>
   bool share_key(std::int64_t a, std::int64_t b, const Filtered& by, const Has& has) {
     if (b < 0 || b >= n_) return false;
@@ -107,13 +109,14 @@ class Evidence {
   std::vector<std::int32_t> candidates(std::int64_t op);
   bool has_anomaly(std::int64_t op, std::int64_t kind);
   bool incompatible(std::int64_t op, std::int64_t other);
-  // Returns whether the two reads name the initial version of one key but give it two values.
+  // Returns whether the two reads name the initial version of the same key but report different
+  // values for it.
   bool disagree(std::int64_t op, std::int64_t other);
   bool contradicts_order(std::int64_t op, std::int64_t other);
 
   const std::vector<std::int64_t>& indeterminate_list_reads(std::int32_t key);
-  // Returns the list read by a committed transaction that shows the most transactions, or -1 if no such read exists.
-  // Every other list read shows a part of the same order, or contradicts this read.
+  // Among the list reads of the key by committed transactions, returns the one that shows the most transactions, or -1
+  // if there is no such read. Every other list read shows a part of the same order, or contradicts this read.
   std::int64_t most_informative_list(std::int32_t key);
   bool shows(std::int64_t op, std::int32_t a, std::int32_t b);
   bool forced(std::int32_t t);  // whether every choice includes this indeterminate transaction
@@ -137,7 +140,7 @@ class Evidence {
     std::vector<Write> writes;                   // the writes, by value; including failed and aborted ones
     std::vector<std::int64_t> indeterminate_list_reads;  // list reads by indeterminate transactions
     std::vector<std::int64_t> list_reads;        // list reads by committed transactions
-    std::int64_t most_informative = kNotAsked;       // the most telling one of `list_reads`
+    std::int64_t most_informative = kNotAsked;       // the most informative one of `list_reads`
     bool written = false, appended = false;
   };
 

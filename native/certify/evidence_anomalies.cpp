@@ -36,7 +36,7 @@ unsigned Evidence::anomalies(std::int64_t op) {
   const std::int32_t key = key_of(op), value = value_of(op);
   const std::int64_t named = h_.op_source[op];
   if (is_set_read(h_.kind(op))) return set_read_anomalies(op);
-  // If the read names its source, the named write counts and not its value.
+  // If the read names its source, what counts is the named write, not its value.
   const auto was_read = [&](std::int64_t w) {
     return named == kSourceByValue ? h_.as_read(value_of(w)) == value : w == named;
   };
@@ -157,8 +157,8 @@ bool Evidence::names_initial(std::int64_t op) const {
   return named == kSourceInitial || (named >= 0 && txn_of(named) == n_);
 }
 
-// Returns the anomaly of a read that names a version and has another value than the version. nil may name the initial
-// version whatever its value, if the history allows that.
+// Returns the anomaly of a read that names a version but returns a value other than the version's. If the history
+// allows it, nil may name the initial version, whatever its value.
 unsigned Evidence::named_otherwise(std::int64_t op) const {
   if (h_.kind(op) != OpKind::read || h_.op_source[op] == kSourceByValue) return 0;
   const bool initial = names_initial(op);

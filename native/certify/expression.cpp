@@ -1,6 +1,6 @@
 // `read_expression` parses the text of a check and computes which positions of letters can come first, last and after
-// one another (Glushkov 1961). `machine` makes an automaton of the positions. It merges positions with the same
-// continuations by partition refinement.
+// one another (Glushkov 1961). `machine` turns the positions into an automaton, in which it merges positions with the
+// same continuations by partition refinement.
 #include "certify/expression.hpp"
 
 #include <algorithm>
@@ -65,7 +65,7 @@ class Reader {
   }
 
   // Parses a letter such as wr or wr@0. A label or a level must have a name. Only relations and tests that concern a
-  // key may have a name of keys.
+  // key may have a name that selects keys.
   int letter(std::string_view word) const {
     const std::size_t at = word.find('@');
     const int relation = relation_of(word.substr(0, at));
@@ -293,7 +293,7 @@ Positions of_return_paths(Positions p) {
     std::erase_if(follow, [&](int f) { return p.label[f] == static_cast<int>(Relation::init); });
   constexpr int writes = static_cast<int>(Relation::writes),
                 reads = static_cast<int>(Relation::reads);
-  // Returns which of `[W]` and `[R]` a transaction always satisfies if an edge of this letter enters it.
+  // Returns the tests among `[W]` and `[R]` that a transaction always passes if an edge of this letter enters it.
   const auto after_letter = [&](int q) {
     const int relation = p.label[q];
     if (relation == kNoRelation || relation == static_cast<int>(Relation::ww) ||
@@ -301,7 +301,7 @@ Positions of_return_paths(Positions p) {
       return writes;
     return relation == reads || reads_from(relation) ? reads : kNoRelation;
   };
-  // Returns which of `[W]` and `[R]` a transaction always satisfies if an edge of this letter leaves it.
+  // Returns the tests among `[W]` and `[R]` that a transaction always passes if an edge of this letter leaves it.
   const auto before_letter = [&](int f) {
     const int relation = p.label[f];
     if (reads_from(relation) || relation == static_cast<int>(Relation::ww)) return writes;
@@ -345,8 +345,8 @@ Positions of_return_paths(Positions p) {
 }
 
 bool Positions::repeatable() const {
-  // A search state: in which of the two words we are, a position in that word, and the set of positions of an automaton
-  // that reads the two words as one.
+  // A search state: which of the two words is being read, the position in that word, and the set of positions of an
+  // automaton that reads the two words as one.
   using State = std::tuple<bool, int, std::vector<int>>;
   std::set<State> seen{{false, 0, {0}}};
   std::vector<State> work(seen.begin(), seen.end());

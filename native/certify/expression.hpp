@@ -1,5 +1,5 @@
-// The checker's own parser for the expression of a check: it builds a position automaton (Glushkov 1961), and a machine
-// from the automaton.
+// The checker's own parser for the expression of a check: it builds a position automaton (Glushkov 1961), and from that
+// a machine.
 #pragma once
 #include <array>
 #include <functional>
@@ -13,7 +13,7 @@
 
 namespace isolang::certify {
 
-// A letter is a relation, or a relation that a name in quotes restricts, such as wr of some keys.
+// A letter is a relation, possibly restricted by a name in quotes, such as wr on some keys.
 inline int letter_of(int relation, int name) { return relation + kRelations * (name + 1); }
 inline int relation_of_letter(int letter) { return letter < 0 ? letter : letter % kRelations; }
 inline int name_of_letter(int letter) { return letter / kRelations - 1; }  // -1 if the letter has no name
@@ -45,10 +45,10 @@ struct Positions {
   // letter of a pair of the relation whose read is of this kind.
   bool distinguishes_reads() const;
   int letter(int relation, bool of_predicate) const;
-  // Returns whether a walk spells a word of L(e), or of L(e)+ if `again`. `word` has the steps of the walk without
-  // tests. passes(i, test) says whether the transaction where step i begins passes the test, or, after the last step,
-  // the transaction where the walk ends. For a letter with a name, passes(i, letter) says whether step i, which is of
-  // the relation of the letter, is of the letter.
+  // Returns whether a walk spells a word of L(e), or of L(e)+ if `again`. `word` contains the walk's steps, without
+  // tests. passes(i, test) tells whether the transaction where step i begins passes the test; after the last step, it
+  // asks about the transaction where the walk ends. For a letter with a name, passes(i, letter) tells whether step i,
+  // whose relation is that of the letter, also matches the letter's name.
   using Passes = std::function<bool(std::size_t, int)>;
   bool reads(const std::vector<int>& word, bool again, const Passes& passes) const;
   bool reads(int relation) const;  // whether this one step is in L(e)
@@ -57,7 +57,7 @@ struct Positions {
 };
 
 // Returns an automaton for the same words, limited to walks from a writer other than T0 to a reader. It omits init,
-// because nothing leads to the begin of an init pair, and tests that such walks always pass, such as [R] behind wr.
+// because nothing leads to the start of an init pair, and tests that such walks always pass, such as [R] after wr.
 Positions of_return_paths(Positions positions);
 
 // Throws NotCertified if the text is not an expression.
@@ -84,7 +84,7 @@ struct Machine {
 // Builds the machine. Positions with the same future are merged, but not with the start: in `so^* ; rw` the start and
 // the position of `so` have the same future, but then a cycle of `so` alone would run through the start although it
 // completes no word. If looped, a position where a word must end is the start itself. If `merged`, the start of a
-// machine that is not looped may be merged, too; walks that pass it then lead from one start to another.
+// machine that is not looped may be merged, too. Walks through it then lead from one start to another.
 Machine machine(const Positions& positions, bool looped, bool merged = false);
 
 }  // namespace isolang::certify

@@ -1,8 +1,8 @@
-// A closed walk may be read from any of its places. If it is read from the end u of a step t -> u of the order, it
-// leads from u to t, and t precedes u, either by their times or in the order of their group or session. Therefore a
-// search starts at each transaction that begins, the last transaction first, and visits a node of the product only the
-// first time. SOUND: a later search starts at a transaction that began earlier, and the transactions that ended before
-// its begin had also ended before the begin of the earlier search.
+// A closed walk can be read from any of its places. Read from the end u of a step t -> u of the order, it leads from u
+// to t, and t precedes u, either by their times or in the order of their group or session. A search therefore starts at
+// each transaction, the last one to begin first, and visits each node of the product only once. SOUND: a later search
+// starts at a transaction that began earlier, and the transactions that ended before it began had also ended before the
+// transactions of all earlier searches began.
 #include "certify/given_order.hpp"
 
 #include <algorithm>
@@ -17,10 +17,10 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::int64_t kVisitLimit = 4'000'000'000;  // visits of edges, in all groups together
+constexpr std::int64_t kVisitLimit = 4'000'000'000;  // edge visits, in all groups together
 
-// Returns which positions can follow the given one, directly or not. The position itself is among them only if it
-// repeats.
+// Returns, for each position, whether it can follow the given one, directly or indirectly. The given position follows
+// itself only if it can be repeated.
 std::vector<char> behind(const Positions& p, int position) {
   std::vector<char> met(p.label.size(), 0);
   std::vector<int> work(p.follow[idx(position)]);
@@ -86,7 +86,8 @@ struct Order {
   std::vector<Member> ends, begins;
 };
 
-// Returns the orders that the relation gives. If clocks may be wrong, each session also has an order by its own clock.
+// Returns the orders contained in the relation. If clocks may be wrong, each session also has an order by its own
+// clock.
 std::vector<Order> orders_of(const History& h, const Choice& c, Relation relation) {
   constexpr std::int32_t kNone = -1;
   const Moments moments(h);

@@ -1,4 +1,4 @@
-// Decides `irreflexive e` where words of e have a step of an order that the history gives, and the steps need not
+// Decides `irreflexive e` if words of e contain a step of an order known from the history and the steps need not
 // compose, as in `rt ; rw ; ww`. In such an order, a transaction that ended at some time precedes all transactions that
 // begin later.
 #pragma once
@@ -12,9 +12,9 @@ namespace isolang::certify {
 inline constexpr Relation kOrdersOfTime[] = {Relation::rt, Relation::group_rt};
 inline constexpr Relation kGivenOrders[] = {Relation::rt, Relation::group_rt, Relation::so};
 
-// Returns whether some transaction returns to itself by one word that has a step of these orders. Only steps at
-// positions that a word passes at most once are considered. Afterwards `words` has only the words without such a step.
-// All places must be transactions. Throws NotCertified if there are too many groups or sessions.
+// Returns whether some transaction returns to itself by a single word that contains a step of these orders. Only steps
+// at positions that a word passes at most once are considered. Afterwards `words` contains only the words without such
+// a step. All places must be transactions. Throws NotCertified if there are too many groups or sessions.
 bool returns_by_order(const History& history, const Choice& choice, Positions& words,
                       std::span<const Relation> orders, Budget& budget);
 

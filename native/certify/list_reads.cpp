@@ -103,7 +103,7 @@ std::int32_t ListReads::candidate(std::int32_t t, std::int64_t op) const {
   const std::int32_t writer = list.empty() ? n_ : writes_.element_writer(key, list.back());
   if (writer == t || writer < 0 || h_.op_source[op] == kSourceMissing) return -1;
   if (!list.empty() && h_.op_value[writes_.appends_of(key, writer).back()] != list.back())
-    return -1;  // the list ends inside the writer's appends, before its last write
+    return -1;  // the list stops partway through the writer's appends
   return writer;
 }
 
@@ -133,7 +133,7 @@ void ListReads::check_orders(const Choice& choice) const {
       budget_.poll();
       const std::int32_t writer = writes_.element_writer(key, value);
       if (writer < 0 || writer == before) continue;
-      // The elements of a transaction that the list lacks were appended after all elements that the list shows.
+      // A transaction's elements that are missing from the list were appended after all elements that the list shows.
       if (before != n_ && !shows_all_of(before)) not_shown(key);
       contains(choice, key, at++, writer);
       before = writer;

@@ -1,4 +1,4 @@
-// The elements that the list reads of a witness show for each key, with the writer of each element. They determine how
+// For each key, the elements shown by the list reads of a witness, with the writer of each element. They determine how
 // the version order begins.
 //
 // All list reads of a key are prefixes of the longest one, so each element is visited once.
@@ -26,13 +26,13 @@ class ListReads {
   // Adds the elements that the list read shows and that no earlier list read showed, and returns them. Throws Rejected
   // if the read is an anomaly.
   std::span<const Element> show(std::int64_t op);
-  // Checks the end of a list read of `t` that follows `own` appends of its own transaction. The list must end with
-  // these appends or, if there are none, at the end of another transaction's appends. Throws Rejected.
+  // Checks the end of a list read by `t`, which has already made `own` appends to the key. The list must end with these
+  // appends or, if there are none, at the end of another transaction's appends. Throws Rejected.
   void check_end(std::int32_t t, std::int64_t op, std::int32_t own) const;
   // Keeps a list read for the order although the specification does not judge what the read shows.
   void keep(std::int64_t op) { unjudged_.push_back(op); }
 
-  // Returns the only transaction that an external list read of `t` may read from, or -1 if there is none.
+  // Returns the only transaction that an external list read by `t` may read from, or -1 if there is none.
   std::int32_t candidate(std::int32_t t, std::int64_t op) const;
 
   // Checks that the version orders contain the orders of the lists given to `show` and `keep`. Throws Rejected.

@@ -1,6 +1,6 @@
-// A wave starts at some hundreds of nodes, with one bit for each of them, and visits the nodes up to the last second
-// node of its pairs. So the cost of a wave is proportional to the stretch of the order that the wave covers. Pairs of
-// about the same distance share waves, because otherwise a few pairs that are far apart would make all waves long.
+// A wave starts at a few hundred nodes, with one bit for each of them, and visits the nodes up to the last end of its
+// pairs. Its cost is therefore proportional to the stretch of the order that it covers. Pairs of similar distance share
+// waves, because otherwise a few pairs that are far apart would make all waves long.
 #include "certify/many_walks.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace isolang::certify {
 namespace {
 
-constexpr std::size_t kWords = 8;  // words of bits for each node, which fill a line of the cache
+constexpr std::size_t kWords = 8;  // words of bits for each node, which fill a cache line
 using Bits = std::array<std::uint64_t, kWords>;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Decides for many pairs of nodes of a graph at once whether a walk leads from the first node to the second. The
-// checker does not share this code with the engine.
+// Decides simultaneously, for many pairs of nodes of a graph, whether a walk leads from the first node to the second.
+// The checker does not share this code with the engine.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -51,14 +51,14 @@ std::int64_t Moments::commit_answered(std::int32_t t) const {
   return h_.has_operation_times() ? std::min(end, h_.commit_end[t]) : end;
 }
 
-// All operations and predicate reads come after the place before the first operation.
+// All operations and predicate reads come after the position just before the first operation.
 std::int64_t Moments::first_answered(std::int32_t t) const {
   // mutant: checker-first-statement
   return answered_from(t, h_.op_start[t] - 1);
 }
 
-// Returns the range of the transaction's predicate reads, which are in the order of transactions. The range is empty if
-// predicate reads have no times.
+// Returns the range of the transaction's predicate reads (predicate reads are sorted by transaction). The range is
+// empty if predicate reads have no times.
 std::pair<std::size_t, std::size_t> Moments::statements(std::int32_t t) const {
   if (h_.statement_sent.empty()) return {0, 0};
   const auto found = std::ranges::equal_range(h_.statement_txn, t);

@@ -1,5 +1,5 @@
-// The times of transactions and statements that the relations of the history compare, such as rt and done. They are
-// computed from the times that the history states.
+// The transaction and statement times that are compared by relations such as rt and done. They are computed from the
+// times stated in the history.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ class Moments {
   explicit Moments(const History& history) : h_(history) {}
 
   bool known() const { return h_.has_time || h_.has_operation_times(); }
-  // The time when COMMIT was sent, and when COMMIT or the first statement was answered, as docs/times.md defines them:
-  // the request was not sent before the time sent, and the answer had arrived by the time answered. Only committed
+  // When COMMIT was sent, and when COMMIT or the first statement was answered, as defined in docs/times.md: the request
+  // was sent no earlier than the sending time, and its answer had arrived by the answer time. Only committed
   // transactions have answers.
   std::int64_t commit_sent(std::int32_t t) const;
   std::int64_t commit_answered(std::int32_t t) const;
@@ -27,15 +27,15 @@ class Moments {
   // The times when the statement of an operation of `t` was sent and answered.
   std::int64_t sent(std::int64_t op, std::int32_t t) const { return sent_by(t, op); }
   std::int64_t answered(std::int64_t op, std::int32_t t) const { return answered_from(t, op); }
-  // The times when each operation of `t` was sent and answered, which are computed for all
-  // operations together.
+  // The times when each operation of `t` was sent and answered, computed for all operations
+  // together.
   struct Span {
     std::int64_t sent, answered;
   };
   void statements_of(std::int32_t t, std::vector<Span>& found) const;
 
-  // Returns whether an answer to `a` arrived before a request of `b` was sent. If both are in one session, the clock of
-  // that session decides, whatever the clock error of other clocks is.
+  // Returns whether an answer to `a` arrived before a request of `b` was sent. If both are in the same session, that
+  // session's clock decides, whatever the error of other clocks.
   bool before(std::int64_t answered, std::int32_t a, std::int64_t sent, std::int32_t b) const {
     if (answered == kTimeUnknownEnd || sent == kTimeUnknownBegin) return false;
     // mutant: checker-one-clock-for-all

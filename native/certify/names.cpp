@@ -1,5 +1,5 @@
-// Matches patterns with names and collects the selected keys and transactions. This is the checker's own code: the
-// engine has another implementation (engine/graph/kinds.cpp).
+// Matches names against patterns and collects the selected keys and transactions. The engine has a separate
+// implementation (engine/graph/kinds.cpp).
 #include "certify/names.hpp"
 
 #include <algorithm>
@@ -15,7 +15,8 @@ bool fits(std::string_view pattern, std::size_t p, std::string_view name, std::s
     return n < name.size() && name[n] == pattern[p] && fits(pattern, p + 1, name, n + 1);
   const std::size_t next = pattern.find_first_not_of('*', p);
   if (next == std::string_view::npos) return true;
-  // Match the text up to the next star at its first occurrence, because that leaves the longest rest.
+  // Match the text up to the next star at its first occurrence, because that leaves as much of the name as possible for
+  // the rest of the pattern.
   const std::string_view part = pattern.substr(next, pattern.find('*', next) - next);
   if (next + part.size() == pattern.size())
     return name.size() >= n + part.size() && name.ends_with(part);

@@ -1,5 +1,5 @@
-// The keys and transactions that names in quotes of a specification select in a history. Keys are selected by their
-// names, and transactions by their labels or by the level that they requested.
+// The keys and transactions of a history that are selected by the names in quotes in a specification. Keys are selected
+// by name, and transactions by label or by requested level.
 #pragma once
 #include <cstdint>
 #include <memory>

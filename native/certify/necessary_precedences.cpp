@@ -3,7 +3,7 @@
 //   1. Events happen as soon as each of their reads has had a source. As many events as possible happen, and versions
 //      that once existed continue to exist. The events that do not happen while event b is held back come after b.
 //   2. The same rule is applied from the end, where events are undone. A version exists if it may be the last one or if
-//      its overwriter has been undone. An event needs the versions that it wrote and a source of each read. It gives
+//      its overwriter has been undone. An event needs the versions that it wrote and a source of each read. It restores
 //      the versions that it may have overwritten: the versions of that key that its transaction may have read, if no
 //      other write can come between. (As far as these rules know, versions that other events overwrite may be the last;
 //      see 4.)
@@ -11,17 +11,16 @@
 //      the version and the read. If a read has only one source, every other version that precedes the read precedes the
 //      source. A version that follows all sources of a read follows the read.
 //   4. Transactions that overwrite the versions that they read overwrite different versions. So if there are as many
-//      such transactions as they have sources together, none of these sources is last; more such transactions are
-//      impossible.
+//      such transactions as sources among them, none of these sources is last. More such transactions are impossible.
 //   5. Versions between which a read chooses form a group. A version comes when it is written, and goes when a
 //      transaction overwrites the version that it read (as in 4). Versions of T0 exist at first. In no group do more
 //      versions go than come. Right before an event that reads a version of a group, or overwrites a version of the
 //      group that its transaction read, at least one more version of the group has come than gone. If every writer of a
-//      key overwrites the version that it read, exactly one version of the key exists at any time: then exactly one
-//      more version of that group has come than gone, and in each other group as many have gone as come. So the events
-//      that must happen before an event for these numbers to hold precede that event, and the events that would violate
-//      the numbers follow it. Rules 1 and 2 count in the same way: for example, an event does not happen before enough
-//      versions have come to make up for the versions that certainly have gone.
+//      key overwrites the version that it read, exactly one version of the key exists at any time. Then exactly one
+//      more version of that group has come than gone, and in every other group as many have gone as have come. So the
+//      events that must happen before an event for these numbers to hold precede that event, and the events that would
+//      violate the numbers follow it. Rules 1 and 2 count in the same way: for example, an event does not happen before
+//      enough versions have come to make up for the versions that certainly have gone.
 #include "certify/necessary_precedences.hpp"
 
 #include <algorithm>
@@ -77,7 +76,7 @@ class Line {
   struct Read {
     std::size_t event, key;
     std::size_t own;   // the version of the key that the reading transaction writes, or kNone
-    bool overwritten;  // whether the own version directly overwrites what the read saw
+    bool overwritten;  // whether that own version directly overwrites the version that the read saw
     std::vector<std::size_t> sources;
   };
   static constexpr std::size_t kNone = idx(-1), kFirst = kNone;

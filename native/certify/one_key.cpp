@@ -1,5 +1,5 @@
 // `accesses` makes a history and a choice in which each access of a transaction to a key is a transaction of its own.
-// `Times` shifts the times of each key behind the times of all earlier keys.
+// `Times` moves the times of each key behind those of all earlier keys.
 #include "certify/one_key.hpp"
 
 #include <algorithm>
@@ -12,8 +12,7 @@
 namespace isolang::certify {
 namespace {
 
-// The ranks of all times of a history, with which the times of each key can be moved behind those of the keys before
-// it.
+// The ranks of all times in a history. They allow each key's times to be moved behind those of the keys before it.
 class Times {
  public:
   explicit Times(const History& h) {

@@ -1,9 +1,9 @@
-// Checks whose walks stay with one key. The history and the choice are rewritten: each access of a transaction to a key
+// Checks whose walks stay on one key. The history and the choice are rewritten: each access of a transaction to a key
 // becomes a separate transaction.
 //
-// Session order and the chosen relations then relate only accesses of one key. Real time would also lead to other keys.
-// Therefore the times of each key are moved behind the times of all earlier keys, and no walk leads back to an earlier
-// key. All accesses of a closed walk, or of a return path, are then accesses of one key.
+// Session order and the chosen relations then relate only accesses to the same key. Real time would also lead to other
+// keys. The times of each key are therefore moved behind those of all earlier keys, so that no walk leads back to an
+// earlier key. All accesses on a closed walk, or on a return path, are then accesses to the same key.
 #pragma once
 #include "certify/choice.hpp"
 

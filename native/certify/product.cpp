@@ -25,7 +25,7 @@ using Node = std::int32_t;
 using Step = std::pair<int, int>;
 constexpr Relation kReadsFrom[] = {Relation::wr, Relation::iwr, Relation::pwr};
 constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw};
-constexpr double kSeparateVisitLimit = 4e8;  // visits of edges, if every transaction starts a separate search
+constexpr double kSeparateVisitLimit = 4e8;  // edge visits, if every transaction starts a separate search
 
 class Product {
  public:
@@ -54,16 +54,18 @@ class Product {
   std::vector<std::int32_t> by_session_;  // the included transactions, session by session
   std::vector<std::int32_t> by_begin_;    // the included transactions, by their begin
   std::vector<std::int64_t> begins_;      // the begins of by_begin_, ascending
-  // Included transactions by the time when COMMIT was sent: first all, then the writers of each key.
+  // Included transactions by the time when their COMMIT was sent: in `sent_` all of them, in `sent_of_key_` the writers
+  // of each key.
   struct Sent {
     std::int64_t time;
     std::int32_t txn;
   };
   std::vector<Sent> sent_, sent_of_key_;
   std::vector<std::int64_t> commit_sent_;     // for each transaction; empty if unused
-  std::vector<std::int64_t> write_answered_;  // for each place in the version orders; empty if unused
-  std::vector<Sent> asked_;  // statements by the time when they were sent
-  std::vector<std::int64_t> sent_start_;  // for each key, the start of its writers
+  // For each position in the version orders: when its writer's first write of the key was answered; empty if unused.
+  std::vector<std::int64_t> write_answered_;
+  std::vector<Sent> asked_;  // statements by sending time
+  std::vector<std::int64_t> sent_start_;  // for each key, the index of its first writer in sent_of_key_
   // For each step between transactions that access one key: the transactions where the step may end, and their chain.
   // The heads are sorted by key (for so, by session), and then by the time that the relation compares.
   struct Head {
@@ -79,9 +81,9 @@ class Product {
     Node chain = -1;
   };
   std::vector<OfKey> of_key_;
-  // The pairs of a step that compares the times of transactions within one group: one chain for each group. If clocks
-  // may be wrong, the same structure has the pairs within one session by its own clock. If `before_own`, a transaction
-  // may precede its own COMMIT, which is not a pair.
+  // The pairs of a step that compares the times of transactions within one group, as one chain for each group. If
+  // clocks may be wrong, the same structure contains the pairs within each session by the session's own clock. If
+  // `before_own`, a transaction may precede its own COMMIT, but the two do not form a pair.
   struct Timeline {
     Step step;
     bool before_own;
@@ -557,8 +559,8 @@ class Product {
     for (std::size_t i = 0; i < m_.of(relation).size(); ++i) visit(m_.of(relation)[i], m_.name(relation, i));
   }
 
-  // Visits the reads. In a large history, their sources lie anywhere in memory, so their places in the version orders
-  // are prefetched.
+  // Visits the reads. In a large history, their sources are scattered in memory, so the sources' positions in the
+  // version orders are prefetched.
   template <typename F>
   void each_read(Relation relation, F&& visit) {
     constexpr std::size_t kAhead = 16;
@@ -624,9 +626,9 @@ class Product {
   }
 
   // Adds edges from the transaction to the transactions in a range of `sent` that sent COMMIT after `answered`.
-  // Transactions up to its own place (which is not a pair) get separate edges; behind that place, one edge leads into
-  // the chain. Without a chain, `done` leads to the transactions that sent COMMIT after the transaction's own COMMIT
-  // was answered.
+  // Transactions up to its own position get separate edges (the transaction itself gets none, because it forms no
+  // pair); behind that position, one edge leads into the chain. Without a chain, `done` leads to the transactions that
+  // sent COMMIT after the transaction's own COMMIT was answered.
   template <typename F>
   void to_later(const Step& s, std::int32_t t, std::int64_t answered, const std::vector<Sent>& sent,
                 std::size_t first, std::size_t last, Node chain, F&& edge) {
@@ -766,8 +768,8 @@ class Product {
         return std::pair(group(a), a.time) < std::pair(group(b), b.time);
       });
       const auto same = [&] { return at != heads.end() && group(*at) == group(from); };
-      // A transaction precedes the sending of its own COMMIT, which is not a pair. Up to that place, each transaction
-      // has a separate edge.
+      // A transaction precedes the sending of its own COMMIT, but the two do not form a pair. Each transaction up to
+      // that position therefore gets a separate edge.
       if (relation == Relation::late)
         for (const std::int64_t own = commit_sent_[t]; same() && at->time <= own; ++at)
           if (at->txn != t) edge(node(t, one.step.first), node(at->txn, one.step.second));
@@ -818,8 +820,8 @@ class Product {
       const std::int64_t size = c_.key_start[idx(r.key) + 1] - start;
       const std::int64_t later = r.source + 1;
       if (immediate) {
-        // rw leaves out the identity: the next version after the source is by another writer, from which ww leads on,
-        // or by the reader itself.
+        // rw excludes the identity: the next version after the source is by another writer, from which ww leads on, or
+        // by the reader itself.
         const std::int64_t next = later == r.own ? later + 1 : later;
         if (next < size) edge(node(r.reader, s.first), node(c_.order[start + next], s.second));
         return;
@@ -890,7 +892,7 @@ class Product {
     return left > 0 && start_in_component(incoming);
   }
 
-  // Returns whether a start is in a strongly connected component (Tarjan 1972) of the remaining nodes that has a cycle.
+  // Returns whether some start is in a cyclic strongly connected component (Tarjan 1972) of the remaining nodes.
   bool start_in_component(const std::vector<std::int32_t>& left) {
     constexpr Node kUnseen = -1, kClosed = std::numeric_limits<Node>::max();
     std::vector<Node> number(idx(nodes_), kUnseen), low(idx(nodes_), 0), stack;

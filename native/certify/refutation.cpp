@@ -262,13 +262,13 @@ class Checker {
     return e.relation == static_cast<int>(Relation::so) ||
            e.relation == static_cast<int>(Relation::init);
   }
-  // Returns whether the edge is a step of the version order that goes on inside the transaction that overwrites.
+  // Returns whether the edge is a step of the version order that continues inside the overwriting transaction.
   static bool leads_to_write(const Edge& e, const Edge& next) {
     return e.relation == static_cast<int>(Relation::ww) &&
            next.relation == static_cast<int>(Relation::po);
   }
-  // Returns whether the edge leads from one statement to another. Its `op` belongs to the statement that the edge leads
-  // to, and the previous edge determines the statement where it begins.
+  // Returns whether the edge leads from one statement to another. Its `op` belongs to the statement where the edge
+  // ends, and the previous edge determines the statement where it begins.
   static bool is_between(const Edge& e) {
     return e.relation == static_cast<int>(Relation::answered_before) ||
            e.relation == static_cast<int>(Relation::po);
@@ -337,8 +337,8 @@ class Checker {
       throw Rejected{"edge " + text(e) + ": the history does not say so"};
   }
 
-  // Returns the same walk, in which one step of the version order replaces several successive steps. This is sound
-  // because the versions of one key are in a total order.
+  // Returns the same walk with successive steps of the version order joined into one. This is sound because the
+  // versions of one key are in a total order.
   static std::vector<Edge> with_joined_versions(const std::vector<Edge>& edges) {
     std::vector<Edge> found;
     for (const Edge& e : edges) {

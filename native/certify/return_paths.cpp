@@ -37,13 +37,13 @@ namespace {
 // If a source has more writes than this for each read of the reader, the check searches for the keys of the reads
 // instead.
 constexpr std::int64_t kWritesPerRead = 4;
-constexpr std::int64_t kWalkVisitLimit = 400'000'000;  // visits of edges, if every writer starts a separate search
+constexpr std::int64_t kWalkVisitLimit = 400'000'000;  // edge visits, if every writer starts a separate search
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that one transaction writes
-constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // entries of clock rows at a time
+constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // clock-row entries that exist at the same time
 constexpr std::int32_t kDenseColumns = 1024;
 constexpr std::int32_t kManyChains = 64;
 constexpr std::int32_t kPatience = 1000;    // turns that a node waits for others that should come first
-constexpr std::int64_t kSuspectsEach = 32;  // for each node, beyond which rows decide
+constexpr std::int64_t kSuspectsEach = 32;  // suspects for each node; if there are more, rows decide
 
 bool single_pair(int label) {
   return label == static_cast<int>(Relation::so) || label == static_cast<int>(Relation::wr) ||
@@ -87,7 +87,8 @@ ByReader by_source(const Choice& choice) {
   return result;
 }
 
-// For each transaction, its (key, place) in the version order of each key that it writes.
+// For each transaction and each key that it writes: the key, and its position in the key's version
+// order.
 struct Places {
   std::vector<std::int64_t> start;
   std::vector<std::pair<std::int32_t, std::int32_t>> item;
@@ -105,8 +106,8 @@ struct Places {
   }
 };
 
-// Returns whether a transaction read a version whose writer also wrote a later version of some key than a read of the
-// same transaction saw. With `earlier_only`, that read must come after the read of the version.
+// Returns whether some transaction read a version whose writer also wrote, for some key, a later version than the one
+// that the transaction read. With `earlier_only`, the read of that key must come after the read of the version.
 bool by_reads(const History& history, const Choice& choice, bool earlier_only, Budget& budget) {
   const ByReader reads = by_reader(choice);
   const Places places(choice);
@@ -188,7 +189,7 @@ bool by_sessions(const History& history, const Choice& choice, Budget& budget) {
 bool by_real_time(const History& history, const Choice& choice, Budget& budget) {
   struct Ended {
     std::int64_t end;
-    std::int32_t latest;  // the latest place of a version among those whose writers had ended by then
+    std::int32_t latest;  // the position of the latest version whose writer had ended by then
   };
   std::vector<Ended> ended(choice.order.size());
   std::vector<std::int64_t> last(choice.key_start.begin(), choice.key_start.end());
@@ -219,8 +220,8 @@ bool by_real_time(const History& history, const Choice& choice, Budget& budget) 
 // both write. Returns nothing if too many keys are written together.
 std::optional<bool> by_versions(const History& history, const Choice& choice, Budget& budget) {
   const Places places(choice);
-  // A transaction writes keys x and y, at place in_x of x. in_y becomes the least place in y of the writers from here
-  // on in x.
+  // A transaction writes keys x and y, at position in_x of x. in_y becomes the least position in y among the writers
+  // from here on in x.
   struct Both {
     std::int32_t x, y, in_x, in_y;
   };
@@ -257,8 +258,9 @@ std::optional<bool> by_versions(const History& history, const Choice& choice, Bu
   return false;
 }
 
-// For each node, how far along each column some start reaches the node, or -1 if none does. If the rows have many
-// columns, each row lists only the columns that reach its node.
+// For each node and each column (a chain of starts, or the version order of a key): the position of the last start in
+// the column that reaches the node, or -1 if none does. With many columns, a row stores only the columns that reach its
+// node.
 class Rows {
  public:
   explicit Rows(std::int32_t columns) : columns_(columns), sparse_(columns > kDenseColumns) {}
@@ -307,7 +309,7 @@ class Rows {
   }
 
  private:
-  using Entry = std::pair<std::int32_t, std::int32_t>;  // (column, how far)
+  using Entry = std::pair<std::int32_t, std::int32_t>;  // (column, position)
 
   static std::size_t grown(std::size_t size, std::size_t by) {
     if (size + by > kRowLimit)
@@ -338,7 +340,7 @@ class Rows {
   std::vector<std::int64_t> free_;
 };
 
-// Finds return paths among the walks that lead from one start to another.
+// Finds return paths among the walks between two starts.
 class Clocks {
  public:
   Clocks(const History& history, const Choice& choice, Relation closing, Machine machine,
@@ -424,8 +426,8 @@ class Clocks {
 
   std::int32_t start_node(std::int32_t place) const { return place * m_.states; }
 
-  // Decides by the suspects whether a return path closes. Returns nothing if the suspects are too
-  // many.
+  // Decides by the suspects whether a return path closes. Returns nothing if there are too many
+  // suspects.
   std::optional<bool> by_suspects(const ByReader& reads, const Places& places) const {
     const std::vector<std::int32_t> order = likely_order(reads, places);
     std::vector<std::int32_t> place(order.size());
@@ -469,8 +471,7 @@ class Clocks {
 
   // Returns a topological order of the nodes, with few suspects.
   std::vector<std::int32_t> likely_order(const ByReader& reads, const Places& places) const {
-    // For each node: how many nodes that are not in the order yet must come before it, and how many should come before
-    // it.
+    // For each node: how many nodes not yet in the order must come before it, and how many should.
     std::vector<std::int32_t> incoming(idx(graph_.nodes), 0), wished(idx(graph_.nodes), 0), order;
     for (const std::int32_t v : graph_.edge_to) ++incoming[v];
     const auto each_wish = [&](std::int32_t v, auto visit) {
@@ -495,9 +496,9 @@ class Clocks {
     };
     for (std::int32_t v = 0; v < graph_.nodes; ++v)
       each_wish(v, [&](std::int32_t w) { ++wished[w]; });
-    // Transactions come in the order of the history. Other nodes come as soon as they are ready. A wish is given up
-    // after a while, because otherwise wishes that contradict each other would delay their nodes, and all nodes that
-    // follow from these, to the end.
+    // Transactions come in the order of the history. Other nodes come as soon as they are ready. A wish is abandoned
+    // after a while. Otherwise, contradictory wishes would delay their nodes, and all nodes that depend on these, until
+    // the end.
     const auto of_places = static_cast<std::int64_t>(c_.places()) * m_.states;
     using Turn = std::pair<std::int32_t, std::int32_t>;
     std::priority_queue<Turn, std::vector<Turn>, std::greater<>> free, held;
@@ -610,7 +611,7 @@ class Clocks {
     rows.drop(row[v]);
   }
 
-  // Lists for each key its writers on each chain, in chain order, with the latest place in the version order so far.
+  // Lists for each key its writers on each chain, in chain order, with the latest position in the version order so far.
   void list_members() {
     member_start_.assign(1, 0);
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {

@@ -29,7 +29,8 @@ std::optional<Positions> before_source(const Positions& positions);
 // Returns whether a walk of these words leads from a reader to the source of its read.
 bool leads_back_to_source(const History& history, const Choice& choice, const Positions& before,
                           Budget& budget);
-// Returns whether an rw pair closes a return path that is one wr pair whose read precedes the read of the rw pair.
+// Returns whether an rw pair closes a return path that consists of a single wr pair whose read precedes that of the rw
+// pair.
 bool closes_earlier_read(const History& history, const Choice& choice, Budget& budget);
 
 }  // namespace isolang::certify

@@ -1,5 +1,5 @@
-// The condition that a set-read imposes on the version that its transaction saw. The checker evaluates it by code of
-// its own, independently of native/problem.
+// The condition that a set-read imposes on the version that its transaction saw. The checker evaluates it with its own
+// code, independently of native/problem.
 #pragma once
 #include <cstdint>
 #include <span>

@@ -1,6 +1,6 @@
 // `check_statements` evaluates every predicate read on the rows that its transaction may have seen, and compares the
-// result with the operations that the reader derived. Forms, values and predicates are parsed by this file's own code,
-// from the definition in docs/predicates.md, because the checker must not repeat a mistake of the reader.
+// result with the operations that the reader derived. This file has its own parser of forms, values and predicates,
+// written from the definition in docs/predicates.md, because the checker must not repeat a mistake of the reader.
 #include "certify/statements.hpp"
 
 #include <algorithm>
@@ -59,7 +59,7 @@ class FormReader {
     form.text = text_.substr(first, at_ - first);
     return form;
   }
-  // Reads any other form, including one with a tag and a set. The texts of such forms are only compared.
+  // Reads any other form, including tagged forms and sets. The texts of such forms are only compared.
   void scalar() {
     int depth = 0;
     bool tag = at_ + 1 < text_.size() && text_[at_] == '#' && text_[at_ + 1] != '{' && text_[at_ + 1] != '"';
@@ -92,7 +92,7 @@ std::string name(const Form& form) {
 
 // --- values ---
 
-// A number is a float, or an integer of 64 bits. Any other text that begins like a number is `odd`.
+// A number is a float or a 64-bit integer. Any other text that begins like a number is `odd`.
 struct Value {
   bool null = false, number = false, floating = false, odd = false;
   __int128 integer = 0;  // not used for a float
@@ -530,7 +530,7 @@ class StatementChecker {
     };
     Predicate& p = predicate(h_.statement_predicate[s]);
     std::vector<std::int32_t> returned;
-    std::vector<Held> missed;  // the versions that, according to the set-reads, were not there
+    std::vector<Held> missed;  // the versions that were absent according to the set-reads
     std::ptrdiff_t set_reads = 0;
     for (std::int64_t op = start; op < end; ++op) {
       const std::int32_t key = h_.op_key[op];
@@ -565,7 +565,7 @@ class StatementChecker {
       if (mine == own.end() || mine->second == held.value) expected.push_back(held);
     };
     if (h_.statement_known[s] == kImplicit) {
-      // The keys of its set-reads, and the keys that its transaction wrote before.
+      // The keys of its set-reads, and the keys that its transaction wrote earlier.
       std::vector<std::int32_t> told;
       for (const Held& held : missed) told.push_back(held.key);
       for (const auto& [key, value] : own) told.push_back(key);

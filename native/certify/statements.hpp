@@ -1,4 +1,4 @@
-// Judges predicate reads a second time: this code evaluates from the texts of predicates and rows which rows match,
+// Judges predicate reads a second time: this code works out from the texts of predicates and rows which rows match,
 // independently of the reader.
 #pragma once
 #include "certify/certify.hpp"

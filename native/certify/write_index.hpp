@@ -90,8 +90,8 @@ class WriteIndex {
   // NotCertified if there are several.
   std::int32_t element_writer(std::int32_t key, std::int32_t value) const;
   // Returns the operations with which `writer` appended to `key`, in program order. Only the last result is cached,
-  // because a list read asks about the elements of one writer in a row. The reference is valid until the next call for
-  // another key or writer.
+  // because a list read asks for the elements of one writer in succession. The reference is valid until the next call
+  // for another key or writer.
   const std::vector<std::int64_t>& appends_of(std::int32_t key, std::int32_t writer);
 
  private:

@@ -43,8 +43,8 @@ class Budget {
     own.stop_ = &stop;
     return own;
   }
-  // Also ends the budget after `polls` polls. Equal runs poll equally often, whatever the load of
-  // the machine. Use it for runs of one thread only; 0 sets no limit.
+  // Also ends the budget after `polls` polls. Equal runs poll equally often, whatever the load on
+  // the machine. Use it only for single-threaded runs; 0 sets no limit.
   void limit_work(std::int64_t polls) {
     if (polls > 0) most_calls_ = static_cast<std::uint64_t>(polls);
   }

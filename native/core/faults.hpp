@@ -1,6 +1,6 @@
 // Injected faults for tests: the n-th allocation fails, or the deadline has passed at the n-th
-// poll. They are always compiled in, because then the tests run the same code as users. While no
-// fault is armed, they cost one test of a flag.
+// poll. They are always compiled in, so that tests run the same code as users do. While no fault is
+// armed, they cost only the test of a flag.
 #pragma once
 #include <atomic>
 #include <cstdint>

@@ -339,11 +339,11 @@ std::int32_t History::add_list(const std::vector<std::int32_t>& atoms) {
   return static_cast<std::int32_t>(list_start.size()) - 2;
 }
 
-// Goes through the operations of each transaction in program order and compares each answer with
-// the latest sending before it.
+// Goes through the operations of each transaction in program order and compares the time of each
+// answer with the latest sending time before it.
 std::optional<History::Contradiction> History::contradicting_times() const {
   if (!has_operation_times()) return std::nullopt;
-  constexpr std::int64_t kWhole = -1, kCommit = 0;  // special places; operations count from 1
+  constexpr std::int64_t kWhole = -1, kCommit = 0;  // special positions; operations count from 1
   const auto name = [](std::int64_t place) -> std::string {
     if (place == kWhole) return "the transaction";
     return place == kCommit ? "COMMIT" : "operation " + std::to_string(place);

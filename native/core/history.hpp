@@ -49,7 +49,7 @@ inline bool states_version(OpKind kind) { return kind == OpKind::read || kind ==
 
 inline constexpr std::int32_t kNil = 0;  // the atom nil
 inline constexpr std::int32_t kUnknownValue =
-    -1;  // the result of a read that is not known, and which any source explains
+    -1;  // the unknown result of a read, which any source explains
 inline constexpr std::int32_t kNoAtom = -2;
 inline constexpr std::int32_t kNoVersion = -1;  // value of op_version if no version is stated
 // The text of the atom that a delete writes; EDN has no syntax for it.
@@ -138,7 +138,7 @@ class Names {
 };
 
 // Returns an end time minus the `slack` of its session, to compare it with a widened begin of the
-// same session. Both times come from one clock, and so its error does not matter between them.
+// same session. Both times come from the same clock, so its error cancels out.
 inline std::int64_t by_own_clock(std::int64_t end, std::int64_t slack) {
   if (end == kTimeUnknownEnd) return end;
   return __builtin_sub_overflow(end, slack, &end) ? kTimeUnknownBegin : end;
@@ -177,31 +177,30 @@ struct History {
   std::vector<std::int32_t> op_version;
   // Versions are integers that ascend in the version order of each key.
   bool versions_ordered = false;
-  // The moments when each operation and each COMMIT was sent and answered, by one clock. All four
-  // are empty if no such time is known. A predicate read has separate times, because it may have no
-  // operations; its operations have the same times.
+  // The moments when each operation and each COMMIT was sent and answered, all by the same clock.
+  // All four are empty if no such time is known. A predicate read has separate times, because it
+  // may have no operations; its operations have the same times.
   std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
   std::vector<std::int64_t> statement_sent, statement_answered;
   bool two_clocks = false;  // whether that clock differs from the one of txn_begin and txn_end
-  // For each session, the sum of how much its begins and its ends were widened; empty if no time
-  // was widened. A session has one clock, so a comparison of two of its moments subtracts this sum
-  // again.
+  // For each session, the sum of the amounts by which its begins and its ends were widened; empty
+  // if no time was widened. A session has a single clock, so a comparison of two of its moments
+  // subtracts this sum again.
   std::vector<std::int64_t> slack;
-  // The moments when transactions ended by the clocks of their own sessions, if slack is not in the
-  // unit of the times (certify/one_key.cpp); otherwise empty.
+  // The moments when transactions ended by their own sessions' clocks, if slack is not in the same
+  // unit as the times (certify/one_key.cpp); otherwise empty.
   std::vector<std::int64_t> txn_own_end;
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms
   // Predicate reads, in the order of the operations. The rows that a predicate read returned, and
-  // the keys for which it found no matching row, form one statement, which has no program order
-  // inside.
-  // The operations of the statement, possibly none.
+  // the keys for which it found no matching row, form one statement, within which there is no
+  // program order. The operations of the statement, possibly none.
   std::vector<std::int64_t> statement_start, statement_end;
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
-  // 1 if the result is known, and 0 if it is unknown. kPart means that the history is a part that lacks operations of
-  // the statement. Whether its rows match was then decided in the whole history. See also kImplicit.
+  // 1 if the result is known, and 0 if it is unknown. kPart means that the history is a part of another one and lacks
+  // some of the statement's operations. Which rows match was then decided in the whole history. See also kImplicit.
   std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
@@ -276,8 +275,8 @@ struct History {
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // allocates each operation column once
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);
-  // Returns the first transaction in which an answer is earlier than the sending of an operation
-  // before it in program order. Such moments (docs/times.md) contradict each other.
+  // Returns the first transaction in which an operation was answered before an earlier operation in
+  // program order was sent. Such moments (docs/times.md) contradict each other.
   struct Contradiction {
     std::int32_t txn;
     std::string what;

@@ -54,7 +54,7 @@ void trim_heap() {
 
 }  // namespace isolang
 
-// gcc announces the address sanitizer by a macro, but clang before 21 only by a feature.
+// gcc signals the address sanitizer by a macro, but clang before 21 only by a feature.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) && !defined(__SANITIZE_ADDRESS__)
 #define __SANITIZE_ADDRESS__ 1

@@ -1,4 +1,5 @@
-// Distributes work to several threads, so that the result does not depend on the number of threads.
+// Distributes work over several threads in such a way that the result does not depend on their
+// number.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -37,10 +38,10 @@ std::vector<std::size_t> cut_into_parts(std::size_t count, std::size_t least, We
 }
 
 // Tries several procedures for one answer, one after another, or in parallel if there are threads.
-// The result is the first procedure *in their order* that answers (returns true), whichever ends
-// sooner, because the result must not depend on the number of threads. The procedures after it are
-// then requested to stop: the budget of each must be a part of `budget` with its entry of `stop`.
-// Returns the number of the procedure that answered, or ways.size(). An exception ends all
+// The result is the first procedure *in their order* that answers (returns true), whichever
+// finishes sooner, because the result must not depend on the number of threads. The procedures
+// after it are then asked to stop: the budget of each must be a part of `budget` with its entry of
+// `stop`. Returns the number of the procedure that answered, or ways.size(). An exception ends all
 // procedures and is rethrown here.
 std::size_t first_to_answer(std::span<const std::function<bool()>> ways,
                             std::span<std::atomic<bool>> stop, std::size_t threads, Budget& budget);

@@ -68,7 +68,7 @@ struct Problem {
   bool has_time = false;
   std::vector<std::int64_t> begin, end;  // [n+1] real time, see History
 
-  // The moments that done, late and locked compare. All of them are empty if the history has no
+  // The moments compared by done, late and locked. All of them are empty if the history has no
   // times. Each transaction has the moments when its first statement was answered and when COMMIT
   // was sent and answered. Each writer of a key has the moment when its first write of the key was
   // answered.
@@ -110,11 +110,11 @@ struct Problem {
   std::vector<std::int32_t> merged_into;
 
   // The known pairs of the version order: writer vo_before[i] precedes writer vo_after[i]. There
-  // are two kinds. List reads give the immediate pairs of the longest prefix, and the pairs of its
-  // last element with each writer of the key that no read shows. Stated versions give a pair of
-  // each committed writer that states a version and the next such writer.
+  // are two kinds. List reads yield the immediate pairs of the longest prefix, and the pairs of its
+  // last element with each writer of the key that no read shows. Stated versions yield, for each
+  // committed writer that states a version, its pair with the next such writer.
   std::vector<std::int32_t> vo_before, vo_after;  // indices into writer_*
-  // The list read that shows the pair; -1 if stated versions give it.
+  // The list read that shows the pair; -1 if it comes from stated versions.
   std::vector<std::int64_t> vo_op;
 
   std::vector<Anomaly> anomalies;  // of included transactions, in transaction order
@@ -148,13 +148,13 @@ struct Problem {
 //
 // With `unread`, no indeterminate transaction is out. This is for specifications that a history may
 // satisfy only if it includes a transaction that no other transaction reads from. The version order
-// then lacks the pairs that only list reads of such transactions show.
+// then lacks the pairs shown only by list reads of such transactions.
 //
 // With `each_read`, no reads are merged, for checks that depend on the order of operations inside a
 // transaction.
 //
-// With `rows`, omits each row that an implicit predicate read returned if it has several
-// candidates, all of them certain to be included, unless it is one of these rows (ascending).
+// With `rows`, the problem omits each row returned by an implicit predicate read that has several
+// candidates, all of them certain to be included, unless the row is listed in `rows` (ascending).
 Problem build_problem(const History& history, bool unread = false, bool each_read = false,
                       std::optional<std::span<const ReturnedRow>> rows = std::nullopt);
 

@@ -1,6 +1,5 @@
-// `name_sources` makes one pass over the writes, which stores the write that states each version,
-// and one pass over the reads, which gives each read the write that states its version as its
-// source.
+// `name_sources` first goes over the writes and stores the write that states each version. It then
+// goes over the reads and makes the write that states a read's version the source of the read.
 #include "core/versions.hpp"
 
 #include <algorithm>

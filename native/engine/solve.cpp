@@ -1,4 +1,4 @@
-// `solve` tries the checks in turns from easy to exact: stronger checks first, then the requested
+// `solve` tries the checks in turn, from easy to exact: stronger checks first, then the requested
 // checks with assumed orders, and at last without them. Each try is an `Attempt` with its own event
 // graph. A model of any try is a model of the requested checks; a refutation counts only if each of
 // its cycles violates a requested check.
@@ -102,7 +102,7 @@ class Attempt {
     if (options.strategy == "auto") pruner_.defer_predicate_reads();
   }
 
-  // Prunes to the end. Returns false if that refutes the checks.
+  // Completes the pruning. Returns false if pruning alone shows that a check is violated.
   bool prune() {
     pruner_.take_up_predicate_reads();
     while (open_ && !pruner_.done()) advance();
@@ -280,8 +280,8 @@ class Attempt {
 
 namespace {
 
-// Adapts the checks to the kinds of pairs in the history. Steps about other kinds are removed, and
-// a step about all kinds that exist no longer distinguishes pairs.
+// Adapts the checks to the kinds of pairs in the history. Steps that concern only other kinds are
+// removed, and a step that concerns all existing kinds no longer distinguishes pairs.
 std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Automaton> automata) {
   Pairs there = 0, transactions = 0;
   const auto kinds = std::ranges::find_if(automata, [](const Automaton& m) { return m.kinds != nullptr; });

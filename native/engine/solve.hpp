@@ -28,8 +28,8 @@ struct SolveOptions {
   // Whether to look first for a model of stronger checks, which most histories have and which takes less time to find.
   bool presolve = true;
   std::string strategy = "auto";  // one of strategies()
-  // Transactions in an order in which they are likely to have happened, from which searches start;
-  // empty if none is known. The answer may depend on it, but not whether there is a model.
+  // The transactions in a likely order, from which searches start; empty if none is known. The
+  // answer may depend on it, but whether a model exists does not.
   std::vector<std::int32_t> likely_order{};
 };
 

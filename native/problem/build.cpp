@@ -1,5 +1,5 @@
-// `build_problem` runs the stages of the pre-pass, and copies their results into the neutral problem. The numbers of
-// writers and reads change here, because writers that are not included and reads without a candidate are left out.
+// `build_problem` runs the stages of the pre-pass and copies their results into the neutral problem. Writers and reads
+// are renumbered here, because excluded writers and reads without a candidate are left out.
 #include <algorithm>
 #include <limits>
 #include <ranges>
@@ -56,7 +56,8 @@ void put_moments_of(const History& h, std::int32_t t, std::size_t& statement, Op
     // mutant: indeterminate-answers
     if (finished) answered = std::min(answered, time);
   };
-  // A predicate read without rows has no operations; it comes before the operations that follow it.
+  // A predicate read without rows has no operations, so it is placed just before the next
+  // operation.
   const auto begins_by = [&](std::size_t s, std::int64_t op) {
     return s < h.statement_txn.size() && h.statement_txn[s] == t && h.statement_start[s] <= op;
   };
@@ -133,7 +134,7 @@ OperationMoments put_moments(const History& h, Problem& p) {
   return of;
 }
 
-// Sets the times of reads. No operation of an indeterminate transaction precedes anything.
+// Sets the times of reads. Operations of an indeterminate transaction precede nothing.
 void put_times_of_reads(const OperationMoments& of, Problem& p) {
   if (p.commit_begin.empty()) return;
   for (std::int32_t r = 0; r < p.reads(); ++r) {

@@ -92,8 +92,8 @@ struct Read {
 struct FirstRead {
   std::int32_t txn = -1, read = -1;
 };
-// Marks a read as repeated if its transaction has already read the version. A transaction reads each version once, and
-// later reads are merged into the first one.
+// Marks a read as repeated if its transaction has already read the version. A transaction counts as reading each
+// version once: later reads are merged into the first one.
 void merge(FirstRead& first, std::int32_t txn, std::int32_t read, Candidates& c) {
   // mutant: repeated-reads-kept
   if (first.txn == txn) {
@@ -187,7 +187,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.op[position] = w.op;
   };
 
-  // Without set-reads, the reads of a key need not be looked up again. They may be anywhere in the history.
+  // Without set-reads, the key's reads, which may be anywhere in the history, need not be looked up again.
   const bool set_reads = std::ranges::any_of(
       h.op_kind, [](std::uint8_t kind) { return is_set_read(static_cast<OpKind>(kind)); });
   ValueGroups groups;

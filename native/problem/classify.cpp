@@ -1,5 +1,5 @@
 // `classify_reads` determines the intrinsic anomaly of each read that has no candidate, or that contradicts its own
-// transaction's writes. The functions at the beginning form the names of transactions and operations in messages.
+// transaction's writes. The functions at the top form the names of transactions and operations for messages.
 #include <algorithm>
 #include <cctype>
 #include <compare>
@@ -84,7 +84,7 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   if (source == r.last_own) return {AnomalyKind::two_values, r.txn, r.op, r.txn, r.last_own};
   std::int64_t older = -1, later = -1;
   if (source == kSourceByValue) {
-    // The read may return the value of the last own write, but state another version than that write.
+    // The read may return the value of the last own write, but state a different version from that write.
     if (r.value != h.as_read(h.op_value[r.last_own])) {
       older = own.before(r.op, key, r.value);
       later = own.after(r.op, key, r.value);
@@ -98,7 +98,7 @@ Anomaly classify_broken(const History& h, const Scan::BrokenRead& r, const OwnWr
   return {AnomalyKind::not_own_write, r.txn, r.op, r.txn, r.last_own};
 }
 
-// Classifies a read whose named source is not a write that it could have read from.
+// Classifies a read that names a source from which it cannot have read.
 Anomaly classify_source(const History& h, std::int32_t reader, std::int64_t read) {
   const std::int64_t source = h.op_source[read];
   if (source < 0) return {AnomalyKind::thin_air_read, reader, read, -1, -1};

@@ -1,5 +1,5 @@
-// An index of the appends of each list element, over (key, element), and the part of a list that the reading
-// transaction itself appended.
+// An index of the appends of each list element, by (key, element), and the part of a list appended by the reading
+// transaction itself.
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 

@@ -54,8 +54,8 @@ class Reach {
   }
 
  private:
-  // The longest part of a list, from its beginning, whose elements have been visited for some reader, and each of
-  // which at most one transaction appended.
+  // The longest prefix of a list whose elements have all been visited for some reader and were each appended by at most
+  // one transaction.
   using Walked = std::span<const std::int32_t>;
 
   template <typename Visit>
@@ -101,7 +101,7 @@ class Reach {
     if (alone > known.size()) known = list.first(alone);
   }
 
-  // Returns the number of elements by which both lists begin.
+  // Returns the length of the longest common prefix of the two lists.
   static std::size_t common_length(std::span<const std::int32_t> a, std::span<const std::int32_t> b) {
     const std::size_t count = std::min(a.size(), b.size());
     if (count == 0 || std::memcmp(a.data(), b.data(), count * sizeof(std::int32_t)) == 0) return count;

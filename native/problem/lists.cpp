@@ -1,4 +1,4 @@
-// Finds the version order that list reads show, and contradictions to it.
+// Finds the version order shown by list reads, and whatever contradicts it.
 //
 // A list read is an exact prefix of the key's final list (docs/language.md). So the longest list that an included
 // transaction read represents all of them, and every other list must be a prefix of it. The longest list is examined
@@ -169,7 +169,8 @@ class ListOrders {
       }
       if (append < 0) {
         clean = false;
-        // The reader should not see this element, but the list still shows the place of its writer.
+        // The reader should not see this element, but the list still shows the position of its
+        // writer.
         if (is_own(id, l)) show(l.writer);
         unexplained(l, id, !own.complete);
         ++i;
@@ -237,7 +238,7 @@ class ListOrders {
            (e.second >= 0 && txn_of_append(e.second) == l.txn);
   }
 
-  // Classifies an element that no other transaction which may be included appended.
+  // Classifies an element that was appended by no other transaction that may be included.
   void unexplained(const ListRead& l, std::int32_t id, bool own_broken) {
     const Element* e = id < 0 ? nullptr : &e_.all[id];
     std::int32_t own = -1;
@@ -279,8 +280,8 @@ class ListOrders {
   ListOrder out_;
   std::vector<const ListRead*> reads_;  // the list reads of the current key
   std::vector<std::int32_t> shown_;     // writers in the list that is being examined, in order
-  const ListRead* most_informative_ = nullptr;  // the read of an included transaction that shows most writers
-  std::vector<std::int32_t> most_shown_;    // the writers that it shows, in order
+  const ListRead* most_informative_ = nullptr;  // the read by an included transaction that shows the most writers
+  std::vector<std::int32_t> most_shown_;    // the writers shown by it, in order
   std::vector<std::uint8_t>
       boundary_;  // whether the longest list has no fault up to here and a block ends here
   std::uint32_t epoch_ = 0, reported_ = 0;

@@ -1,4 +1,4 @@
-// Finds reads that name the version that they saw but return another value than it has.
+// Finds reads that name the version they saw but return a value other than that version's.
 //
 // A version has one value. It is the value of its write or, for the initial version, the declared value of T0. Without
 // a declaration, the first read that names the initial version determines its value. A read of nil may name the initial
@@ -47,7 +47,8 @@ class NamedReads {
   }
 
   // Compares the reads of one key that name an initial version, if nothing else determines its value. The first such
-  // read by a transaction that is included under every choice determines the value; otherwise, the first read of all.
+  // read by a transaction that is included under every choice determines the value; otherwise, the first such read
+  // overall.
   void compare_with_each_other() {
     std::vector<std::int64_t> first(undeclared_.empty() ? 0 : idx(h_.n_keys()), -1);
     for (const bool optional : {false, true})

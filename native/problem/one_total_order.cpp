@@ -113,7 +113,7 @@ class Run {
 
   const Problem& p_;
   std::vector<std::uint8_t> part_, ran_;
-  std::vector<std::int32_t> wanting_;  // for each transaction: its reads, and what else it still waits for
+  std::vector<std::int32_t> wanting_;  // for each transaction: how many reads and other conditions it waits for
   std::vector<std::int32_t> ready_;
   std::vector<std::int64_t>
       reader_start_;  // [n+2] starts in reader_: the reads that have a candidate by the transaction

@@ -37,7 +37,7 @@ struct Scan {
   std::vector<std::int32_t> writer_txn, writer_key, writer_value;
   std::vector<std::int64_t> writer_op;
 
-  // The external reads, not merged yet. The value of a read on a list key is the last element or kEmptyList; the value
+  // The external reads, not yet merged. The value of a read on a list key is the last element or kEmptyList; the value
   // of a set-read is the number of its list.
   std::vector<std::int32_t> read_txn, read_key, read_value;
   std::vector<std::int64_t> read_op;
@@ -138,7 +138,7 @@ class Elements {
 };
 
 struct OwnTail {
-  std::int64_t length = 0;  // how many elements at the end of the list are appends of the reading transaction
+  std::int64_t length = 0;  // how many elements at the end of the list were appended by the reading transaction
   std::int32_t last = -1;   // the last of these appends
   bool complete = true;     // whether these are all appends that the transaction had made before the read
 };
@@ -160,7 +160,8 @@ struct Refusal {
   std::string message;
 };
 
-// --- named_versions.cpp: reads that name a version but return another value than it has ---
+// --- named_versions.cpp: reads that name a version but return a value other than that version's
+// ---
 
 struct NamedVersions {
   std::vector<Anomaly> anomalies;  // of transactions that are in or optional
@@ -171,8 +172,7 @@ NamedVersions compare_named_versions(const History& h, const Scan& s, const Cand
 
 // --- versions.cpp: the consequences of stated versions besides the sources of reads ---
 
-// Returns the places where versions that committed transactions state contradict each other or the
-// values.
+// Returns where the versions stated by committed transactions contradict each other or the values.
 std::vector<Anomaly> contradicting_versions(const History& h);
 
 // Two entries of Candidates that are neighbours in the stated order.
@@ -181,10 +181,10 @@ struct StatedOrder {
 };
 std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c);
 
-// --- lists.cpp: the order that list reads show, and contradictions to it ---
+// --- lists.cpp: the order shown by list reads, and whatever contradicts it ---
 
 struct ListOrder {
-  // The list of a key with the most writers among those that included transactions read. Its writers are Scan writer
+  // Of the lists of a key read by included transactions, the one with the most writers. Its writers are Scan writer
   // entries, in list order.
   struct Shown {
     std::int32_t key;

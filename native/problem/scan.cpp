@@ -31,8 +31,8 @@ bool states_another(const History& h, std::int64_t read, std::int64_t write) {
   return version != kNoVersion && h.version(write) != kNoVersion && version != h.version(write);
 }
 
-// Returns which keys hold lists. Throws if a key is used both as a list and as a register, because no order of the
-// writes explains its reads.
+// Returns, for each key, whether it holds a list. Throws if a key is used both as a list and as a register, because no
+// order of the writes explains its reads.
 std::vector<std::uint8_t> find_list_keys(const History& h) {
   std::vector<std::int64_t> register_op(idx(h.n_keys()), -1), list_op(idx(h.n_keys()), -1),
       source_op(idx(h.n_keys()), -1);

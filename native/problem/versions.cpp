@@ -1,4 +1,4 @@
-// Finds the order of writers that stated versions imply, and the places where they contradict each other or the values
+// Finds the order of writers implied by stated versions, and where these versions contradict each other or the values
 // (docs/versions.md).
 #include <algorithm>
 #include <unordered_map>

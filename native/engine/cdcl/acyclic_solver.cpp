@@ -1,6 +1,6 @@
 // The theory of the solver: when the literal of an edge becomes true, the edge is inserted into a
 // dynamic topological order, and when the literal becomes open again, the edge is removed. A cycle
-// gives a conflict clause of the literals of its edges. `rebuild` makes edges permanent whose
+// yields a conflict clause of its edges' literals. `rebuild` makes permanent the edges whose
 // literals are fixed at level 0.
 #include "engine/cdcl/acyclic_solver.hpp"
 
@@ -36,7 +36,7 @@ void AcyclicSolver::add_edge(const GuardedEdge& edge) {
   edges_.push_back(edge);
 }
 
-// Makes the edges whose literals are fixed permanent. Returns false if these edges have a cycle.
+// Makes permanent the edges whose literals are fixed. Returns false if these edges have a cycle.
 // Call this at level 0.
 bool AcyclicSolver::rebuild() {
   number_.clear();

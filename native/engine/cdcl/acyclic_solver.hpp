@@ -1,7 +1,7 @@
 // Clauses over literals, and edges that are present if their literal is true. The present edges
-// must be acyclic. The encodings for outside solvers share this input: a CDCL solver with the
-// acyclicity of one graph as its theory (as in MonoSAT and clingo). This is pure logic: variables
-// and nodes are numbers.
+// must be acyclic. The encodings for outside solvers have the same input. The solver is a CDCL
+// solver whose theory is the acyclicity of one graph (as in MonoSAT and clingo). This is pure
+// logic: variables and nodes are numbers.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -28,7 +28,7 @@ class AcyclicSolver final : private Theory {
   };
 
   std::int32_t new_variable(bool phase, std::int32_t group = 0);  // lower groups are decided first
-  // Call these before the first call of solve, or between two calls.
+  // Call these before the first call to solve, or between two calls.
   void add_clause(std::vector<Lit> literals);
   void add_edge(const GuardedEdge& edge);
   Cdcl::Result solve(const Budget& budget, std::int64_t max_conflicts,

@@ -1,6 +1,6 @@
 // Conflict-driven clause learning over a theory: two watched literals, first unique implication
 // points, activities with decay, Luby restarts, and deletion of learned clauses by glue. Every
-// clause keeps its antecedents, because a refutation is trimmed to the clauses that it needs.
+// clause keeps its antecedents, because a refutation is trimmed to the clauses it needs.
 //
 // A backjump over many levels mostly undoes decisions that have nothing to do with the conflict,
 // and the theory must process them all again. Beyond some number of levels, only the last level is
@@ -63,7 +63,7 @@ class Theory {
   // literal that should come first.
   virtual Lit choice(std::int32_t variable) = 0;
   virtual Answer complete() = 0;                   // called when every variable has a value
-  virtual std::size_t bytes() const { return 0; }  // memory of the lemmas
+  virtual std::size_t bytes() const { return 0; }  // memory used by the lemmas
   virtual bool out_of_effort() const {
     return false;
   }  // the effort exceeds its limit: solve gives up
@@ -133,7 +133,7 @@ class Cdcl {
   void enqueue(Lit l, ClauseId reason, std::int32_t at_level);
   void enqueue(Lit l, ClauseId reason) { enqueue(l, reason, level()); }
   std::int32_t highest_level(ClauseId id,
-                             std::size_t from) const;  // among its literals from place `from` on
+                             std::size_t from) const;  // among its literals from position `from` on
   std::int32_t reusable_level();
   ClauseId propagate();
   ClauseId propagate_clauses();
@@ -151,7 +151,7 @@ class Cdcl {
   std::int32_t level() const { return static_cast<std::int32_t>(level_start_.size()); }
   Lit* lits(ClauseId id) { return pool_.data() + clauses_[id].start; }
 
-  // The functions of a binary heap of the open variables, which is sorted by group and activity.
+  // A binary heap of the open variables, ordered by group and activity.
   bool precedes(std::int32_t a, std::int32_t b) const {
     const auto i = idx(a), j = idx(b);
     return group_[i] != group_[j] ? group_[i] < group_[j] : activity_[i] > activity_[j];

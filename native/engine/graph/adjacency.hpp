@@ -36,7 +36,7 @@ class Filling {
  public:
   explicit Filling(Adjacency& lists)
       : lists_(lists), next_(lists.start.begin(), lists.start.end() - 1) {}
-  // Returns the item's place in Adjacency::item.
+  // Returns the item's index in Adjacency::item.
   std::size_t put(std::int32_t key, std::int32_t item) {
     const auto place = idx(next_[key]++);
     lists_.item[place] = item;
@@ -58,8 +58,8 @@ Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf 
   return g;
 }
 
-// Returns the reversed edges. The sources of each node descend by their place in `order`, which
-// contains all nodes.
+// Returns the reversed edges. The sources of each node are in descending order of their positions
+// in `order`, which contains all nodes.
 inline Adjacency reversed(const Adjacency& successors, std::span<const std::int32_t> order) {
   Adjacency r = room_by(static_cast<std::int32_t>(order.size()), successors.item.size(),
                         [&](std::size_t i) { return successors.item[i]; });

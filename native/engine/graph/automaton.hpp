@@ -17,9 +17,9 @@
 namespace isolang {
 
 // The names are in core/relations.def. X_of_key and the three names after it are the steps of X
-// between transactions that access one key (Filtered). writes and reads are tests: they are steps
-// inside a transaction that writes, or that has an external read, and in the graph they become
-// edges like epsilon. closing is an rw pair that closes a return path, see Automaton::back.
+// between transactions that access the same key (Filtered). writes and reads are tests: they are
+// steps inside a transaction that writes, or that has an external read, and in the graph they
+// become edges like epsilon. closing is an rw pair that closes a return path, see Automaton::back.
 enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
 #include "core/relations.def"
@@ -42,7 +42,7 @@ inline constexpr const char* kRelationNames[] = {
 // The number of relations that a history has: init … reads.
 inline constexpr std::size_t kRelations = static_cast<std::size_t>(Relation::epsilon);
 static_assert(std::size(kRelationNames) == kRelations + 3);
-// A relation restricted to transactions that access one key.
+// A relation restricted to transactions that access the same key.
 struct Filtered {
   Relation relation, letter;  // for example rt, and rt from a writer to a reader
   bool from_reader, to_reader;
@@ -65,8 +65,8 @@ constexpr bool overwrites(Relation r) { return r == Relation::rw || r == Relatio
 // The places of a walk: each node of the product is a place with a state.
 enum class Sites : std::uint8_t {
   transactions,
-  // A walk stays with one key. Its nodes are the accesses of transactions to keys, and every step
-  // connects accesses of one key. A test passes a transaction only if it writes, or reads, that key.
+  // A walk stays on one key. Its nodes are the accesses of transactions to keys, and every step connects accesses to
+  // the same key. A test passes a transaction only if it writes, or reads, that key.
   accesses,
   // Each statement that reads is a separate place. wr and committed_before lead to a statement; rw,
   // committed_after and own_commit leave a statement; answered_before and po lead from one
@@ -78,7 +78,7 @@ enum class Sites : std::uint8_t {
   operations
 };
 
-// The walks back that a single pair must not close. Such pairs are not edges of the product,
+// The return walks that a single pair must not close. Such pairs are not edges of the product,
 // because a cycle of several such pairs is allowed.
 struct ForbiddenReturn {
   using Step = std::pair<std::int32_t, std::int32_t>;
@@ -87,9 +87,9 @@ struct ForbiddenReturn {
   Pairs rw_pairs = kAllPairs;  // the rw pairs that this applies to
   // `irreflexive wr ; phi`: for each (q, r), a wr pair a -> t is forbidden if (t, r) reaches (a, q).
   std::vector<Step> by_wr;
-  // The walks back of a single pair, by rw, which need no product. so: b precedes s in its session.
-  // wr: s read from b. earlier_wr: s read from b by an operation before the operation of the rw
-  // pair. Such an automaton has no steps.
+  // Return walks of a single pair, closed by rw. They need no product. so: b precedes s in its
+  // session. wr: s read from b. earlier_wr: s read from b by an operation before the operation of
+  // the rw pair. Such an automaton has no steps.
   bool so = false, wr = false, earlier_wr = false;
 };
 

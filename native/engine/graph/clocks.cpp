@@ -53,7 +53,7 @@ ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::uint16_t* cells,
   raise_by_cells(row, cells, top, floor, columns);
 }
 
-// Returns the sum of the row. The entries count nodes that reach one node, and so the sum is at
+// Returns the sum of the row. The entries count nodes that reach the same node, so the sum is at
 // most the number of nodes.
 ISOLANG_VECTORISED std::int32_t sum_and_lower(const std::int32_t* row, std::int32_t* floor,
                                               std::size_t columns) {
@@ -174,7 +174,7 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   chains_ = tail.size();
   columns_ = std::min(
       {chains_, kMaxColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
-  // A column costs the same for any chain. Therefore short chains get no column if the rows would need more than a part
+  // A column costs the same for every chain, so short chains get none if the rows would need more than a certain share
   // of the memory.
   if (n * columns_ > max_bytes / 4) {
     const auto end = [&](std::int32_t v) { return position[v]; };
@@ -184,7 +184,7 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
     columns_ = std::min(columns_, idx(long_ones));
   }
   const std::size_t used = columns_;
-  // The last columns stay empty.
+  // The columns added here stay empty.
   if (used > kLanes) columns_ = (used + kLanes - 1) / kLanes * kLanes;
   std::vector<std::int32_t> column_of_chain(chains_);
   std::iota(column_of_chain.begin(), column_of_chain.end(), 0);

@@ -13,11 +13,11 @@
 
 namespace isolang {
 
-// Stores for every node the latest position on each chain that reaches it. The chains cover the
-// graph and are found greedily in topological order: a node continues the chain of its first
-// predecessor that is the last node of a chain. Chains are *not* sessions: if session order cannot
-// be repeated in the automaton, a session is not a path. If this gives many chains, rows and chains
-// are found together instead: a chain then continues at any node that its last node reaches.
+// Stores for every node the latest position on each chain from which a path leads to it. The chains
+// cover the graph and are found greedily in topological order: a node continues the chain of its
+// first predecessor that is the last node of a chain. Chains are *not* sessions: if session order
+// cannot be repeated in the automaton, a session is not a path. If this gives many chains, rows and
+// chains are found together instead: a chain then continues at any node that its last node reaches.
 // (Clients that lose a connection leave one session each, and the end of such a session soon
 // precedes everything.)
 //
@@ -30,7 +30,7 @@ namespace isolang {
 // BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
 class Clocks {
  public:
-  // `predecessors` lists the predecessors of each node by descending place in `order` (see
+  // `predecessors` lists the predecessors of each node by descending position in `order` (see
   // `reversed`). `by_number` lists them in the order in which they became known, or is null if the
   // chains of the last call suffice. Memory is limited to about max_bytes: if there is less than
   // one byte for each cell, only the longest chains get a column, and `reaches` answers "not known"
@@ -68,9 +68,9 @@ class Clocks {
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
     return {at.column, at.position};
   }
-  // Returns true if the node is on a chain. Otherwise the mark of the node is not a place.
+  // Returns true if the node is on a chain. Otherwise its mark does not stand for a position.
   bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }
-  // Returns the node's place in the order of the last build. Its mark has the same place.
+  // Returns the node's position in the order of the last build, which is stored next to its mark.
   std::int32_t rank(std::int32_t v) const { return place_[v].slot; }
   // Returns true if the row of v alone, which no other node has raised, covers the mark.
   bool reaches(Mark u, std::int32_t v) const {
@@ -79,10 +79,10 @@ class Clocks {
     return (u.column == to.column && u.position <= to.position) ||
            value(to.slot, u.column) >= u.position;
   }
-  // Returns, for each node, a guess of when it happened, which is computed from the known edges.
-  // The guess is about the number of nodes that reach the node, minus the number of nodes that the
-  // node reaches (which is estimated from a few long chains). This puts each node in the middle of
-  // the period in which it may have happened. The result is empty if some node has no column.
+  // Returns, for each node, a guess of when it happened, computed from the known edges. The guess
+  // is roughly the number of nodes that reach the node, minus the number of nodes that it reaches
+  // (estimated from a few long chains). This puts each node in the middle of the period in which it
+  // may have happened. The result is empty if some node has no column.
   std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;
   // Prefetching is useful in large graphs. The row can be prefetched only after the place, which

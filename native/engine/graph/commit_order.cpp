@@ -139,7 +139,7 @@ class CommitGraph {
     for (auto& [group, both] : groups) precede(std::move(both.first), std::move(both.second));
   }
 
-  // Adds the relations between an answer and the later sending of another transaction's COMMIT.
+  // Adds the relations from an answer to another transaction's COMMIT that was sent later.
   void moments() {
     if (p_.commit_begin.empty()) return;
     std::vector<Moment> answered, first, sent;
@@ -163,7 +163,7 @@ class CommitGraph {
     }
   }
 
-  // Marks the versions whose order lists show as fixed. They are ordered as in the model.
+  // Marks as fixed the versions whose order is shown by lists. They are ordered as in the model.
   void find_fixed() {
     reads_ = group_by(
         p_.keys, idx(p_.reads()), [&](std::size_t r) { return source_[idx(p_.read_op[r])] < 0 ? -1 : p_.read_key[r]; },
@@ -193,7 +193,8 @@ class CommitGraph {
     return !kept_.by_statement && !(kept_.item_rw && !p_.read_predicate.empty() && p_.read_predicate[idx(r)] != 0);
   }
 
-  // Calls visit(read, place of its source in the orders). The place of T0 is before all others.
+  // Calls visit(read, position of its source in the orders). The position of T0 is before all
+  // others.
   template <typename Visit>
   void each_read(std::int32_t key, const Visit& visit) {
     const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];

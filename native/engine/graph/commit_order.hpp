@@ -45,10 +45,10 @@ struct PredicateReads {
 };
 
 // Returns a commit order of a witness, or nothing if the kept relations form a cycle. `source`
-// holds the source of each operation, as in a witness. The commit order is as near as possible to
-// the times; if the history has no times, it is near to the order of the history. The commit order
-// also decides the place of each version, unless a read forbids this place, and the source of each
-// read with several candidates.
+// holds the source of each operation, as in a witness. The commit order is as close as possible to
+// the times or, if the history has none, to the order of the history. It also decides the position
+// of each version, unless a read forbids this position, and the source of each read with several
+// candidates.
 std::optional<CommitOrder> commit_order(const Problem& problem, const PredicateReads& statements, std::span<const std::int32_t> source,
                                             std::span<const std::int64_t> order_start,
                                             std::span<const std::int32_t> order_txn, KeptRelations kept,

@@ -8,8 +8,8 @@
 namespace isolang {
 namespace {
 
-// To shift this many ranks takes about as long as to visit one node. If a search visits more nodes
-// than a shift would take, and more than a few, the shift replaces it.
+// Shifting this many ranks takes about as long as visiting one node. If a search visits more than a
+// few nodes and takes longer than a shift would, the shift replaces it.
 constexpr std::int32_t kShiftsPerVisit = 16;
 constexpr std::size_t kFewVisits = 64;
 

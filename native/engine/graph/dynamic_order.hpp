@@ -59,7 +59,7 @@ class DynamicOrder {
   void forget_moved();
 
  private:
-  // The place of an edge: a permanent edge has its index in out_.item, and an added edge has ~ of
+  // Where an edge is stored: for a permanent edge, its index in out_.item; for an added edge, ~ of
   // its index in from_ and to_.
   using Place = std::int32_t;
   std::int32_t number_of(Place edge) const {
@@ -116,7 +116,7 @@ void DynamicOrder::each_in(std::int32_t v, Visit visit) const {
 template <typename Latest>
 void DynamicOrder::sort_late(std::int32_t first, std::int32_t last, Latest latest) {
   const auto nodes = std::span(at_).subspan(idx(first), idx(last - first + 1));
-  // Number of successors in the range that are not placed yet.
+  // Number of successors in the range that have not been placed yet.
   std::vector<std::int32_t> waiting(nodes.size(), 0);
   using Ready = std::pair<std::pair<std::int32_t, std::int32_t>, std::int32_t>;
   std::priority_queue<Ready> ready;

@@ -1,5 +1,5 @@
 // Builds the product of the history with each automaton: first the places and nodes, then the edges
-// of the relations that the history states. Session order, real time and other transitive relations
+// of the relations stated by the history. Session order, real time and other transitive relations
 // get auxiliary nodes, because all of their pairs would take quadratic space.
 #include "engine/graph/event_graph.hpp"
 
@@ -755,8 +755,7 @@ void EventGraph::add_statements(std::size_t c, bool together) {
   for (const auto& step : m.of(Relation::answered_before))
     // mutant: statements-of-no-time
     add_times(c, {Relation::answered_before, step}, answered, sent, kNoTransaction);
-  // The relation also contains the pair of a statement and its own transaction, which own_commit
-  // contains, too.
+  // Like own_commit, the relation also contains the pair of a statement and its own transaction.
   for (const auto& step : m.of(Relation::committed_after))
     // mutant: statement-of-the-future
     add_times(c, {Relation::committed_after, step}, answered, commits, kNoTransaction);
@@ -809,8 +808,8 @@ std::int32_t EventGraph::check_of(Node v) const {
 }
 
 // Ranks transactions by the assumed order. If no order is assumed, it ranks them by their ends, and
-// those without an end by their beginnings; without times, by their places in their sessions. This
-// order is near an order that the database may have used, and the states of a transaction are
+// those without an end by their beginnings; without times, by their positions in their sessions.
+// This order is close to one that the database may have used, and the states of a transaction are
 // adjacent in it.
 void EventGraph::set_priorities(const AssumedOrders& assumed) {
   const Problem& p = problem;

@@ -44,7 +44,7 @@ struct AssumedOrders {
   // Per transaction, 1 if an assumed session order does not reach across its begin.
   std::vector<std::uint8_t> breaks{};
   // The transactions in the assumed order. Each transaction without a break precedes the
-  // transaction that comes `window` places later.
+  // transaction `window` positions later.
   std::vector<std::int32_t> order{};
   std::int32_t window = 0;  // 0 if no order is assumed
   Times times{};            // per transaction, the times of an assumed real time
@@ -68,13 +68,13 @@ struct Places {
 };
 Places transactions_of(const Problem& problem);
 Places accesses_of(const Problem& problem);  // one place for each access, grouped by key
-// Returns the transactions, followed, after T0 and in no group, by each statement that reads. With
-// `writes`, of_write is the first statement after the write, or a place after all statements of its
+// Returns the transactions and, after T0 and in no group, each statement that reads. With `writes`,
+// of_write is the first statement after the write, or a place after all statements of its
 // transaction.
 Places statements_of(const Problem& problem, bool writes, bool together = false);
 // Returns true if the previous read was sent and answered together with this read, and there is no
-// operation between them. Recorders that record each row of a statement's result produce such
-// reads.
+// operation between them. Recorders that record each row of a statement's result as a separate read
+// produce such reads.
 bool reads_together(const Problem& problem, std::int32_t read);
 
 class EventGraph {
@@ -115,7 +115,7 @@ class EventGraph {
   bool walks_parts() const { return accesses_.count() > 0 || statements_.count() > 0; }
   // Returns a read of the node's statement, or -1 if the node belongs to no statement.
   std::int32_t read_at(Node v) const;
-  // Returns the number after the last node that is a place in a state.
+  // Returns the number after that of the last node that stands for a place in a state.
   Node end_of_places() const { return auxiliary_base_; }
   // Returns a number that represents a transaction of a direct check in the reasons of edges. A direct check has no
   // nodes in the graph, so the number is greater than all nodes.
@@ -281,8 +281,8 @@ class EventGraph {
                    const std::vector<Moment>& first, std::vector<Moment>& heads);
   void add_times(std::size_t check, const Line& line, std::vector<Moment>& tails,
                  std::vector<Moment>& heads, std::int32_t initial);
-  // Visits each session whose clock may be wrong, with the clock error of the session, its tails as
-  // its own clock shows them, and its heads.
+  // Visits each session whose clock may be wrong, with the session's clock error, its tails by its
+  // own clock, and its heads.
   template <typename Visit>
   void each_clock(std::size_t check, const std::vector<Moment>& tails,
                   const std::vector<Moment>& heads, Visit visit);

@@ -1,4 +1,4 @@
-// `kinds_of` tests every name of the history with every class, and numbers the different sets of
+// `kinds_of` tests every name of the history against every class, and numbers the different sets of
 // classes.
 #include "engine/graph/kinds.hpp"
 

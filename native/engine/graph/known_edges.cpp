@@ -46,7 +46,7 @@ class Versions {
     low_ = low;
   }
 
-  // Notes that a transaction read a version and also writes the key: its write comes right after
+  // Records that a transaction read a version and also writes the key: its write comes right after
   // that version.
   void overwritten(std::int32_t source, std::int32_t reader, std::int32_t key, std::int64_t op) {
     if (listed_.contains(source)) return;

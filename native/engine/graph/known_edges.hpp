@@ -16,8 +16,8 @@
 
 namespace isolang {
 
-// The relations in the order of how easily people follow them. A set of relations has the bit 1 <<
-// relation for each member.
+// The relations, beginning with those that people follow most easily. A set of relations has the
+// bit 1 << relation for each member.
 enum class KnownRelation : std::uint8_t { ww = 0, wr, so, rw };
 inline const char* name_of(KnownRelation relation) {
   constexpr Relation kSame[] = {Relation::ww, Relation::wr, Relation::so, Relation::rw};

@@ -1,11 +1,11 @@
-// Decides for many pairs of nodes at once whether a walk leads from the first node to the second. This is pure graph
-// theory: nodes are numbers.
+// Decides simultaneously, for many pairs of nodes, whether a walk leads from the first node to the second. This is pure
+// graph theory: nodes are numbers.
 //
 // Clocks know the past of every node, and their memory grows with the number of chains of the graph. If the pairs are
-// known beforehand, clocks are not needed. A wave starts at some hundreds of nodes, with one bit for each of them, and
-// visits the nodes up to the last second node of its pairs. So the cost of a wave is proportional to the stretch of the
-// order that the wave covers. Pairs of about the same distance share waves, because otherwise a few pairs that are far
-// apart would make all waves long.
+// known beforehand, clocks are not needed. A wave starts at a few hundred nodes, with one bit for each of them, and
+// visits the nodes up to the last end of its pairs. Its cost is therefore proportional to the stretch of the order that
+// it covers. Pairs of similar distance share waves, because otherwise a few pairs that are far apart would make all
+// waves long.
 #pragma once
 #include <algorithm>
 #include <array>

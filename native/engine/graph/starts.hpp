@@ -1,6 +1,6 @@
 // Tests whether a node reaches one of a few start nodes. The first few queries test each start separately. After that,
-// it computes for each target a row of clocks that combines all starts of the target, because so many queries justify
-// this cost. Later queries look up this row.
+// the number of queries justifies a higher cost: for each target, a row of clocks is computed that combines all of its
+// starts, and later queries look up this row.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -57,7 +57,7 @@ class Starts {
     }
     return row(target)[mark.column] >= mark.position;
   }
-  // Returns the row that the starts of the target have raised: see Clocks::mark.
+  // Returns the row raised by the starts of the target: see Clocks::mark.
   const std::int32_t* row(std::size_t target) {
     if (!std::exchange(combined_, true)) combine();
     return rows_.data() + target * clocks_.columns();

@@ -14,8 +14,8 @@
 namespace isolang {
 namespace {
 
-// A wish is given up after this many turns. Otherwise wishes that contradict each other would delay
-// their nodes, and all nodes that follow from these, to the end.
+// A wish is abandoned after this many turns. Otherwise, contradictory wishes would delay their
+// nodes, and all nodes that depend on these, until the end.
 constexpr std::size_t kPatience = 1000;
 
 // A set of numbers below a limit. It finds the least number in one step for each factor of 64: a

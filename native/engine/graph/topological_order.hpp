@@ -1,4 +1,4 @@
-// Computes topological orders that are as near as possible to a given order. This is pure graph theory: nodes are
+// Computes topological orders that are as close as possible to a given order. This is pure graph theory: nodes are
 // numbers.
 #pragma once
 #include <cstdint>

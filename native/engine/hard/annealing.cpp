@@ -193,7 +193,7 @@ std::vector<Node> Annealing::in_order() const {
 }
 
 // Spreads the positions evenly, as 0, 1, 2, … in their order, because moves draw new positions
-// evenly from an interval.
+// uniformly from an interval.
 void Annealing::spread_positions() {
   movable_ = in_order();
   std::vector<double> even(idx(total_order_.graph.nodes()), KeyOrders::kFirst);

@@ -27,11 +27,11 @@ namespace isolang {
 
 class Annealing {
  public:
-  // `start` has the nodes of all transactions in an order that is near to a model, or is empty.
+  // `start` contains the nodes of all transactions in an order close to a model, or is empty.
   Annealing(const TotalOrder& total_order, Budget& budget, std::uint64_t seed,
             std::span<const Node> start = {});
 
-  // Makes this many moves. Returns true if it found a total order without cost, see model().
+  // Makes this many moves. Returns true if it found a total order with cost 0, see model().
   bool run(std::int64_t moves);
   std::optional<Model> model() const;
   // Returns the nodes of the best total order so far, in order. frozen_cost is its cost.
@@ -74,7 +74,7 @@ class Annealing {
   KeyOrders key_orders_;
   std::vector<std::uint8_t> present_;  // per transaction
   std::vector<Node>
-      movable_;  // in the order in which they were when positions were last spread evenly
+      movable_;  // in their order when positions were last spread evenly
   std::vector<Node> frozen_;
   std::vector<std::int32_t> optional_;
   std::uint64_t toggles_ = 0;  // out of 1,000 moves
@@ -96,7 +96,7 @@ class Annealing {
   };
   Range range_;
   double temperature_ = 0;
-  // For each rise of the cost, the threshold for accepting a move.
+  // For each increase in cost, the threshold for accepting a move.
   std::array<std::uint64_t, 32> threshold_{};
 };
 

@@ -40,8 +40,8 @@ class CountingBounds {
   };
   explicit CountingBounds(const Line& total_order);
 
-  // Orders events: before(a, b) tells whether a is known to precede b, and note(a, b) adds that a
-  // precedes b. Returns false if no total order exists.
+  // Orders events: before(a, b) tells whether a is known to precede b, and note(a, b) records that
+  // a precedes b. Returns false if no total order exists.
   template <typename Before, typename Note>
   bool order(const Before& before, const Note& note) const {
     for (std::size_t event = 0; event + 1 < demand_start_.size(); ++event) {

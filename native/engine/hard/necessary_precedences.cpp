@@ -88,7 +88,7 @@ class Closure {
     if (chain_of_[a] == chain_of_[b]) return a < b;
     return clock_[idx(b) * count_ + idx(chain_of_[a])] > place(a);
   }
-  // Notes that the first this many events of chain c precede event i, and hence also the later
+  // Records that the first `first` events of chain c precede event i, and hence also the later
   // events of i's chain.
   void note(std::size_t c, std::int32_t first, std::int32_t i) {
     const std::int32_t end = chains_.start[idx(chain_of_[i]) + 1];

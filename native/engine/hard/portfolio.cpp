@@ -188,7 +188,7 @@ class Portfolio {
     return {.gave_up = true};
   }
 
-  // Runs the other searches to their ends, because no search is left that could refute.
+  // Runs the other searches to the end, because no search is left that could refute.
   Outcome last_try() {
     for (const auto& other : others_)
       if (const bool answered = other->run_out(); other->note(note_), answered)

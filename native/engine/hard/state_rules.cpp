@@ -1,6 +1,5 @@
-// `close` runs all events that may run at once, until no rule applies. `has_stuck_event` and `impossible`
-// recognise states without a completion, and `estimate_completions` estimates the number of completions of a
-// state.
+// `close` runs all events that may run immediately, until no rule applies. `has_stuck_event` and `impossible` recognise
+// states that cannot be completed, and `estimate_completions` estimates a state's number of completions.
 #include "engine/hard/state_rules.hpp"
 
 #include <algorithm>
@@ -105,14 +104,14 @@ bool StateRules::can_run(const State& s, const Event& e) const {
   return needs_met(s, e);
 }
 
-// Returns true if an event that can run may run at once. SOUND BECAUSE, given a completion in which
-// the event runs later, the event can be moved to the front: no event that must precede it is left,
-// its reads see what they must see, and for the other events:
+// Returns true if an event that can run may be run immediately. SOUND BECAUSE, given a completion
+// in which the event runs later, the event can be moved to the front: no event that must precede it
+// is left, its reads see what they must see, and for the other events:
 //  - if it has no writes and no locks, nothing changes;
 //  - if it has writes, only reads of two values could see a difference: reads of the value that it
 //    replaces (between here and its old place), and reads of its own value (after either place).
 //    Its own reads are the only such reads. A lock is held no longer than before if the writes
-//    follow at once. They can follow at once, because they wait for nothing else and no transaction
+//    follow immediately. They can do so, because they wait for nothing else and no transaction
 //    holds a lock here (can_run).
 // Running a write of the value that already exists would be wrong, because another write of that
 // value may be needed later.
@@ -207,8 +206,8 @@ bool StateRules::has_stuck_event(const State& s) {
   return wanted > 0;
 }
 
-// Returns the logarithm of the number of interleavings of the remaining events, times the share of
-// the instances of its value for each remaining read.
+// Returns the logarithm of this estimate: the number of interleavings of the remaining events,
+// multiplied, for each remaining read, by its value's share of the instances.
 float StateRules::estimate_completions(const State& s) const {
   const auto factorial = [&](std::size_t n) {
     return n < 2 ? 0.0F : static_cast<float>(n) * (log_[n] - 1);

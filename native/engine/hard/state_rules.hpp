@@ -2,8 +2,8 @@
 //
 // A state consists of the events that have run (a place in each chain) and the current value of
 // each key. All else that happened before does not affect what can follow. Each rule either removes
-// a state that has no completion, or runs an event at once because every completion can be changed
-// into one that begins with that event.
+// a state that has no completion, or runs an event immediately, because every completion can be
+// changed into one that begins with that event.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -28,16 +28,16 @@ class StateRules {
   explicit StateRules(const Chains& chains);
   std::size_t cells() const { return chains_.count() + chains_.keys(); }
 
-  // Sets the first state, in which all events that may run at once have run. Returns false if the
-  // state has no completion.
+  // Sets the initial state and runs every event that may run immediately. Returns false if the
+  // resulting state cannot be completed.
   bool first(State& s);
   void load(State& s, const Cell* cells, std::int32_t done) const;
   bool can_run(const State& s, std::int32_t chain) const {
     const Event* const e = next(s, chain);
     return e != nullptr && can_run(s, *e);
   }
-  // Runs the next event of the chain, and the events that may then run at once. Returns false if
-  // no completion exists.
+  // Runs the next event of the chain, and then every event that may run immediately. Returns false
+  // if the resulting state cannot be completed.
   bool run(State& s, std::int32_t chain) { return run_event(s, chain) && close(s); }
   bool has_stuck_event(const State& s);
   // Returns the logarithm of a guess at the number of completions.

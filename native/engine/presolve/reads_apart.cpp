@@ -55,7 +55,7 @@ ReadsApart::ReadsApart(const Problem& problem, const std::vector<Automaton>& che
   find_contradicted_by_own_reads();
 }
 
-// Sets the predicate reads apart that have no possible source in common with another read of the
+// Sets apart the predicate reads that have no possible source in common with another read of the
 // same key by their transaction. No total order has a place for both.
 void ReadsApart::find_contradicted_by_own_reads() {
   const Problem& p = problem_;

@@ -1,5 +1,5 @@
-// A check of components (Automaton::component) as a total order that few predicate reads are
-// apart from.
+// Treats a check of components (Automaton::component) as a total order from which a few predicate
+// reads are set apart.
 //
 // Such a check allows cycles without a closing pair, so a search knows nothing about them until all
 // choices are made. But in most histories only a few predicate reads, which missed some row, are on

@@ -1,4 +1,4 @@
-// Each function combines the steps of the requested checks to one automaton whose cycles include
+// Each function combines the steps of the requested checks into one automaton whose cycles include
 // all forbidden walks. The result is stronger, so its refutation does not refute the requested
 // checks, but a model of it is a model of them.
 #include "engine/presolve/stronger_checks.hpp"
@@ -30,7 +30,7 @@ bool one_source_each(const Problem& problem) {
          start.end();
 }
 
-// Adds the relations, except rw, of which a check of components allows some cycles.
+// Adds the relations, except rw, whose cycles a check of components allows in part.
 void add_component(const Automaton& m, Automaton& to) {
   for (const Relation r : {Relation::wr, Relation::ww})
     if (m.component[idx(r)] != 0) to.steps[idx(r)] = {{0, 0}};

@@ -301,7 +301,7 @@ bool merges_into_last(std::vector<ProofEdge>& edges, const ProofEdge& next) {
   ProofEdge& last = edges.back();
   if (between(next)) {
     if (next.relation == Relation::po && (last.relation == Relation::so || last.relation == Relation::init))
-      return true;  // the last edge leads to each statement
+      return true;  // edges of so and init already lead to every statement of their target
     if (last.relation != Relation::committed_before && !between(last)) return false;
     if (last.relation == Relation::po) last.relation = next.relation;
     last.to = next.to;
@@ -381,7 +381,7 @@ void Refuter::cycle(const std::vector<Edge>& edges) {
   steps_.push_back(std::move(step));
 }
 
-// Turns product edges into a walk that states where it meets a transaction, and whether it leaves
+// Turns product edges into a walk that records where it meets a transaction, and whether it leaves
 // the transaction by a later statement. Consecutive po edges become one step, and a walk that
 // reaches COMMIT has no such step.
 std::vector<ProofEdge> Refuter::between_operations(const std::vector<Edge>& edges,

@@ -78,7 +78,7 @@ class Refuter {
   Adjacency outgoing_, incoming_;  // node -> edge numbers
   Adjacency readers_;              // writer -> reads that certainly take it as their source
   std::unordered_map<std::uint64_t, std::size_t> order_of_;  // into Pruner::orders
-  // Pairs of writers whose order list reads or stated versions show.
+  // Pairs of writers whose order is shown by list reads or by stated versions.
   std::unordered_set<std::uint64_t> shown_;
   std::unordered_set<std::uint64_t> done_order_, done_eliminated_;
   std::unordered_set<std::int32_t> done_choice_, done_inclusion_, done_impossible_;

@@ -201,7 +201,7 @@ Node KeyPruner::node_of(const Target& target, std::int32_t writer) const {
 // Pruning of version orders: a writer precedes another writer of its key if the reverse order would
 // close a cycle of known edges.
 
-// Returns an edge of "a before b" that goes against a known path, which makes this order
+// Returns an edge of "a before b" that goes against a known path and thus makes this order
 // impossible.
 std::optional<Edge> KeyPruner::closing_order(std::int32_t a, std::int32_t b) const {
   std::optional<Edge> found;
@@ -231,7 +231,8 @@ std::uint64_t KeyPruner::reaching(const std::int32_t* row, const std::vector<Clo
   return bits;
 }
 
-// Finds the nodes from which edges of "`writer` before another" start, each with its target.
+// Finds the start nodes of the edges that would order `writer` before another writer, each with its
+// target.
 void KeyPruner::find_starts(std::int32_t writer) {
   starts_.begin(targets_.size());
   // mutant: versions-force-nothing
@@ -276,10 +277,10 @@ bool KeyPruner::reached_only_as_reader(std::int32_t after, std::size_t at) const
          !impossible_order(after, writers_[at]);
 }
 
-// Does the same as mark_forced, but leaves out each writer that precedes another forced writer with
-// all its edges. The pair of the other writer and `after` then settles the pair of the omitted
-// writer and `after`. The latest writers come first, so nearly all other writers are left out. A
-// node of a higher rank than all starts reaches no start.
+// Does the same as mark_forced, but leaves out each writer whose order before another forced writer
+// is settled. The pair of the other writer and `after` then settles the pair of the omitted writer
+// and `after`. The latest writers come first, so nearly all other writers are left out. A node of a
+// higher rank than all starts reaches no start.
 template <std::size_t kWords>
 void KeyPruner::mark_latest_forced(std::size_t self) {
   const std::int32_t after = writers_[self];
@@ -338,7 +339,7 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
   return true;
 }
 
-// T0 precedes every writer, and so no path may lead back to its readers. Returns false if one does.
+// T0 precedes every writer, so no path may lead back to its readers. Returns false if one does.
 bool KeyPruner::close_behind_initial(std::int32_t initial) {
   if (!graph_.forbids_return_paths || pruner_.readers_.of(initial).empty()) return true;
   mark_forced(initial);
@@ -393,9 +394,9 @@ bool KeyPruner::prune_orders() {
 
 // Orders many writers by the chains of the clocks that contain their nodes. A writer precedes the
 // later writers of its chain. If a target node reaches some node, the earlier nodes on its chain
-// reach it too. It is therefore enough to know how far along each chain a path leads to the current
-// writer. This distance only grows while the current writer advances along its own chain. The time
-// is thus proportional to writers and chains, not to pairs of writers.
+// reach it too. It is therefore enough to know, for each chain, the last position from which a path
+// leads to the current writer. This position only grows while the current writer advances along its
+// own chain. The time is thus proportional to writers and chains, not to pairs of writers.
 //
 // SOUND BECAUSE orders compose. An order of a and c is omitted if a path leads from a to b, and the
 // edges of "b before c" exist. The edges of "a before b" also exist, or were omitted for the same
@@ -408,7 +409,7 @@ void KeyPruner::order_by_chains() {
     // For each other chain, how many of its writers precede the current writer.
     for (const std::size_t chain : met) before[chain] = 0;
     met.clear();
-    std::ranges::fill(reached, std::size_t{0});  // how far along each strand
+    std::ranges::fill(reached, std::size_t{0});  // on each strand, the number of nodes that reach the current writer
     std::size_t preceding = 0;
     for (std::size_t i = chain_start_[own]; i < chain_start_[own + 1]; ++i) {
       const bool first = i == chain_start_[own];

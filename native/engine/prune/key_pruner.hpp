@@ -76,7 +76,8 @@ class KeyPruner {
     std::array<Node, kMaxSources> source{};
   };
 
-  // Returns some of the reads. The next two functions also visit only some of them.
+  // Returns the first open reads of the key, up to a limit. The next two functions also visit only
+  // as many items.
   std::span<const std::int32_t> open_reads(std::int32_t key) const;
   template <typename Visit>
   void each_reader(std::int32_t key, Visit visit) const;
@@ -94,8 +95,8 @@ class KeyPruner {
   static std::uint64_t reaching(const std::int32_t* row, const std::vector<Clocks::Mark>& marks,
                                 std::size_t word);
   void find_starts(std::int32_t writer);
-  // Returns the first place in writers_ with a node that may reach a node of this rank. A node of
-  // higher rank does not.
+  // Returns the first position in writers_ with a node that may reach a node of this rank. A node
+  // of higher rank cannot.
   std::size_t first_before(std::int32_t rank) const;
   // Returns the bits of writers_[first] and later places in this word of a row. `first` is in the
   // word or before it.
@@ -138,8 +139,8 @@ class KeyPruner {
   std::vector<Row> ww_rows_, rw_rows_;
   bool orders_compose_;  // see orders_compose
 
-  // The nodes from which the edges of "the current writer before another writer" start, and the
-  // nodes from which the edges of the current read start.
+  // The start nodes of the edges that would order the current writer before another writer, and
+  // those of the current read's edges.
   Starts starts_, reader_;
   // For each of writers_, the lowest rank of this writer and the writers before it in writers_.
   std::vector<std::int32_t> lowest_;

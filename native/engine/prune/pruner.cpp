@@ -78,7 +78,7 @@ Pruner::Pruner(EventGraph& g, Budget& budget, std::size_t max_clock_bytes, std::
   for (const Automaton& m : g.automata) wr_steps += m.of(Relation::wr).size();
   g.edges.reserve(g.edges.size() + idx(p.reads()) * wr_steps +
                   p.writer_txn.size());  // room for most of the later edges
-  // Writers lie far apart in a large history, and so they are prefetched.
+  // In a large history, writers are scattered in memory, so they are prefetched.
   const auto first_candidate = [&](std::int32_t r) { return idx(p.candidate_start[r]); };
   for (std::int32_t r = 0; r < p.reads(); ++r) {
     if (const auto ahead = first_candidate(r) + kPrefetchedCandidates; ahead < p.candidate.size())
@@ -277,8 +277,8 @@ bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
   return failed == parts;
 }
 
-// Marks the transactions for which something may have changed since the last pass: the clocks of
-// one of its nodes.
+// Marks the transactions for which something may have changed since the last pass, because the
+// clocks of one of their nodes may have changed.
 void Pruner::note_changes() {
   const Problem& p = graph.problem;
   changed_.assign(idx(p.n + 1), 0);

@@ -62,7 +62,7 @@ class Pruner {
 
   EventGraph& graph;
   std::vector<std::int32_t> order,
-      rank;  // topological order of the known edges; the place of each node in it
+      rank;  // topological order of the known edges; the position of each node in it
   Clocks clocks;
   std::vector<std::int32_t>
       own_writer;  // per read: the reader's own write of the key (a writer index), or -1
@@ -119,9 +119,8 @@ class Pruner {
     return gained_ == 0;
   }  // otherwise settled reads may lack edges to settled writers
 
-  // A known return path, of a check that is decided directly, from a writer of the key to a read. It
-  // implies that no source of the read precedes the writer. The source end of `closing` is filled in
-  // later.
+  // A known return path from a writer of the key to a read, for a check that is decided directly. It implies that no
+  // source of the read precedes the writer. The source end of `closing` is filled in later.
   struct ReturnPath {
     std::int32_t writer;
     Edge closing, back;
@@ -213,7 +212,7 @@ class Pruner {
   std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
-  std::int64_t open_;       // gain of the previous pass, at least 1,000; at first, the candidates
+  std::int64_t open_;       // gain of the previous pass, at least 1,000; at first, the number of candidates
   std::size_t sorted_ = 0;  // number of edges that `order` respects
   bool begun_ = false, done_ = false, deferring_ = false;
   bool one_pass_ = false;  // one pass finds everything that follows

@@ -30,8 +30,8 @@ class WriterPairs {
   template <typename RankOf>
   void sort(RankOf rank_of);
 
-  // Returns the key's writers, the latest first. A writer's place in this list is the number of its
-  // bit in rows of bits.
+  // Returns the key's writers, the latest first. A writer's position in this list is the number of
+  // its bit in rows of bits.
   std::span<const std::int32_t> writers(std::int32_t key) const {
     return std::span(latest_).subspan(first(key), count(key));
   }
@@ -41,19 +41,19 @@ class WriterPairs {
   // Returns, for each of writers(key), a row of `words(key)` words with the writers that precede
   // it. The result is empty if the key has many writers.
   std::span<const std::uint64_t> precede(std::int32_t key) const { return precede_[key]; }
-  // Notes that the writers of a row precede `after`.
+  // Records that the writers of a row precede `after`.
   void note(std::int32_t key, std::int32_t after, std::span<const std::uint64_t> row);
   // Returns a row of the writers whose orders may still lack edges. The edges of all other known
   // orders are known or implied. Those orders need no more work until the first writer of the pair
   // gets another reader.
   std::span<std::uint64_t> unsettled(std::int32_t key) { return unsettled_[key]; }
-  void unsettle(std::int32_t key, std::int32_t writer);  // notes that the writer got another reader
+  void unsettle(std::int32_t key, std::int32_t writer);  // records that the writer has got another reader
 
   // Returns the number of other writers of the key whose order with this writer is unknown.
   std::int32_t open(std::int32_t writer) const { return open_[writer]; }
   bool has_rows(std::int32_t key) const { return !unsettled_[key].empty(); }
-  // For a key without rows: notes that the order of each pair is known, and that all its edges are
-  // known or implied.
+  // For a key without rows: records that the order of each pair is known, and that all its edges
+  // are known or implied.
   void note_all(std::int32_t key) { decided_[key] = settled_[key] = 1; }
   bool decided(std::int32_t key) const;  // the order of each pair of the key is known
   // Returns true if all edges from the writers that are known to precede this writer are known or

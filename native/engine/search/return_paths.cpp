@@ -203,7 +203,7 @@ void ReturnPaths::renew(const Choice& choice) {
   looked_at_ = choice.writers;
 }
 
-// Visits the nodes, of each check, from which no walk may lead to a read of an earlier version.
+// Visits, for each check, the nodes from which no walk may lead to a read of an earlier version.
 template <typename Visit>
 void ReturnPaths::each_start(const Choice& choice, std::int32_t place, Visit visit) const {
   const std::int32_t b = choice.writers[place];
@@ -292,7 +292,7 @@ void ReturnPaths::find_suspects(const Choice& choice) {
   }
 }
 
-// Returns the place in the version order from which on all writers come after the read.
+// Returns the position in the version order from which all writers come after the read.
 std::int32_t ReturnPaths::suspects_end(const Choice& choice, std::int32_t r) const {
   const Problem& p = graph_.problem;
   std::int32_t latest = -1;
@@ -503,8 +503,8 @@ std::vector<PairOfPlaces> ReturnPaths::pairs_of(const std::vector<Suspect>& susp
   return pairs;
 }
 
-// Adds a walk that was found, unless enough walks of the same read and check were found. If the
-// read may have another source, one walk is enough, because the search may then take the other
+// Adds a walk that was found, unless enough walks have been found for the same read and check. If
+// the read may have another source, one walk is enough, because the search may then take the other
 // source.
 void ReturnPaths::add_closed(const Suspect& one, std::vector<Suspect>& closed) const {
   const bool one_is_enough = one.place < 0 || pruner_.source[one.read] < 0;

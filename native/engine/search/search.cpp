@@ -190,7 +190,7 @@ std::int32_t Search::find_order(std::int32_t a, std::int32_t b) const {
   return it == order_variable_.end() ? -1 : it->second;
 }
 
-// Returns the read's place in the order; -1 if there is no such read, or no node for it.
+// Returns the read's position in the order; -1 if there is no such read, or no node for it.
 std::int32_t Search::place_of(std::int32_t read) const {
   return read < 0 || graph_.automata[0].direct() ? -1 : rank(graph_.read_node(0, read, 0));
 }
@@ -408,8 +408,8 @@ Model Search::model() const {
 // Compares the order with its consequences, to find the choices that the search must decide next.
 //
 // If pruning has settled the order of a key's writers and the source of a read, all their edges are
-// known and go up in every order. The other consequences of the places of a key's writers, or of a
-// reader and the writers of its key, can change only if one of them moves in the order, or if the
+// known and go up in every order. The other consequences of the positions of a key's writers, or of
+// a reader and the writers of its key, can change only if one of them moves in the order, or if the
 // search makes a choice about the read.
 
 // Returns the latest candidate whose wr edges go up.
@@ -508,9 +508,9 @@ bool Search::goes_up(std::int32_t r, std::int32_t a) const {
   return up;
 }
 
-// Returns the place of the first writer from place `i` on whose version the read misses, although
-// the read has the source `a`, because an rw edge goes down. If there is no such writer, returns
-// the end of the key's writers.
+// With `a` as the read's source, returns the position of the first writer, from position `i` on, to
+// which an rw edge of the read goes down: the read misses its version, but comes after it in the
+// order. If there is no such writer, returns the end of the key's writers.
 std::int32_t Search::next_missed(std::int32_t r, std::int32_t a, std::int32_t i) const {
   const std::int32_t last = p_.key_start[idx(p_.read_key[r]) + 1];
   const std::int32_t own = pruner_.own_writer[r] < 0 ? -1 : place_[pruner_.own_writer[r]];
@@ -679,8 +679,8 @@ void Search::final_check() {
   std::erase_if(want_order_, [&](const WantedOrder& w) { return find_order(w.a, w.b) >= 0; });
 }
 
-// Returns the approximate number of variables for the wanted choices, because an order may be
-// wanted twice.
+// Returns the number of variables for the wanted choices. It is approximate, because an order may
+// be wanted twice.
 std::size_t Search::wanted_variables() const {
   std::size_t count = want_order_.size();
   for (const std::int32_t r : want_read_) count += pruner_.candidates_left(r);

@@ -70,7 +70,7 @@ class Search final : public Theory {
   // `by_every_conflict`, they may take part in any conflict on the way to it.
   std::vector<std::int32_t> held_in_the_way(bool by_every_conflict) const;
 
-  // The meaning of a clause of the solver that is not learned.
+  // The meaning of a solver clause that was not learned.
   struct Origin {
     enum class Kind { choice, inclusion, cycle } kind;
     std::int32_t read = -1;                      // choice: the read takes one of its sources
