@@ -1,1 +1,1 @@
-"""Independent checkers of proofs, which share only the columns of a history with the engine."""
+"""Independent proof checkers, which share nothing with the engine but a history's columns."""

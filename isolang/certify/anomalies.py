@@ -1,7 +1,7 @@
-"""Finds the intrinsic anomalies that one read, or two list reads, show under every choice.
+"""Finds the intrinsic anomalies that a read, or a pair of list reads, shows under every choice.
 
-The functions return all anomalies that the language reference defines for these reads. They share
-no code with the engine's pre-pass.
+The functions return every anomaly defined by the language reference for these reads. They share no
+code with the engine's pre-pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from isolang.certify.versions import states_other_version
 
 
 class Anomaly(IntEnum):
-    """The kinds of intrinsic anomalies, with the numbers that certificates use."""
+    """The kinds of intrinsic anomalies, with their numbers in certificates."""
 
     THIN_AIR_READ = 0
     ABORTED_READ = 1
@@ -77,9 +77,9 @@ def anomalies_of(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def _returns_other_value(facts: Facts, op: int) -> set[Anomaly]:
-    """Return ``{TWO_VALUES}`` if the read returned a value other than that of its named version.
+    """Return ``{TWO_VALUES}`` if the read's value differs from that of the version it names.
 
-    If the read returned the value of the version, or this value is unknown, return the empty set.
+    If the values agree, or if the version's value is unknown, return the empty set.
     """
     if facts.kind[op] != READ or facts.source[op] == BY_VALUE:
         return set()
@@ -93,7 +93,7 @@ def _returns_other_value(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def value_of_initial(facts: Facts, op: int) -> int | None:
-    """Return the value of the initial version of a register, as an external read returned it.
+    """Return the value that an external read of a register's initial version returned.
 
     Return ``None`` if ``op`` is not such a read, does not name the initial version as its source,
     or returned nil.
@@ -138,8 +138,8 @@ def _why_no_source(facts: Facts, op: int, writes: list[int]) -> set[Anomaly]:
 def shows_anomaly(facts: Facts, op: int, kind: int) -> bool:
     """Return whether the read ``op`` shows an anomaly of this kind.
 
-    Anomalies that contradict the appends of the reading transaction itself are checked first,
-    because they do not depend on which transactions appended the other elements.
+    Contradictions with the reading transaction's own appends are checked first, because they do not
+    depend on which transactions appended the other elements.
 
     Raises:
         NotCertifiedError: if the answer depends on which transaction appended an element, and
@@ -203,7 +203,7 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def are_incompatible(facts: Facts, op: int, other: int) -> bool:
-    """Return whether two operations read lists of one key and neither list is a prefix."""
+    """Return whether two operations read lists of one key and neither is a prefix of the other."""
     if not (facts.is_read(op) and facts.is_read(other)):
         return False
     if not (facts.is_list(op) and facts.is_list(other)) or facts.key[op] != facts.key[other]:
@@ -216,8 +216,8 @@ def are_incompatible(facts: Facts, op: int, other: int) -> bool:
 def contradicts_order(facts: Facts, op: int, other: int) -> bool:
     """Return whether two list reads of one key contradict each other in every version order.
 
-    Two lists of which neither is a prefix of the other need not contradict each other, because
-    ``ww`` does not order the writes of one transaction.
+    Even if neither list is a prefix of the other, they need not contradict each other, because
+    ``ww`` does not order the writes of a single transaction.
     """
     if not all(facts.is_read(o) and facts.is_list(o) for o in (op, other)):
         return False

@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 FORMAT = 1
-# Old releases, whose certificates lack ``set_reads``, turned all set-reads into operations if there
-# were at most this many.
+# Old releases wrote certificates without ``set_reads``. They turned all set-reads into operations
+# if there were at most this many.
 _ONCE_WRITTEN_OUT = 100_000
 
 
 class CertificateError(IsolangError):
-    """The error for a certificate that cannot be used: unreadable, or for another history."""
+    """Raised when a certificate cannot be used: it is unreadable, or belongs to another history."""
 
 
 class Certificate(Struct, frozen=True, kw_only=True):
@@ -47,15 +47,15 @@ class Certificate(Struct, frozen=True, kw_only=True):
     Attributes:
         proof: the proof, which also determines whether the verdict is valid or invalid.
         history_name: the name of the history.
-        history_sha256: the SHA-256 of the bytes of the history that were read.
-        history_format: the name of the format that ``--from`` takes to read the history again.
-        history_options: the other options with which the history was read, by name.
+        history_sha256: the SHA-256 of the history's bytes as read.
+        history_format: the format name to pass to ``--from`` to read the history again.
+        history_options: the other options used to read the history, by name.
         set_reads: the implicit set-reads that became operations, as in ``History.set_reads``;
             ``None`` if the history had no implicit set-reads when the certificate was made.
         spec_name: the name of the specification.
         spec_sha256: the SHA-256 of all texts of the specification.
-        spec_texts: the texts of the specification's files by file name, in the order in which the
-            files were read.
+        spec_texts: the texts of the specification's files by file name, in the order they were
+            read.
         tool: the program that made the certificate, with its version.
     """
 
@@ -97,7 +97,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         )
 
     def about(self, history: History) -> History:
-        """Return the history in which the set-reads that the certificate lists are operations.
+        """Return the history with the set-reads listed in the certificate turned into operations.
 
         Raises:
             CertificateRejected: if the history lacks one of these set-reads.
@@ -114,7 +114,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateRejected(f"set_reads: {error}") from None
 
     def _is_of_all(self, history: History) -> bool:
-        """Return whether the certificate's release made operations of all implicit set-reads."""
+        """Return whether the certificate's release made all implicit set-reads operations."""
         if not history.columns.implicit:
             return False
         if isinstance(self.proof, Witness):
@@ -166,8 +166,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
     def save(self, directory: str | Path) -> Path:
         """Write the certificate to a new file in ``directory`` and return the path of the file.
 
-        If necessary, the directory is created. The file name is made from the names of the history
-        and the specification. If a different certificate already has that name, a number is added.
+        The directory is created if necessary. The file name combines the names of the history and
+        the specification. If a different certificate already has that name, a number is added.
 
         Raises:
             CertificateError: if the file cannot be written.
@@ -198,7 +198,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         """Read a certificate from a file.
 
         Raises:
-            CertificateError: if the file cannot be read, is not a certificate, or has another
+            CertificateError: if the file cannot be read, is not a certificate, or has a different
                 format version.
         """
         try:
@@ -209,10 +209,10 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @classmethod
     def from_json(cls, text: str, *, where: str = "<certificate>") -> Certificate:
-        """Parse the text of a certificate file; error messages call the file ``where``.
+        """Parse the text of a certificate file, called ``where`` in error messages.
 
         Raises:
-            CertificateError: if the text is not a certificate, or has another format version.
+            CertificateError: if the text is not a certificate, or has a different format version.
         """
         try:
             data = json.loads(text)
@@ -239,11 +239,11 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
 
     Args:
         certificate: the certificate to check.
-        history: the history, which the caller has read again from its file.
+        history: the history, which the caller has reread from its file.
         spec: the specification, which the caller has lowered again from the certificate's texts.
 
     Returns:
-        A record of how much of the proof each checker accepts.
+        A record of the parts of the proof that each checker accepts.
 
     Raises:
         CertificateError: if the certificate belongs to another history or specification.

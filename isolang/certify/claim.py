@@ -1,10 +1,9 @@
-"""Evaluates the claim of one cycle step of a refutation: that its edges violate a check.
+"""Evaluates the claim of a single cycle step in a refutation: that its edges violate a check.
 
-The edges of a step exist under every choice in which the literals of the step hold. This module
-evaluates a part of such a choice. The part has the transactions of the edges, their reads and
-writes, and no pairs of relations besides the edges. If an expression gains pairs when its relations
-gain pairs, and never loses one, each pair of its value for the part is also a pair of its value for
-the whole choice.
+A step's edges exist under every choice in which the step's literals hold. This module evaluates a
+part of such a choice: the transactions on the edges, their reads and writes, and no pairs in
+relations other than the edges. If an expression never loses a pair when its relations gain pairs,
+each pair in its value for the part is also in its value for the whole choice.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ _Pairs = Iterable[tuple[int, int]]
 def is_monotonic(e: Core) -> bool:
     r"""Return whether an expression never loses a pair when its relations gain pairs.
 
-    The right side of a difference may contain only ``id`` and the sets of transactions with a label
-    or a level, because whether an element belongs to them is the same in every part of a history.
+    The right side of a difference may contain only ``id`` and the sets of transactions with a given
+    label or level, because an element's membership in these is the same in every part of a history.
     """
     # mutant: definition-only-grows
     if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
@@ -56,15 +55,15 @@ def is_monotonic(e: Core) -> bool:
 
 
 class Claim(Evaluator):
-    """Evaluates expressions on the edges of one step alone, which are a part of a choice.
+    """Evaluates expressions on the edges of a single step, which form a part of a choice.
 
-    Only the elements that the edges mention are numbered. Therefore the cost does not depend on the
-    size of the history.
+    Only elements mentioned by the edges are numbered, so the cost does not depend on the size of
+    the history.
 
     Args:
         facts: the facts of the whole history.
-        edges: the edges of one step; each edge is a pair of its relation if its literals hold.
-        order: the order of all transactions that the ``ww`` edges stand for, by its name; ``None``
+        edges: the step's edges; each edge is a pair of its relation if its literals hold.
+        order: the name of the order of all transactions that the ``ww`` edges stand for; ``None``
             if ``ww`` edges are pairs of ``ww`` itself.
     """
 
@@ -84,7 +83,7 @@ class Claim(Evaluator):
 
     @property
     def everyone(self) -> int:
-        """All transactions of the claim, as the bits of an integer."""
+        """All transactions in the claim, as the bits of an integer."""
         return (1 << len(self._transactions)) - 1
 
     @property
@@ -93,7 +92,7 @@ class Claim(Evaluator):
         return self.of_transaction[self._facts.n]
 
     def before(self, key: int | None = None) -> _Pairs:
-        """Yield the pairs of writers that the step's literals order, by default for all keys."""
+        """Yield the pairs of writers ordered by the step's literals, by default for all keys."""
         for edge in self._edges:
             if key in (None, edge.key):
                 if edge.relation == "ww":
@@ -105,9 +104,9 @@ class Claim(Evaluator):
 
     @cached_property
     def _of_operation(self) -> dict[int, int]:
-        """The element number of each operation that the edges mention.
+        """The element number of each operation mentioned by the edges.
 
-        As an operation, T0's write of key k has the number -1 - k.
+        T0's write of key k counts as operation -1 - k.
         """
         facts = self._facts
         found: set[int] = set()
@@ -121,7 +120,7 @@ class Claim(Evaluator):
                     for t in ends
                     if t != NOTHING and facts.writes_key(t, edge.key)
                 }
-            # An edge between two statements names only the second statement. If the edge before it
+            # An edge between two statements names only the second statement. If the preceding edge
             # names no statement either, the first statement may be any operation of the
             # transaction.
             if following.relation in ("answered-before", "po") and edge.op == NOTHING:
@@ -138,7 +137,7 @@ class Claim(Evaluator):
 
     @cached_property
     def _reads(self) -> list[int]:
-        """The external reads by transactions of the claim that have at least one candidate."""
+        """The external reads in the claim that have at least one candidate."""
         facts = self._facts
         return [
             op
@@ -154,9 +153,9 @@ class Claim(Evaluator):
         return self._facts.key_in(key, within)
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
-        """Return the keys of a class that an edge names or a transaction of the step accesses.
+        """Return the keys in a class that an edge names or a transaction of the step accesses.
 
-        If there is no such key, return any one key of the class, because T0 wrote every key.
+        If there are none, return an arbitrary key of the class, because T0 wrote every key.
         """
         facts = self._facts
         ends = (t for t in self._transactions if t != facts.n)
@@ -176,7 +175,7 @@ class Claim(Evaluator):
                 return union(self.relation(name, k) for k in self.keys)
             key = _ANY_KEY
         if name not in ROWS:
-            return {}  # a chosen relation, of which no edge is a pair
+            return {}  # a chosen relation, which no edge belongs to
         word = word_of(name)
         match word:
             case "T":
@@ -274,5 +273,5 @@ def _rows(pairs: _Pairs) -> Rows:
 
 
 def pairs_of(rows: Rows) -> Iterator[tuple[int, int]]:
-    """Yield the pairs of a relation from its rows."""
+    """Yield the pairs of a relation, given its rows."""
     return ((i, j) for i, row in rows.items() for j in bits(row))

@@ -1,4 +1,4 @@
-"""Checks a cycle step by definition: evaluates the check, as written, on the edges of the step."""
+"""Checks a cycle step by definition: evaluates the check, as written, on the step's edges."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Cycles:
         spec: the specification as the user wrote it.
 
     Raises:
-        NotCertifiedError: if the specification does not determine what the version orders of a
-            proof mean.
+        NotCertifiedError: if the specification does not determine the meaning of the version orders
+            in a proof.
     """
 
     def __init__(self, facts: Facts, spec: Spec) -> None:
@@ -40,13 +40,13 @@ class Cycles:
         """Require that a closed walk violates the check with this name.
 
         Args:
-            name: the name of a check, or of the order of all transactions that the spec chooses.
+            name: the name of a check, or of the order of all transactions chosen by the spec.
             edges: the edges of the walk; each edge is a pair of its relation if its literals hold.
 
         Raises:
             CertificateRejected: if the walk does not violate the check.
-            NotCertifiedError: if a walk that violates the check on a part of a choice need not
-                violate the check on the whole choice.
+            NotCertifiedError: if a violation on a part of a choice need not be a violation on the
+                whole choice.
         """
         if name not in self._names:
             raise CertificateRejected(f"cycle: the spec has no check {name}")
@@ -82,12 +82,12 @@ class Cycles:
         return True
 
     def may_order(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
-        """Return whether the rules derive no contradiction from edges and known pairs of the order.
+        """Return whether the rules find edges and known pairs of the order consistent.
 
         Args:
             rules: the rules of the specification.
             edges: the edges that the order must agree with.
-            known: pairs of transactions that the order must contain in addition.
+            known: additional pairs of transactions that the order must contain.
         """
         claim = Claim(self._facts, edges, rules.order)
         values = least_values(rules, self._exists, claim.t0, claim.everyone)
@@ -101,8 +101,8 @@ class Cycles:
     ) -> Iterator[tuple[int, int, Sequence[Edge]]]:
         """Yield pairs that a total order must contain because the reverse pair would close a loop.
 
-        Each pair comes with the edges that form a loop with the reverse pair. The function tries
-        the ends of each stretch of the walk whose last edge is its only ``rw``.
+        Each pair is returned with the edges that form a loop with the reverse pair. The function
+        tries the ends of each stretch of the walk in which only the last edge is an ``rw``.
         """
         for i, last in enumerate(edges):
             if last.relation != "rw":

@@ -1,4 +1,4 @@
-"""The errors for the two ways in which a certificate fails: it is wrong, or it stays undecided."""
+"""Errors for the two ways to fail certification: the proof is wrong, or cannot be decided."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from isolang.errors import IsolangError
 
 
 class CertificateRejected(IsolangError):  # noqa: N818 - the field's word, part of the API
-    """The error for a proof that is wrong; the message says which step or edge is wrong."""
+    """Raised for a proof that is wrong; the message names the step or edge at fault."""
 
 
 class NotCertifiedError(IsolangError):
-    """The error for a proof that the checkers cannot decide.
+    """Raised for a proof that the checkers cannot decide.
 
-    For example, the checkers may not support a check, or the history is too large. The verdict may
-    be right, but it is not certified.
+    For example, they may not support a check, or the history may be too large. The verdict may be
+    right, but it is not certified.
     """

@@ -1,8 +1,7 @@
-"""Evaluates expressions by the definition of each operator, on relations as sets of pairs.
+"""Evaluates expressions on sets of pairs, by the definition of each operator.
 
-Subclasses define the values of names. :class:`isolang.certify.world.ConcreteInterpretation` defines
-them for one choice on a whole history, and :class:`isolang.certify.claim.Claim` defines them for
-one step of a refutation.
+Subclasses define the values of names: :class:`isolang.certify.world.ConcreteInterpretation` for one
+choice on a whole history, and :class:`isolang.certify.claim.Claim` for one step of a refutation.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ from isolang.rows import Rows, bits, bits_of, inverse_of, set_members, transitiv
 
 
 class Evaluator(ABC):
-    """Computes the values of expressions and of the names in them, and caches these values.
+    """Computes and caches the values of expressions and of the names in them.
 
     Attributes:
         keys: the keys over which ``for`` ranges.
@@ -48,13 +47,13 @@ class Evaluator(ABC):
         self._chosen: dict[tuple[str, int | None], Rows] = {}
         self._known: dict[tuple[str, int | None], Rows] = {}
         self._values: dict[tuple[int, tuple[int, ...]], Rows] = {}
-        # The indices of these tables are results of ``id``, so the tables keep the objects alive.
+        # These tables are indexed by ``id``, so they must keep the objects alive.
         self._domains: dict[int, tuple[int, Rows]] = {}
         self._kept: dict[int, tuple[Core, tuple[str, ...], frozenset[str]]] = {}
 
     @abstractmethod
     def _of_history(self, name: str, key: int | None) -> Rows:
-        """Return the value of a name that was not chosen; if ``key`` is ``None``, for all keys."""
+        """Return the value of a name that is not chosen; if ``key`` is ``None``, for all keys."""
 
     @abstractmethod
     def _identity(self) -> Rows:
@@ -73,7 +72,7 @@ class Evaluator(ABC):
         return [key for key in self.keys if self._key_in(within, key)]
 
     def choose(self, name: str, key: int | None, value: Rows) -> None:
-        """Set the value of a chosen relation, and drop all values that depend on the relation."""
+        """Set the value of a chosen relation, and drop all cached values that depend on it."""
         self._chosen[name, key] = value
         stale = {name} | (OVERWRITING if name == "ww" else frozenset())
         self._known = {at: rows for at, rows in self._known.items() if at[0] not in stale}
@@ -84,7 +83,7 @@ class Evaluator(ABC):
         self._domains.clear()
 
     def relation(self, name: str, key: int | None = None) -> Rows:
-        """Return the value of a name; if a keyed name has no key, the union over all keys."""
+        """Return the value of a name; for a keyed name without a key, the union over all keys."""
         if (name, key) in self._chosen:
             return self._chosen[name, key]
         if (name, key) not in self._known:
@@ -162,7 +161,7 @@ class Evaluator(ABC):
     def _sequence(self, parts: list[Rows]) -> Rows:
         """Return the composition of all parts.
 
-        Because composition is associative, the cheapest two neighbours are composed first.
+        Because composition is associative, the cheapest pair of neighbours is composed first.
         """
         while len(parts) > 1:
             at = self._cheapest(parts) if len(parts) > 2 else 0
@@ -192,7 +191,7 @@ class Evaluator(ABC):
         return found
 
     def _domain(self, rows: Rows) -> int:
-        """Return the elements that are related to some element, as bits; the result is cached."""
+        """Return the elements related to at least one element, as bits; the result is cached."""
         if id(rows) not in self._domains:
             self._domains[id(rows)] = (bits_of(rows), rows)
         return self._domains[id(rows)][0]
@@ -216,7 +215,7 @@ def is_satisfied(value_of: Evaluator, check: Check) -> bool:
 
 
 def has_cycle(rows: Rows) -> bool:
-    """Return whether a relation has a cycle, by removing nodes without predecessors repeatedly."""
+    """Return whether a relation has a cycle, by repeatedly removing nodes without predecessors."""
     missing = {i: row.bit_count() for i, row in inverse_of(rows).items()}
     remaining = set(missing) | {i for i, row in rows.items() if row}
     ready = [i for i in remaining if not missing.get(i)]

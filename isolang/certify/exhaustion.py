@@ -1,4 +1,4 @@
-"""Checks that no choice for a few transactions satisfies a specification, by trying all choices."""
+"""Checks by trying all choices that none satisfies a specification for a few transactions."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 MAX_TRANSACTIONS = 8
-"""The largest number of transactions to check, because more transactions have too many orders."""
+"""The largest number of transactions to check; with more, there are too many orders to try."""
 TRIES = 40_000
 """The number of complete or partial assignments after which the check gives up."""
 
 EVENTS_OF_T0 = 8
-"""If events are elements: how many keys that no transaction accesses are kept in each class."""
+"""If events are elements: the number of unaccessed keys to keep in each class."""
 
 _NONE = -1
 
@@ -50,16 +50,16 @@ def check_exhaustion(
     """Check that no choice for the given transactions satisfies the spec.
 
     It follows that no choice for the whole history satisfies the spec. Every relation is restricted
-    to the given transactions and T0. A read may have no source if one of its candidates is not
-    among these transactions. SOUND BECAUSE the spec is closed under sub-histories (docs/routes.md):
-    if relations satisfy the spec on the whole history, their restrictions to these transactions
-    satisfy it too, and the restrictions are among the choices that are tried. If the spec is not
-    closed, the transactions must be the whole history.
+    to the given transactions and T0. A read may be left without a source if one of its candidates
+    is not among these transactions. SOUND BECAUSE the spec is closed under sub-histories
+    (docs/routes.md): if relations satisfy the spec on the whole history, their restrictions to
+    these transactions satisfy it too, and the restrictions are among the choices that are tried. If
+    the spec is not closed, the transactions must be the whole history.
 
     Args:
         history: the whole history.
         spec: the lowered specification.
-        transactions: the numbers of the transactions, at most ``MAX_TRANSACTIONS`` of them.
+        transactions: the numbers of at most ``MAX_TRANSACTIONS`` transactions.
         seconds: the time after which to give up; ``None`` for no limit.
 
     Raises:
@@ -99,14 +99,14 @@ class _CandidateSearch:
         self._end = None if seconds is None else time.perf_counter() + seconds
 
     def _relevant_keys(self) -> list[int]:
-        """Return the keys that the transactions access, and one further key of each class of keys.
+        """Return the keys accessed by the transactions, and one unaccessed key per class.
 
         If events are elements, return up to ``EVENTS_OF_T0`` unaccessed keys of each class.
 
         SOUND BECAUSE all unaccessed keys of a class look the same: only T0 writes them, and for
         ``rf`` and ``ww`` they leave nothing to choose. The names in the specification divide the
-        keys into classes. If the user declares a keyed relation, the keys of a class may differ. If
-        a part of the history does not stand for the whole history, the number of T0's events may
+        keys into classes. If the user declares a keyed relation, keys of the same class may differ.
+        If a part of the history does not stand for the whole history, the number of T0's events may
         matter. In both cases all keys are returned. If a part stands for the whole history, it may
         lack events of T0 just as it may lack transactions, because additional events and
         transactions only refute more.
@@ -137,7 +137,7 @@ class _CandidateSearch:
                 )
 
     def _beginnings(self) -> Iterator[tuple[set[int], dict[int, int]]]:
-        """Yield each choice of included transactions and of sources for their external reads."""
+        """Yield each choice of included transactions and of sources for their reads."""
         facts = self._facts
         certain = {t for t in self._members if facts.certain(t) or t in facts.forced}
         indeterminate = [t for t in self._members if t not in certain]
@@ -179,7 +179,7 @@ class _CandidateSearch:
         return [*inside, _NONE] if outside else inside
 
     def _staged(self) -> list[list[Check]]:
-        """Return the checks by stage; those of stage i use only the first i chosen relations."""
+        """Return the checks by stage; those in stage i use only the first i chosen relations."""
         place = {e.name: i + 1 for i, e in enumerate(self._declared)}
         place |= dict.fromkeys(OVERWRITING, place.get("ww", 0))
         stages: list[list[Check]] = [[] for _ in range(len(self._declared) + 1)]
@@ -212,7 +212,7 @@ class _CandidateSearch:
         chosen: dict[tuple[str, int | None], Rows],
         at: int,
     ) -> bool:
-        """Return whether the choice can be completed with relations from index ``at`` on."""
+        """Return whether the choice can be completed with the relations from index ``at`` on."""
         world = self._world(included, sources, chosen)
         if not all(is_satisfied(world, check) for check in self._stages[at]):
             return False
@@ -237,14 +237,14 @@ class _CandidateSearch:
 
 
 class _Growth:
-    """Derives pairs that a chosen relation must contain from the pairs that it already has.
+    """Derives pairs that a chosen relation must contain from the pairs it already has.
 
-    It derives nothing for keyed relations.
+    Nothing is derived for keyed relations.
 
     Attributes:
-        rules: expressions that the relation must contain, and that never lose a pair when the
-            relation gains pairs.
-        limits: checks that the whole relation violates if a part of the relation violates them.
+        rules: expressions that the relation must contain. They never lose a pair when the relation
+            gains pairs.
+        limits: checks that the relation violates if any part of it does.
     """
 
     def __init__(
@@ -260,7 +260,7 @@ class _Growth:
         self.limits = [c for c in growing if c.bound is None or exists.name not in names(c.bound)]
 
     def closed(self, low: Rows, high: Rows) -> Iterator[Rows]:
-        """Yield all values between ``low`` and ``high`` that the rules and the limits allow."""
+        """Yield all values between ``low`` and ``high`` allowed by the rules and the limits."""
         world = self._probe(low)
         while added := [
             (i, row) for e in self.rules for i, row in _missing_pairs(world.value(e), low)
@@ -298,9 +298,9 @@ def _missing_pairs(a: Rows, b: Rows) -> Iterator[tuple[int, int]]:
 def _values(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], growth: _Growth
 ) -> list[Rows]:
-    """Return the values of a chosen relation that its bounds allow.
+    """Return the values of a chosen relation allowed by its bounds.
 
-    Values that certainly violate a check may be left out.
+    Values that are certain to violate a check may be left out.
     """
     over = world.value(exists.over, binding)
     elements = list(bits(set_members(over)))
@@ -350,7 +350,7 @@ def _choice_subsets(of: Rows) -> Iterator[Rows]:
 def _bounds(
     world: ConcreteInterpretation, exists: Exists, binding: dict[str, int], elements: list[int]
 ) -> tuple[Rows, Rows]:
-    """Return the smallest and the largest value of a chosen relation that its bounds allow."""
+    """Return the smallest and the largest value of a chosen relation allowed by its bounds."""
     least = world.value(exists.containing, binding) if exists.containing is not None else {}
     most = world.value(exists.within, binding) if exists.within is not None else None
     members = bits_of(elements)

@@ -1,7 +1,7 @@
-"""Derives what a history alone determines: candidates, ``so``, ``rt`` and version orders.
+"""Derives facts determined by the history alone: candidates, ``so``, ``rt`` and version orders.
 
 The checkers implement the language reference independently of the code that builds problems for the
-engine. If they disagree, certificates are rejected.
+engine. If the two disagree, certificates are rejected.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class _Moments(NamedTuple):
     """Bounds for the times at which a transaction sent requests and got answers (docs/times.md).
 
     Attributes:
-        of: for each place of an operation, the earliest time at which the operation can have been
+        of: for each operation's position, the earliest time at which the operation can have been
             sent and the latest time at which it can have been answered.
         commit_sent: the earliest time at which COMMIT can have been sent.
         first_answered: the latest time at which the first operation can have been answered.
@@ -38,7 +38,7 @@ class _Moments(NamedTuple):
 
 
 class Facts(SourceFacts):
-    """A history with its sources, and with the relations that sessions and times determine."""
+    """A history with its sources, and with the relations determined by sessions and times."""
 
     def __init__(self, history: History) -> None:
         super().__init__(history)
@@ -52,7 +52,7 @@ class Facts(SourceFacts):
         return pair and (not ends or bool(self.shared_keys(relation, a, b)))
 
     def shared_keys(self, relation: str, a: int, b: int) -> set[int]:
-        """Return the keys that both transactions access as the letter ``relation`` requires.
+        """Return the keys that both transactions access in the way required by ``relation``.
 
         For ``rt[W,R]``, ``a`` writes such a key and ``b`` reads it.
         """
@@ -86,7 +86,7 @@ class Facts(SourceFacts):
         )
 
     def group_rt(self, a: int, b: int) -> bool:
-        """Return whether ``a`` precedes ``b`` in real time and both belong to the same group."""
+        """Return whether both are in the same group and ``a`` precedes ``b`` in real time."""
         if not self.group or self.n in (a, b):
             return False
         return self.group[a] == self.group[b] != NIL and self.rt(a, b)
@@ -97,17 +97,17 @@ class Facts(SourceFacts):
         return any(self._slack)
 
     def by_own_clock(self, answered: int, t: int) -> int:
-        """Return the time at which ``t`` got an answer, as the clock of its own session showed it.
+        """Return the time at which ``t`` got an answer, according to the clock of its own session.
 
-        The time can be compared with the times of requests of the same session.
+        The time is comparable with the request times of the same session.
         """
         return answered if answered == _UNKNOWN_END else answered - self._slack[self.session[t]]
 
     def before(self, answered: int, a: int, sent: int, b: int) -> bool:
         """Return whether ``a`` got its answer before ``b`` sent its request, given their times.
 
-        If both transactions are in one session, the session's clock may show the order even if the
-        widened bounds do not.
+        If both are in the same session, the session's clock may show the order even if the widened
+        bounds do not.
         """
         if answered == _UNKNOWN_END or sent == _UNKNOWN_BEGIN:
             return False
@@ -117,13 +117,13 @@ class Facts(SourceFacts):
 
     @property
     def has_moments(self) -> bool:
-        """Return whether the history has times of transactions or of COMMITs."""
+        """Return whether the history has times for transactions or for COMMITs."""
         return self.has_time or bool(self._commit_begin)
 
     def commit_sent(self, t: int) -> int:
         """Return the earliest time at which ``t`` can have sent its COMMIT.
 
-        The bound uses that COMMIT was sent after all operations of ``t``.
+        The bound relies on COMMIT having been sent after all operations of ``t``.
         """
         return self._moments_of(t).commit_sent
 
@@ -139,7 +139,8 @@ class Facts(SourceFacts):
     def first_answered(self, t: int) -> int:
         """Return the latest time at which the first operation of ``t`` can have been answered.
 
-        The bound uses that the first operation was answered before all others and before COMMIT.
+        The bound relies on the first operation having been answered before all others and before
+        COMMIT.
         """
         return self._moments_of(t).first_answered
 
@@ -154,9 +155,9 @@ class Facts(SourceFacts):
         return self._moments[t]
 
     def _bounded(self, t: int) -> _Moments:
-        """Return the bounds for the operations and the COMMIT of ``t``.
+        """Return the time bounds for the operations and the COMMIT of ``t``.
 
-        The bounds use that operations are sent and answered in order.
+        The bounds rely on operations being sent and answered in order.
         """
         known = self._known(t)
         # mutant: python-begin-says-nothing
@@ -177,9 +178,9 @@ class Facts(SourceFacts):
         return _Moments({at: (since[at], until[at]) for at in since}, commit_sent, answered)
 
     def _known(self, t: int) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-        """Return the place of each operation of ``t`` and its recorded times, in program order.
+        """Return the position and the recorded times of each operation of ``t``, in program order.
 
-        All operations of a predicate read together are one entry.
+        The operations of a predicate read share one entry.
         """
         known = {self.place(op): op for op in range(self.op_start[t], self.op_start[t + 1])}
         nothing = (_UNKNOWN_BEGIN, _UNKNOWN_END)
@@ -209,9 +210,9 @@ class Facts(SourceFacts):
         return self._timed(a, b) and self._before_commit(self.first_answered(a), a, b)
 
     def locked(self, a: int, b: int) -> bool:
-        """Return whether ``a`` wrote some key, which ``b`` writes too, before ``b`` committed.
+        """Return whether, before ``b`` committed, ``a`` wrote a key that ``b`` writes too.
 
-        More exactly, ``a``'s write of the key was answered before ``b`` sent its COMMIT.
+        More precisely, ``a``'s write of the key was answered before ``b`` sent its COMMIT.
         """
         return self._timed(a, b) and any(
             self._before_commit(self.write_answered(a, key), a, b)
@@ -256,7 +257,7 @@ class Facts(SourceFacts):
         )
 
     def statement_times(self, op: int) -> tuple[int, int]:
-        """Return the bounds for the statement of ``op``.
+        """Return the time bounds for the statement of ``op``.
 
         Returns:
             The earliest time at which the statement can have been sent, and the latest time at
@@ -265,7 +266,7 @@ class Facts(SourceFacts):
         return self._statement_sent_at(op), self._statement_answered_at(op)
 
     def one_statement(self, op: int, other: int) -> bool:
-        """Return whether two operations belong to one statement."""
+        """Return whether two operations belong to the same statement."""
         # mutant: python-one-statement
         return self.place(op) == self.place(other)
 
@@ -285,10 +286,10 @@ class Facts(SourceFacts):
         return self.status[a] == COMMITTED and self.live(b)
 
     def require(self, relations: Collection[str]) -> None:
-        """Require that the history has the times and groups that these relations compare.
+        """Require that the history has the times and groups compared by these relations.
 
         Raises:
-            NotCertifiedError: if the history has no such times or groups.
+            NotCertifiedError: if the history lacks these times or groups.
         """
         relations = {relation.partition("[")[0] for relation in relations}
         moments = not {*MOMENTS, *OF_STATEMENTS}.isdisjoint(relations)

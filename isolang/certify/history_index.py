@@ -30,13 +30,13 @@ class HistoryIndex:
     """The transactions and operations of a history, by transaction, key and value.
 
     Attributes:
-        n: how many transactions the history has; T0 has this number.
-        keys: how many keys the history has.
+        n: the number of transactions, which is also T0's number.
+        keys: the number of keys.
         status: the status code of each transaction.
-        txn_of: the transaction of each operation. The operations of a declared initial transaction
+        txn_of: the transaction of each operation. Operations of declared initial transactions
             belong to T0.
-        last: for each transaction, its last successful write of each key. The last entry belongs to
-            T0 and has the writes of declared initial transactions.
+        last: for each transaction, its last successful write of each key. The last entry is T0's,
+            with the writes of declared initial transactions.
     """
 
     def __init__(self, history: History) -> None:
@@ -58,14 +58,14 @@ class HistoryIndex:
         self._op_end: list[int] = columns.op_end.tolist()
         self._commit_begin: list[int] = columns.commit_begin.tolist()
         self._commit_end: list[int] = columns.commit_end.tolist()
-        # The slack of each session: by how much its times were widened for its clock error.
+        # The slack of each session: the amount by which its times were widened for its clock error.
         self._slack: list[int] = columns.slack.tolist() or [0] * columns.sessions
         self.kind: list[int] = columns.op_kind.tolist()
         self.ok: list[int] = columns.op_ok.tolist()
         self.key: list[int] = columns.op_key.tolist()
         self.value: list[int] = columns.op_value.tolist()
         self.source: list[int] = columns.op_source.tolist()
-        # The version that each operation states, or -1; empty if no operation states a version.
+        # The version stated by each operation, or -1; empty if no operation states a version.
         self.version: list[int] = columns.op_version.tolist()
         self.has_versions = columns.has_versions
         self.versions_ordered = columns.versions_ordered and columns.has_versions
@@ -90,12 +90,12 @@ class HistoryIndex:
         self._initial_alone: set[int] = set(columns.initial_alone.nonzero()[0].tolist())
         self.txn_of: list[int] = []
         self.last: list[dict[int, int]] = [{} for _ in range(n + 1)]
-        # All writes of each key and value in order, including failed and aborted ones.
+        # All writes of each key and value, in order, including failed and aborted writes.
         self.writes: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
         self._writes_of_key: list[list[int]] = [[] for _ in range(self.keys)]
         self._sets: dict[int, Container[int]] = {}
         self._implicit: defaultdict[int, list[int]] = defaultdict(list)  # of each transaction
-        # of each key, the writers that may be included, without T0
+        # for each key, the writers that may be included, without T0
         self.writers: list[list[int]] = [[] for _ in range(self.keys)]
         self._list_reads: list[list[int]] = [[] for _ in range(self.keys)]
         # The successful writes and appends of each transaction to each key, in order.
@@ -113,10 +113,10 @@ class HistoryIndex:
     def add_set_read(self, s: int, txn: int, key: int, of: Container[int]) -> int:
         """Add an implicit set-read as an operation.
 
-        It states that predicate read ``s`` saw no value of the set ``of`` in a key.
+        The set-read states that predicate read ``s`` saw none of the values ``of`` in a key.
 
         Returns:
-            The number of the new operation, which is larger than all earlier numbers.
+            The number of the new operation, which is larger than all existing numbers.
         """
         op = self.operations
         self.operations += 1
@@ -132,7 +132,7 @@ class HistoryIndex:
         return op
 
     def bears(self, t: int, of: Named) -> bool:
-        """Return whether a transaction has the label or requested the level that ``of`` names."""
+        """Return whether a transaction has the label, or requested the level, named by ``of``."""
         if t == self.n or self.status[t] == INITIAL:
             return False
         history = self._history
@@ -146,7 +146,7 @@ class HistoryIndex:
         return any(name in history.labels_of(b) for name in history.labels_of(a))
 
     def key_in(self, key: int, within: KeyClass) -> bool:
-        """Return whether a class of keys, given by patterns, contains a key."""
+        """Return whether a key belongs to a class of keys, which is given by patterns."""
         name = self._history.key_name(key)
         listed = any(_is_called(name, pattern) for pattern in within.patterns)
         return not listed if within.negated else listed
@@ -171,7 +171,7 @@ class HistoryIndex:
                 (self._written if kind == WRITE else self._appended).add(key)
 
     def version_number(self, op: int) -> int:
-        """Return the version that an operation states, in a history with ordered versions."""
+        """Return the version stated by an operation, in a history with ordered versions."""
         kind, number = self._version_of(self.version[op])
         assert isinstance(number, int), kind
         return number
@@ -208,7 +208,7 @@ class HistoryIndex:
         return self.kind[op] == READ and self.value[op] == NIL and self.key[op] in self._appended
 
     def is_read(self, op: int) -> bool:
-        """Return whether ``op`` is a read with a known result that may be included.
+        """Return whether ``op`` is a read with a known result whose transaction may be included.
 
         Raises:
             NotCertifiedError: if the key is used both as a register and as a list.
@@ -243,7 +243,7 @@ class HistoryIndex:
         return own[bisect_left(own, self.place(op)[0]) :] if own else []
 
     def operations_of(self, t: int) -> Sequence[int]:
-        """Return the operations of ``t`` and its added set-reads, ascending; for T0, none."""
+        """Return the operations and added set-reads of ``t`` in ascending order; none for T0."""
         if not 0 <= t < self.n:
             return ()
         recorded = range(self.op_start[t], self.op_start[t + 1])
@@ -266,20 +266,20 @@ class HistoryIndex:
         return self._statement.get(op, -1)
 
     def place(self, op: int) -> tuple[int, int]:
-        """Return the place of an operation in its transaction, by which operations are sorted.
+        """Return an operation's position in its transaction, as a sort key.
 
-        All operations of a predicate read have the same place.
+        All operations of a predicate read have the same position.
         """
         s = self._statement.get(op)
         return (op, len(self._statement_start)) if s is None else (self._statement_start[s], s)
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later``, in a different predicate read if in any."""
+        """Return whether ``op`` precedes ``later``; false within one predicate read."""
         # mutant: python-ordered-statements
         return self.place(op) < self.place(later)
 
     def set_of(self, op: int) -> Container[int]:
-        """Return the set of values, as atoms, that a set-read states."""
+        """Return the set of values, as atoms, stated by a set-read."""
         number = self.value[op]
         if number not in self._sets:
             first, end = self._list_start[number : number + 2]
@@ -287,7 +287,7 @@ class HistoryIndex:
         return self._sets[number]
 
     def list_of(self, op: int) -> list[int]:
-        """Return the elements, as atoms, that a list read returned, in order."""
+        """Return the elements, as atoms, returned by a list read, in order."""
         if self.kind[op] == READ:
             return []
         number = self.value[op]

@@ -1,4 +1,4 @@
-"""Runs the kernel, a separate program that contains a checker with a proof in Coq (``kernel/``)."""
+"""Runs the kernel, a separate program that contains a checker proved in Coq (``kernel/``)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "isolang-kernel"
 VARIABLE: Final = "ISOLANG_KERNEL"
-"""The environment variable that may name the path of the kernel's program."""
+"""The environment variable that may hold the path of the kernel's program."""
 MISSING: Final = (
     f"there is no {NAME} (looked at ${VARIABLE}, next to the package, "
     "in kernel/ and on PATH); build it with `make -C kernel` in a "
@@ -28,9 +28,9 @@ _ACCEPTED, _REFUSED = 0, 1
 
 
 def find_kernel() -> Path | None:
-    """Return the path of the kernel's program; if the program is not installed, return ``None``.
+    """Return the path of the kernel's program, or ``None`` if it is not installed.
 
-    If the environment variable names a path, only this path is tried.
+    If the environment variable holds a path, only that path is tried.
     """
     named = os.environ.get(VARIABLE)
     package = Path(__file__).resolve().parent
@@ -48,15 +48,15 @@ def check_by_kernel(
     """Check a proof with the kernel.
 
     Args:
-        history: the history that the verdict is about.
+        history: the history to which the verdict applies.
         spec: the lowered specification, before any theorem replaced it.
         proof: the proof, which must be a witness or a refutation.
-        seconds: the time after which the kernel is stopped; ``None`` for no limit.
+        seconds: the time limit, after which the kernel is stopped; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if the kernel rejects the proof.
         NotCertifiedError: if the kernel is not installed, does not support the level, the history
-            or the proof, or stops without a decision.
+            or the proof, or stops without deciding.
     """
     from isolang.certify.kernel_text import LevelText, unsupported
 
@@ -98,15 +98,15 @@ def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
 
 
 def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[int, str]:
-    """Run the kernel on a text, and return its exit code and the line that it prints.
+    """Run the kernel on a text. Return its exit code and the line it prints.
 
     Raises:
-        NotCertifiedError: if the program cannot be started, or does not end in time.
+        NotCertifiedError: if the program cannot be started, or does not finish in time.
     """
     from isolang.certify.kernel_text import unsupported
 
-    # The functions that Coq extracted recurse along lists. Therefore raise the limit on the stack
-    # as far as possible.
+    # The functions extracted by Coq recurse along lists, so raise the stack limit as far as
+    # possible.
     stack = 'ulimit -s unlimited 2>/dev/null || ulimit -s "$(ulimit -H -s)"; exec "$0"'
     try:
         done = subprocess.run(

@@ -9,7 +9,7 @@ from isolang.certify.kernel_text import unsupported
 
 
 class Clauses:
-    """The steps that were added so far, each with the clause that it proves.
+    """The steps added so far, each with the clause that it proves.
 
     A literal is a positive number, and its negation is the negative number. A clause is a list of
     literals. Steps are numbered from 1, in the order in which they were added.
@@ -19,7 +19,7 @@ class Clauses:
         self.steps: list[str] = []
         # index 0 is unused, because steps are numbered from 1
         self._clauses: list[list[int]] = [[]]
-        self._with: defaultdict[int, list[int]] = defaultdict(list)  # the steps with each literal
+        self._with: defaultdict[int, list[int]] = defaultdict(list)  # literal -> steps
         self._units: list[int] = []
         self._is_done = False
 
@@ -29,7 +29,7 @@ class Clauses:
         return self._is_done
 
     def add(self, text: str, clause: list[int]) -> None:
-        """Add a step with the line ``text`` in the kernel's input, which proves ``clause``."""
+        """Add a step that proves ``clause``; ``text`` is its line in the kernel's input."""
         if self._is_done:
             return  # the proof is complete, and the kernel reads no further
         self._is_done = not clause
@@ -43,10 +43,9 @@ class Clauses:
             self._units.append(place)
 
     def propagate(self, clause: list[int]) -> bool:
-        """Add a step that proves a clause by unit propagation, and return whether this is possible.
+        """Try to prove a clause by unit propagation; if that works, add the step.
 
-        If the clause does not follow from the earlier clauses by unit propagation, no step is
-        added.
+        Return whether it worked.
         """
         clause = list(dict.fromkeys(clause))
         if any(-literal in clause for literal in clause):
@@ -63,7 +62,7 @@ class Clauses:
                     reason[literal] = step
 
         def rest(step: int) -> list[int] | None:
-            """Return the literals of a clause that may still become true, at most one.
+            """Return the literals in a clause that may still become true, at most one.
 
             Return ``None`` if the clause has a true literal, or two literals without a value.
             """

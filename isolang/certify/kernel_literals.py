@@ -1,4 +1,4 @@
-"""Numbers the literals of a refutation, and adds the steps that each new literal requires."""
+"""Numbers the literals of a refutation, and adds the steps required by each new literal."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from isolang.certify.kernel_clauses import Clauses, format_numbers
 from isolang.certify.kernel_text import HistoryText, LevelText, unsupported
 
 ROUNDS: Final = 3
-"""How many times the kernel applies the axioms of an order to the edges of a cycle."""
+"""The number of times the kernel applies the axioms of an order to a cycle's edges."""
 
 
 class Literals:
-    """The literals of a refutation, with the steps that tell the kernel what the literals imply.
+    """The literals of a refutation, with steps that tell the kernel what the literals imply.
 
     Attributes:
-        atoms: the number of each literal, by the content of the literal.
+        atoms: each literal's number, by its content.
         is_inclusion: the literals that say that a transaction is included.
-        clauses: the steps that were added so far.
+        clauses: the steps added so far.
     """
 
     def __init__(self, text: HistoryText, level: LevelText, clauses: Clauses) -> None:
@@ -33,14 +33,14 @@ class Literals:
         self._sources_of: defaultdict[int, list[int]] = defaultdict(list)
         # (key, writer, writer) for each pair with a literal
         self._compared: set[tuple[int, int, int]] = set()
-        self._telling_of: dict[int, list[int]] = {}  # the list reads of each key
+        self._telling_of: dict[int, list[int]] = {}  # list reads per key
 
     def number(self, t: int) -> int:
-        """Return the number that a transaction has in the kernel's input."""
+        """Return a transaction's number in the kernel's input."""
         return self._text.number(t)
 
     def atom(self, *atom: object) -> tuple[int, bool]:
-        """Return the number of the literal with this content, and whether the literal is new."""
+        """Return the number of the literal with this content, and whether it is new."""
         new = atom not in self.atoms
         if new:
             self.atoms[atom] = len(self.atoms) + 1
@@ -72,7 +72,7 @@ class Literals:
         return [-literal for literal in self.inclusions(*txns)]
 
     def literal(self, positive: bool, of: s.Literal) -> int:
-        """Return the number of a literal of the refutation, which is negative if it is negated."""
+        """Return the number of a literal in the refutation, negative for a negated literal."""
         match of:
             case s.Source(op=op, txn=txn):
                 literal = self.source(op, txn)
@@ -83,11 +83,11 @@ class Literals:
         return literal if positive else -literal
 
     def source(self, op: int, u: int) -> int:
-        """Return the literal that says that a read has a transaction as its source.
+        """Return the literal that says that a read has a given transaction as its source.
 
-        If the literal is new, add steps that say that a read has only one source, and that the
-        reader and the source are included. If the read has only one candidate, also add the step
-        for this choice.
+        For a new literal, add steps that say that the read has only one source, and that the reader
+        and the source are included. If the read has only one candidate, also add the step that
+        chooses it.
         """
         if op not in self._text.place:
             raise unsupported(f"a source of operation {op}")
@@ -104,7 +104,7 @@ class Literals:
         return literal
 
     def choose(self, op: int, *, nothing: bool = False) -> None:
-        """Add the step that says that a read of an included transaction has one of its candidates.
+        """Add the step that says that an included read has one of its candidates as its source.
 
         If ``nothing`` is set, the step says that the read has no candidate.
         """
@@ -118,9 +118,9 @@ class Literals:
         )
 
     def before(self, key: int, a: int, b: int) -> int:
-        """Return the literal that says that one writer of a key precedes another writer.
+        """Return the literal that says that one writer of a key precedes another.
 
-        If the literal is new, add the steps that relate it to other literals.
+        For a new literal, add the steps that relate it to other literals.
         """
         ordered = self._level.order is not None
 
@@ -166,8 +166,8 @@ class Literals:
     def _telling(self, key: int) -> list[int]:
         """Return the list reads of a key that may show the order of its writers.
 
-        These are the read by an included transaction that shows the most transactions, and all
-        reads by indeterminate transactions.
+        That is, of the reads by included transactions, the one that shows the most transactions,
+        and all reads by indeterminate transactions.
         """
         facts = self._facts
         if key not in self._telling_of:
@@ -178,7 +178,7 @@ class Literals:
         return self._telling_of[key]
 
     def _step_shown(self, literal: int, op: int, key: int, a: int, b: int) -> None:
-        """Add the steps that derive ``literal`` from a list read that shows ``a`` before ``b``."""
+        """Add steps that derive ``literal`` from a list read that shows ``a`` before ``b``."""
         if self._level.order is None:
             self.add_listed(literal, op, a, b)
             return
@@ -206,7 +206,7 @@ class Literals:
         )
 
     def elements_of_others(self, op: int) -> list[int]:
-        """Return the elements of a list read, without the initial elements and the reader's own."""
+        """Return the elements of a list read, excluding initial elements and the reader's own."""
         facts = self._facts
         values = facts.list_of(op)
         first = len(self._text.beginning(facts.key[op]))

@@ -1,13 +1,12 @@
-"""Translates a refutation to the steps that the kernel checks.
+"""Translates a refutation into steps for the kernel.
 
 A refutation leaves out facts that isolang's own checkers derive: which transactions are included in
-every choice, that a read has only one source, and that of two orders of two writers only one holds.
-For the kernel, each of these facts is a separate step. This module adds the step when a literal
-first needs the fact. Because the kernel does not search, a step by unit propagation lists the
-clauses that it uses, in the order of their use.
+every choice, that a read has only one source, and that two writers are ordered in only one way. For
+the kernel, each of these facts is a separate step, which this module adds when a literal first
+needs the fact. Because the kernel does not search, a unit propagation step lists the clauses it
+uses, in order of use.
 
-A mistake in this module can make the kernel reject a correct proof, but it cannot make the kernel
-accept a wrong proof.
+A mistake in this module can make the kernel reject a correct proof, but never accept a wrong one.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from isolang.language.meaning.core import Spec
 
 
 def refutation_text(text: HistoryText, level: LevelText, spec: Spec, proof: Refutation) -> str:
-    """Return a refutation as text in the kernel's input format.
+    """Return a refutation in the kernel's input format.
 
     Raises:
         NotCertifiedError: if the kernel does not support one of the steps.
@@ -40,7 +39,7 @@ def refutation_text(text: HistoryText, level: LevelText, spec: Spec, proof: Refu
 
 
 class _Steps:
-    """Translates the steps of a refutation one by one to steps of the kernel."""
+    """Translates the steps of a refutation into kernel steps, one by one."""
 
     def __init__(self, text: HistoryText, level: LevelText, spec: Spec) -> None:
         self._text = text
@@ -70,7 +69,7 @@ class _Steps:
         )
 
     def add(self, step: s.Step) -> None:
-        """Translate a step, and add the steps for the facts that it uses."""
+        """Translate a step, and add steps for the facts it uses."""
         match step:
             case s.AnomalyStep(kind=kind, txn=txn, op=op, other_op=other):
                 of_two = kind == Anomaly.INCOMPATIBLE_ORDER and other is not None
@@ -79,7 +78,8 @@ class _Steps:
                 if self._facts.is_list(op):
                     self._anomaly_of_lists(op, other if of_two else None)
                 elif self._facts.is_external(op):
-                    # In the kernel's input, this read returns a value that no version has.
+                    # In the kernel's input, this read returns a value that does not belong to any
+                    # version.
                     self._literals.choose(op, nothing=kind == Anomaly.TWO_VALUES)
                 else:
                     self._clauses.add(
@@ -109,7 +109,7 @@ class _Steps:
                 raise unsupported("the refutation is an exhaustive search")
 
     def _anomaly_of_lists(self, op: int, other: int | None) -> None:
-        """Add the steps that derive a contradiction from one list read, or from two list reads."""
+        """Add steps that derive a contradiction from one or two list reads."""
         facts = self._facts
         if other is not None:
             self._lists.contradict(op, other)
@@ -121,9 +121,9 @@ class _Steps:
         self._propagate(self._literals.unless(*dict.fromkeys(readers)))
 
     def _edges(self, edges: Iterable[s.Edge]) -> tuple[list[str], list[int]]:
-        """Return edges as lines of the kernel's input, and the clause that forbids the edges.
+        """Return edges as lines of the kernel's input, and the clause that forbids them.
 
-        The clause consists of the negations of the literals that the edges require.
+        The clause consists of the negations of the literals required by the edges.
         """
         found: list[str] = []
         clause: list[int] = []
@@ -187,7 +187,7 @@ class _Steps:
             self._clauses.propagate(less)
 
     def _state_forced(self) -> None:
-        """Add the steps that show which indeterminate transactions are included in every choice."""
+        """Add steps that show which indeterminate transactions are included in every choice."""
         facts = self._facts
         if self._forced_stated:
             return
@@ -220,7 +220,7 @@ class _Steps:
 
 
 class _ListAnomalies:
-    """Adds the steps by which list reads contradict the rest of the history, or each other."""
+    """Adds steps that show how list reads contradict each other or the rest of the history."""
 
     def __init__(self, text: HistoryText, literals: Literals) -> None:
         self._text = text
@@ -229,9 +229,9 @@ class _ListAnomalies:
         self._add = literals.clauses.add
 
     def contradict(self, op: int, other: int) -> None:
-        """Add the steps that derive a contradiction from the lists that two reads returned.
+        """Add steps that derive a contradiction from the lists returned by two reads.
 
-        The reads show opposite orders of two writers at the first element where the lists differ.
+        At the first element where the lists differ, the reads show opposite orders of two writers.
         """
         facts = self._facts
         for value, second in zip(facts.list_of(op), facts.list_of(other), strict=False):
@@ -243,9 +243,9 @@ class _ListAnomalies:
                 return
 
     def _opposite(self, op: int, other: int, a: int, b: int) -> None:
-        """Add the steps that say that one list read shows ``a`` before ``b``.
+        """Add steps for two list reads that show two writers in opposite orders.
 
-        The steps also say that the other list read shows ``b`` before ``a``.
+        The first read shows ``a`` before ``b``, and the other shows ``b`` before ``a``.
         """
         key = self._facts.key[op] + 1
         forth, _ = self._literals.atom(
@@ -296,7 +296,7 @@ class _ListAnomalies:
                 self._split(op, again, between)
 
     def _split(self, op: int, a: int, b: int) -> None:
-        """Add the steps for a list read that shows an element of ``b`` between those of ``a``."""
+        """Add steps for a list read that shows an element of ``b`` between elements of ``a``."""
         self._opposite(op, op, a, b)
         key = self._facts.key[op] + 1
         back = self._literals.atoms[
@@ -305,10 +305,7 @@ class _ListAnomalies:
         self._literals.add_listed(back, op, b, a)
 
     def state_shown(self, op: int) -> None:
-        """Add steps that say that all writers in a list read are included.
-
-        They are included if the reader is included.
-        """
+        """Add steps that say that a list read's writers are included if its reader is."""
         facts = self._facts
         txn, number = self._text.place[op]
         reader = facts.txn_of[op]

@@ -1,8 +1,8 @@
-"""Translates a history, a level and a witness to the text that the kernel reads.
+"""Translates a history, a level and a witness into text for the kernel.
 
-``kernel/README.md`` describes the format of the text. Because the kernel is proved correct, its
-verdict is a theorem about the text. Only this module ensures that the text describes the given
-history and specification.
+``kernel/README.md`` describes the text format. Because the kernel is proved correct, its verdict is
+a theorem about the text. That the text describes the given history and specification depends on
+this module alone.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 NOWHERE: Final = 1 << 50
-"""The value in the text of a read whose value no version can have."""
+"""In the text, the value of a read whose value no version can have."""
 _INITIAL: Final = NOWHERE + 1
-"""The value in the text of a read that names the initial version as its source."""
+"""In the text, the value of a read that names the initial version as its source."""
 _NO_TIME: Final = 1 << 62
 _OUTCOMES: Final = {COMMITTED: "c", INDETERMINATE: "u", ABORTED: "a", INITIAL: "a"}
 _HISTORY_RELATIONS: Final = ("so", "rt", "init", "id")
@@ -63,18 +63,18 @@ _KEYED: Final = ("wr", "ww", "rw")
 
 
 def unsupported(reason: str) -> NotCertifiedError:
-    """Return the error for something that the kernel does not support."""
+    """Return the error for something the kernel does not support."""
     return NotCertifiedError(f"not certified by the kernel: {reason}")
 
 
 class LevelText:
-    """A specification, translated to the kernel's language.
+    """A specification, translated into the kernel's language.
 
     Attributes:
         order: the name of the order of all transactions; ``None`` if the specification has no such
             order.
         checks: the text of each translated check.
-        number: for each check of the specification by name, its index in ``checks``.
+        number: the index in ``checks`` of each check in the specification, by name.
         may_refuse: why the kernel may reject a correct proof; empty if it never does.
 
     Raises:
@@ -86,7 +86,7 @@ class LevelText:
 
         Args:
             spec: the lowered specification, before any theorem replaced it.
-            lists: whether the history has lists, whose reads show a part of the version order.
+            lists: whether the history has lists, because list reads show part of the version order.
         """
         self.order: str | None = None
         self._lists = lists
@@ -101,7 +101,7 @@ class LevelText:
                 self._add(check)
 
     def __str__(self) -> str:
-        """Return the specification as text in the kernel's input format."""
+        """Return the specification in the kernel's input format."""
         kind = "no-order" if self.order is None else "order"
         return "\n".join([f"level {kind} {len(self.checks)}", *self.checks, ""])
 
@@ -133,10 +133,10 @@ class LevelText:
             self._orders_versions = False
 
     def _least(self, e: Core) -> Core | None:
-        """Return an expression with ``ww`` in place of ``vo``; if nothing remains, return ``None``.
+        """Return an expression with ``ww`` in place of ``vo``, or ``None`` if nothing remains.
 
-        Only list reads and stated versions give pairs to ``vo``. If the history has no lists,
-        ``vo`` is therefore left out.
+        Only list reads and stated versions add pairs to ``vo``. If the history has no lists, ``vo``
+        is therefore left out.
 
         SOUND BECAUSE no other check uses ``ww``. If an order of all transactions contains the
         orders that lists show, it orders the writers of each list in a way that explains the reads
@@ -240,20 +240,20 @@ def _named(e: Core) -> str:
 
 
 class HistoryText:
-    """A history, translated to the kernel's input format.
+    """A history, translated into the kernel's input format.
 
-    Usually, the values in the text are the value numbers of the history, and a read states the
-    value that it returned. If some reads name the write that they saw, or some set-reads are about
-    keys with declared initial values, each write gets a different number instead. Each read then
-    lists the writes that it may have seen.
+    Usually, the values in the text are the history's value numbers, and a read states the value it
+    returned. If some reads name the write they saw, or some set-reads involve keys with declared
+    initial values, each write gets a number of its own instead. Each read then lists the writes it
+    may have seen.
 
     Attributes:
         facts: the facts of the history.
-        place: for each operation in the text, the number of its transaction in the text and the
-            number of the operation in this transaction. Both are numbered as in the kernel.
+        place: for each operation in the text, the number of its transaction and the operation's
+            number in that transaction, both in the kernel's numbering.
 
     Raises:
-        NotCertifiedError: if the kernel's histories cannot express this history.
+        NotCertifiedError: if the history cannot be expressed in the kernel's input format.
     """
 
     def __init__(self, history: History, level: LevelText) -> None:
@@ -284,7 +284,7 @@ class HistoryText:
         )
 
     def __str__(self) -> str:
-        """Return the history as text in the kernel's input format."""
+        """Return the history in the kernel's input format."""
         return self._text
 
     def number(self, t: int) -> int:
@@ -318,7 +318,7 @@ class HistoryText:
         return lists
 
     def _numbers_writes(self) -> bool:
-        """Return whether each write gets its own number because values do not determine sources."""
+        """Return whether writes need their own numbers because values leave sources open."""
         facts = self.facts
         return any(
             facts.source[op] >= 0
@@ -328,7 +328,7 @@ class HistoryText:
         )
 
     def _require_one_initial_value(self) -> None:
-        """Require that all reads that name the initial version of a key return the same value.
+        """Require that reads that name the same key's initial version return the same value.
 
         Raises:
             NotCertifiedError: if two of these reads return different values.
@@ -358,14 +358,14 @@ class HistoryText:
         return "-" if not self.facts.has_time or abs(time) >= _NO_TIME else str(time - self._first)
 
     def _operation(self, op: int) -> str:
-        """Return an operation as text; return an empty string if the kernel does not need it."""
+        """Return an operation as text, or an empty string if the kernel does not need it."""
         facts = self.facts
         kind, key = facts.kind[op], facts.key[op] + 1
         writes = kind in (WRITE, APPEND)
         if not facts.ok[op] or (not writes and facts.value[op] == UNKNOWN_VALUE):
             return ""
         if not facts.live(facts.txn_of[op]):
-            # of an aborted transaction, the kernel only needs to know which keys it writes
+            # for an aborted transaction, the kernel needs only the keys it writes
             return f"w {key} {NOWHERE}" if writes else ""
         if facts.key[op] in self._lists:
             if writes:
@@ -385,7 +385,7 @@ class HistoryText:
         return write + 1 if self._by_write else self.facts.as_read(self.facts.value[write])
 
     def _value(self, op: int) -> int:
-        """Return the value that the text states for a read, which may be a special code."""
+        """Return the value stated in the text for a read, which may be a special code."""
         facts = self.facts
         source = facts.source[op]
         if source == BY_VALUE:
@@ -396,7 +396,7 @@ class HistoryText:
         return _INITIAL
 
     def _writes_that_explain(self, op: int) -> list[int]:
-        """Return the numbers of the writes that a read may have seen; 0 is the initial version."""
+        """Return the numbers of the writes a read may have seen; 0 is the initial version."""
         facts = self.facts
         source, key = facts.source[op], facts.key[op]
         if source == BY_VALUE:
@@ -447,7 +447,7 @@ def _with_list(word: str, key: int, values: Sequence[int]) -> str:
 
 
 def witness_text(text: HistoryText, witness: Witness) -> str:
-    """Return a witness as text in the kernel's input format.
+    """Return a witness in the kernel's input format.
 
     Raises:
         NotCertifiedError: if the kernel does not support this kind of witness.

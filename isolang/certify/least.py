@@ -1,8 +1,8 @@
-"""Computes the smallest relations that the axioms of a specification force under every choice.
+"""Computes the smallest relations forced by a specification's axioms under every choice.
 
-The axioms of a specification may say which pairs an order of all transactions, and relations within
-that order, contain. This module takes these axioms as rules, exactly as they are written, and
-applies the rules until they add no more pairs.
+Axioms may require an order of all transactions, and relations within that order, to contain certain
+pairs. This module takes these axioms as rules, exactly as written, and applies them until they add
+no more pairs.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from isolang.rows import Rows, inverse_of, transitive_closure, union
 
 
 class Rules(Struct, frozen=True, kw_only=True):
-    """The axioms of a specification over one order of all transactions, in the form of rules.
+    """The axioms of a specification about one order of all transactions, as rules.
 
     Attributes:
         order: the name of the order.
         chosen: the names of the order and of the other chosen relations, without ``rf``.
         contains: for each rule of this form, an expression and the name of the relation that must
-            contain the expression.
+            contain it.
         either: for each rule of this form, an expression and the name of the relation that must
             contain each pair of the expression or the opposite pair.
-        limits: the checks that the forced relations must not violate.
-        beyond: why some axiom cannot be used as a rule; empty if every axiom is a rule.
+        limits: checks that the forced relations must not violate.
+        beyond: the reason why some axiom cannot be used as a rule; empty if every axiom is a rule.
     """
 
     order: str
@@ -49,9 +49,9 @@ class Rules(Struct, frozen=True, kw_only=True):
         order, the relation has the pair in the other direction.
 
         Args:
-            of: the evaluator, which knows the values of all other names.
-            values: for each chosen relation, pairs that it must contain; the rules add pairs.
-            fixed: whether the order is already total, so no pairs are added to it.
+            of: the evaluator, which has the values of all other names.
+            values: for each chosen relation, pairs it must contain; the rules add more.
+            fixed: whether the order is already total, so that no pairs are added to it.
 
         Returns:
             Whether some choice may contain these relations: the order has no loop and no limit is
@@ -66,7 +66,7 @@ class Rules(Struct, frozen=True, kw_only=True):
                     added |= _add(values, name, pairs_beyond(of.value(e), values[name]))
             order = values[self.order]
             for e, name in self.either:
-                # Because the relation is part of the order, its pairs have the order's direction.
+                # Because the relation is part of the order, its pairs follow the order's direction.
                 ways = of.value(e)
                 for way in (ways, inverse_of(ways)):
                     added |= _add(values, name, {i: r & order.get(i, 0) for i, r in way.items()})
@@ -94,10 +94,10 @@ def _add(values: dict[str, Rows], name: str, more: Rows) -> bool:
 def rules_of(spec: Spec) -> Rules | None:
     """Return the axioms of a specification as rules about one order of all transactions.
 
-    Return ``None`` if the specification chooses no relations besides sources and version orders.
+    Return ``None`` if the specification chooses only sources and version orders.
 
     Raises:
-        NotCertifiedError: if the chosen relations do not determine what a version order means.
+        NotCertifiedError: if the chosen relations do not determine the meaning of a version order.
     """
     chosen = [e for e in spec.exists if e.name not in ("rf", "ww")]
     if not chosen:
@@ -153,7 +153,7 @@ def rules_of(spec: Spec) -> Rules | None:
 
 
 def least_values(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int) -> dict[str, Rows]:
-    """Return the least values of the chosen relations, to which rules have not added pairs yet.
+    """Return the least values of the chosen relations, before any rule has added pairs.
 
     In relations that begin with T0, T0 precedes all other transactions. Other relations are empty.
     """
@@ -165,7 +165,7 @@ def least_values(rules: Rules, exists: Iterable[Exists], t0: int, everyone: int)
 
 
 def with_pairs(rows: Rows, pairs: Iterable[tuple[int, int]]) -> Rows:
-    """Return a copy of a relation to which ``pairs`` are added."""
+    """Return a copy of a relation with ``pairs`` added."""
     found = dict(rows)
     for a, b in pairs:
         found[a] = found.get(a, 0) | 1 << b
@@ -192,7 +192,7 @@ def linear_extension(rows: Rows, elements: int) -> list[int]:
 
 
 def _either_way(bound: Core | None) -> str | None:
-    """Return the name r if the expression is ``r | r^-1``; otherwise return ``None``."""
+    """Return the name r if the expression is ``r | r^-1``, otherwise ``None``."""
     if not isinstance(bound, Union) or len(bound.parts) != 2:
         return None
     plain = [e.name for e in bound.parts if isinstance(e, Rel) and e.key is None]

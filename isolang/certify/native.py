@@ -33,10 +33,10 @@ _KINDS = {
 
 
 def native_checks(spec: Spec) -> list[tuple[str, CheckKind, str, tuple[NameOf, ...]]]:
-    """Return the checks that decide the verdict, in the form that the native checker takes.
+    """Return the checks that decide the verdict, in the native checker's input form.
 
-    The form of a check has its name, its kind, its expression in prefix form, and a list of the
-    names in quotes. The letters of the expression refer to this list by number.
+    Each check is given as its name, its kind, its expression in prefix form, and a list of the
+    names in quotes. The letters in the expression refer to this list by number.
 
     Raises:
         NotCertifiedError: if a check cannot be expressed as an event graph.
@@ -61,12 +61,12 @@ def check_natively(
         history: the history that the proof is about.
         spec: the lowered specification.
         proof: a witness, which proves *valid*, or a refutation, which proves *invalid*.
-        seconds: the time after which the checker gives up; 0 for no limit.
+        seconds: the time limit, after which the checker gives up; 0 for no limit.
 
     Raises:
         CertificateRejected: if the proof does not hold.
         NotCertifiedError: if the checker cannot decide the proof for this specification or history,
-            or if the time runs out.
+            or runs out of time.
     """
     from isolang._native import verify_refutation, verify_witness
 

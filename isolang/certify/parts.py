@@ -1,4 +1,4 @@
-"""Checks proofs for specifications of which the native checker can decide only some checks.
+"""Checks proofs for specifications of which the native checker decides only some checks.
 
 The other checks are evaluated by definition. SOUND BECAUSE a refutation that uses some of the
 checks refutes the whole specification, and a witness that meets each check meets all of them.
@@ -29,19 +29,19 @@ def check_in_parts(
     proof: Witness | Refutation,
     seconds: float = 0.0,
 ) -> None:
-    """Check a proof natively, and evaluate by definition the checks that the native checker lacks.
+    """Check a proof natively, and by definition for the checks that the native checker lacks.
 
     Args:
         history: the history that the proof is about.
         spec: the lowered specification, before any theorem replaced it.
         parts: the specification, split into checks for the native checker and other checks.
         proof: a witness or a refutation.
-        seconds: the time after which the native checker gives up; 0 for no limit.
+        seconds: the time limit, after which the native checker gives up; 0 for no limit.
 
     Raises:
         CertificateRejected: if the proof does not hold.
         NotCertifiedError: if neither checker can decide the proof for this specification or
-            history, or if the time runs out.
+            history, or if time runs out.
     """
     if not parts.is_all and isinstance(proof, Witness):
         check_remaining_checks(history, spec, parts, proof)
@@ -51,10 +51,10 @@ def check_in_parts(
 def check_remaining_checks(
     history: History, spec: Spec, parts: SpecSplit, witness: Witness
 ) -> ConcreteInterpretation:
-    """Check by definition that a witness meets the checks that are not for the native checker.
+    """Check by definition that a witness meets the checks not decided by the native checker.
 
     Returns:
-        The relations that the witness determines.
+        The relations determined by the witness.
 
     Raises:
         CertificateRejected: if the witness violates one of these checks.

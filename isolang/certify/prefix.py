@@ -1,7 +1,7 @@
-"""Writes expressions in the prefix form of the native checker: ``(| so wr (; ww (? rw)))``.
+"""Writes expressions in the native checker's prefix form: ``(| so wr (; ww (? rw)))``.
 
-The words of the prefix form consist of relations between transactions, and of tests. The form
-cannot express intersections or inverses. It can express ``for x:`` only as a union over keys.
+Words of the prefix form consist of relations between transactions and of tests. The form has no
+intersections or inverses, and expresses ``for x:`` only as a union over keys.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from isolang.language.vocabulary import (
 )
 
 TO_WRITE = "to-write"
-"""The letter for a ``ww`` that leads to the write itself and that only ``po`` may follow.
+"""The letter for a ``ww`` that leads to the write itself and is always followed by ``po``.
 
-Expressions have this letter instead of a ``ww`` before a ``po``; no edge has this name."""
+It replaces ``ww`` before ``po`` in expressions; no edge has this name."""
 _KEYED = (*OF_READS, "ww")
 
 
@@ -67,7 +67,7 @@ def _letter(e: Core) -> str:
 
 
 def number_names(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
-    """Replace each name in quotes by a number. Return the new expression and the list of names."""
+    """Replace each quoted name with a number. Return the new expression and the list of names."""
     found: list[NameOf] = []
 
     def number(of: NameOf) -> str:
@@ -93,7 +93,7 @@ def number_names(expr: Core) -> tuple[Core, tuple[NameOf, ...]]:
 
 
 def _whole(name: str) -> tuple[str, str]:
-    """Split a numbered name into the name itself and the rest: the separator with the number."""
+    """Split a numbered name into the bare name and the rest (the separator and the number)."""
     whole, at, number = name.partition(_AT)
     return whole, at + number
 
@@ -180,7 +180,7 @@ def _mentions_key(e: Core, key: str) -> bool:
 def _filtered(parts: tuple[Core, ...], key: str) -> Core | None:
     """Return the letters, such as ``r[A,B]``, for ``[A[x]] ; r ; [B[x]]``.
 
-    A, r and B may be unions. If the parts do not have this form, return ``None``.
+    A, r and B may be unions. If the parts have a different form, return ``None``.
     """
     if len(parts) != 3:
         return None
@@ -225,7 +225,7 @@ def walk(expr: Core) -> Iterator[Core]:
 
 
 def prefix_text(expr: Core) -> str:
-    """Return the expression in the prefix form of the native checker.
+    """Return the expression in the native checker's prefix form.
 
     Raises:
         NotCertifiedError: if the prefix form cannot express this expression.
@@ -249,7 +249,7 @@ def prefix_text(expr: Core) -> str:
 
 
 def accepts_empty_word(expr: Core) -> bool:
-    """Return whether the empty word is one of the words that an expression describes.
+    """Return whether an expression accepts the empty word.
 
     Raises:
         NotCertifiedError: if the prefix form cannot express this expression.

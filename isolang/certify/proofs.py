@@ -1,6 +1,6 @@
-"""The four kinds of proofs of a verdict: witness, refutation, relations and exhaustion.
+"""The four kinds of proof for a verdict: witness, refutation, relations and exhaustion.
 
-A proof is only data, which engines make and certificate files store. Other modules check proofs.
+A proof is plain data, produced by engines and stored in certificate files. Other modules check it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ class Witness(Struct, frozen=True, eq=False):
     """The proof that a history is valid: the source of each read, and the version orders.
 
     Attributes:
-        source: for each operation, if it is an external read of an included transaction, the
-            transaction from which it reads (T0 has number n); otherwise -1. An int32 column.
+        source: for each operation, the transaction it reads from (T0 has number n) if it is an
+            external read by an included transaction, otherwise -1. An int32 column.
         order_start: for each key, the index of its first writer in ``order_txn``; a last entry
             marks the end of ``order_txn``. An int64 column.
         order_txn: the included writers of each key in version order, without T0. An int32 column.
         commits: the included transactions in the order of their COMMITs, an int32 column; ``None``
             if no set-read is implicit.
-        seen: for each predicate read, the number of transactions, counted from the start of
-            ``commits``, whose writes the read sees; -1 if the rows of the read are not judged. An
-            int64 column; ``None`` if no set-read is implicit.
+        seen: for each predicate read, the number of transactions at the start of ``commits`` whose
+            writes the read sees; -1 if the read's rows are not judged. An int64 column; ``None`` if
+            no set-read is implicit.
     """
 
     source: NDArray[np.int32]
@@ -73,7 +73,7 @@ class Refutation(Struct, frozen=True):
 
     @classmethod
     def of(cls, steps: Sequence[Any]) -> Refutation:
-        """Make a refutation from steps in their plain form, as certificate files store them.
+        """Make a refutation from steps in their plain form, as stored in certificate files.
 
         Raises:
             CertificateRejected: if an element of ``steps`` does not have the form of a step.
@@ -83,24 +83,24 @@ class Refutation(Struct, frozen=True):
         return cls(tuple(parse_step(step) for step in steps))
 
     def plain(self) -> list[tuple[Any, ...]]:
-        """Return the steps in the plain form that checkers take and certificate files store."""
+        """Return the steps in plain form, as passed to checkers and stored in certificate files."""
         return [step.plain() for step in self.steps]
 
 
 class Relations(Struct, frozen=True):
-    """The proof that a history is valid: the relations over which a specification quantifies.
+    """The proof that a history is valid: the relations a specification quantifies over.
 
     Attributes:
         included: the numbers of the included transactions, without T0.
         chosen: for each name in an ``exists`` and each key (-1 if the relation has no key), the
-            pairs of the relation in the form that ``check_relations`` takes.
+            pairs of the relation, in the form taken by ``check_relations``.
     """
 
     included: tuple[int, ...]
     chosen: Mapping[str, Mapping[int, tuple[tuple[int, int], ...]]]
 
     def plain(self) -> dict[str, Any]:
-        """Return the relations in the form that certificate files store."""
+        """Return the relations in the form stored in certificate files."""
         chosen = {
             name: {str(key): [list(pair) for pair in pairs] for key, pairs in by_key.items()}
             for name, by_key in self.chosen.items()
@@ -109,7 +109,7 @@ class Relations(Struct, frozen=True):
 
     @classmethod
     def parse(cls, raw: Any) -> Relations:
-        """Make relations from the form that certificate files store.
+        """Make relations from the form stored in certificate files.
 
         Raises:
             KeyError, TypeError, ValueError: if ``raw`` does not have this form.
@@ -127,24 +127,24 @@ class Exhaustion(Struct, frozen=True):
     """The proof that a history is invalid: no choice for a few transactions satisfies the spec.
 
     Attributes:
-        transactions: the numbers of these transactions, for which the checker tries all choices.
+        transactions: the numbers of the transactions for which the checker tries all choices.
     """
 
     transactions: tuple[int, ...]
 
 
 Proof: TypeAlias = Witness | Refutation | Relations | Exhaustion
-"""A proof of any kind: witnesses and relations prove *valid*, the other kinds prove *invalid*."""
+"""A proof of any kind; witnesses and relations prove *valid*, the other two *invalid*."""
 
 
 def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | None = None) -> None:
-    """Check a proof by definition, with the checkers in plain Python.
+    """Check a proof by definition, with the plain Python checkers.
 
     Args:
         history: the history that the proof is about.
         spec: the lowered specification, before any theorem replaced it.
         proof: a proof of any kind.
-        seconds: the time after which the check of an exhaustion gives up; ``None`` for no limit.
+        seconds: the time limit for checking an exhaustion; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if the proof does not hold.
@@ -175,7 +175,7 @@ def check_proof(history: History, spec: Spec, proof: Proof, seconds: float | Non
 
 
 def numbers_of(raw: Any) -> list[int]:
-    """Return a value from a file, which must be a list of integers.
+    """Return a value read from a file if it is a list of integers.
 
     Raises:
         TypeError: if the value is not a list of integers.
@@ -191,7 +191,7 @@ def _pair(raw: Any) -> tuple[int, int]:
 
 
 def text_of(raw: Any) -> str:
-    """Return a value from a file, which must be a string.
+    """Return a value read from a file if it is a string.
 
     Raises:
         TypeError: if the value is not a string.

@@ -1,4 +1,4 @@
-"""Unit propagation in a growing set of clauses, by two watched literals (Moskewicz et al. 2001).
+"""Unit propagation on a growing set of clauses, with two watched literals (Moskewicz et al. 2001).
 
 Literals are integers: ``2 * v`` says that variable v is true, and ``2 * v + 1`` says that it is
 false. Variable 0 is the constant *true*.
@@ -12,10 +12,10 @@ TRUE, FALSE = 0, 1
 
 
 class Propagation:
-    """A set of clauses, and the literals that unit propagation derives from it.
+    """A set of clauses, and the literals derived from it by unit propagation.
 
     Attributes:
-        contradictory: whether unit propagation in the clauses has reached a conflict.
+        contradictory: whether unit propagation has reached a conflict.
     """
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Propagation:
     def variable(self, group: list[int] | None = None) -> int:
         """Add a variable and return its positive literal.
 
-        Of the literals in a group, at most one holds.
+        At most one of the literals in a group holds.
         """
         self._holds += [False, False]
         self._watches += [[], []]
@@ -64,7 +64,7 @@ class Propagation:
     def implies(self, clause: Iterable[int]) -> bool:
         """Return whether unit propagation proves a clause.
 
-        The function assumes the negations of all literals of the clause, and looks for a conflict.
+        The function assumes the negation of each literal in the clause, and looks for a conflict.
         """
         if self.contradictory:
             return True

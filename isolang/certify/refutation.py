@@ -1,4 +1,4 @@
-"""Checks a refutation: the clause of each step must follow, and the last must be empty."""
+"""Checks a refutation: the clause of each step must follow, and the last clause must be empty."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ _UNUSED = -1
 
 
 class Followed(Struct, frozen=True, kw_only=True):
-    """The result of following the steps of a refutation to the empty clause.
+    """The result of following a refutation's steps to the empty clause.
 
     Attributes:
-        cycles: how many cycle steps the refutation has.
-        accepted: how many cycle steps were shown to hold by definition; the clauses of the other
-            cycle steps were accepted without a check.
-        outside: why some step could not be checked by definition; empty if every step was checked.
+        cycles: the number of cycle steps in the refutation.
+        accepted: the number of cycle steps shown to hold by definition; the clauses of the other
+            cycle steps were accepted unchecked.
+        outside: the reason why some step could not be checked by definition; empty if every step
+            was checked.
     """
 
     cycles: int
@@ -81,7 +82,7 @@ def check_refutation(history: History, spec: Spec, steps: Sequence[Any]) -> None
 def follow_steps(history: History, spec: Spec, steps: Sequence[Any]) -> Followed:
     """Check the steps of a refutation, except cycle steps that cannot be decided by definition.
 
-    The clauses of such cycle steps are accepted without a check.
+    The clauses of those cycle steps are accepted unchecked.
 
     Args:
         history: the history that the refutation is about.
@@ -89,7 +90,8 @@ def follow_steps(history: History, spec: Spec, steps: Sequence[Any]) -> Followed
         steps: the steps, each in its plain form (``docs/architecture.md``) or as a record.
 
     Returns:
-        How many cycle steps hold by definition, and why some steps were not checked.
+        The number of cycle steps that hold by definition, and the reason why some steps were not
+        checked.
 
     Raises:
         CertificateRejected: if a step does not follow; the message says which and why.
@@ -175,8 +177,8 @@ class _RefutationChecker:
             if not versions_contradict(facts, step.op, step.other_op):
                 raise CertificateRejected("anomaly: the versions do not contradict each other")
         elif not self._judges_reads:
-            # A specification without rf is violated only by a contradiction in vo, which every ww
-            # contains.
+            # A specification without rf is violated only by a contradiction in vo, because every ww
+            # contains vo.
             other = step.op if step.other_op is None else step.other_op
             if not contradicts_order(facts, step.op, other):
                 raise CertificateRejected("anomaly: the level ignores reads, and vo is an order")
@@ -246,7 +248,7 @@ class _RefutationChecker:
     # --- edges and literals ---
 
     def _needs(self, edge: Edge) -> list[int]:
-        """Return the literals that together imply that an edge is a pair of its relation.
+        """Return literals that together imply that an edge is a pair of its relation.
 
         Raises:
             CertificateRejected: if the edge is not a pair of its relation in any choice.
@@ -338,7 +340,7 @@ class _RefutationChecker:
         if len(candidates) == 1 and self._included(reader) == TRUE:
             return TRUE
         variable = self._clauses.variable(self._groups[op])
-        # If the read has this source, the reading transaction and the source are included.
+        # If the read has this source, both the reader and the source are included.
         self._clauses.add([variable ^ 1, self._included(reader)])
         self._clauses.add([variable ^ 1, self._included(u)])
         return variable
@@ -392,7 +394,7 @@ class _RefutationChecker:
         return self._literals[In(t)]
 
     def _showing(self, t: int) -> Iterable[int]:
-        """Return the indeterminate transactions that read a list with an element of ``t``."""
+        """Return the indeterminate transactions that read a list containing an element of ``t``."""
         facts = self._facts
         readers = {
             facts.txn_of[op]

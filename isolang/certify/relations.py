@@ -1,4 +1,4 @@
-"""Checks proofs that give the chosen relations: evaluates all axioms on them, as sets of pairs."""
+"""Checks proofs that list the chosen relations, by evaluating all axioms on these sets of pairs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 LARGEST = 2_000
-"""The largest number of transactions; sets of pairs of more take too much time and memory."""
+"""The largest number of transactions; beyond that, sets of pairs take too much time and memory."""
 
 Pairs = Sequence[tuple[int, int]]
 
@@ -39,12 +39,12 @@ def check_relations(
         spec: the lowered specification.
         included: the numbers of the included transactions, without T0.
         relations: for each name in an ``exists`` and each key (-1 if the relation has no key), the
-            pairs of the relation. Elements are numbered as in :class:`ConcreteInterpretation`. Of
-            an order, only the pairs of neighbours are listed. Each pair of ``rf`` is a transaction
-            and an operation that reads from this transaction.
+            pairs of the relation. Elements are numbered as in :class:`ConcreteInterpretation`. For
+            an order, only the pairs of neighbours are listed. Each pair of ``rf`` consists of a
+            transaction and an operation that reads from it.
 
     Raises:
-        CertificateRejected: if a relation is not of its declared kind, or violates a check; the
+        CertificateRejected: if a relation is not of its declared kind or violates a check; the
             message names the relation or the check.
         NotCertifiedError: if this checker cannot decide the history.
     """
@@ -69,7 +69,7 @@ def interpretation_of(
     included: Sequence[int],
     relations: Mapping[str, Mapping[int, Pairs]],
 ) -> ConcreteInterpretation:
-    """Return the assignment that chosen relations define, for evaluating other expressions in it.
+    """Return the assignment defined by chosen relations, to evaluate other expressions in it.
 
     Raises:
         CertificateRejected: if a relation is not of its declared kind.
@@ -121,14 +121,14 @@ def _included(facts: Facts, included: Sequence[int]) -> set[int]:
 
 
 def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
-    """Look for a read with an intrinsic anomaly, and for list reads that are incompatible.
+    """Look for a read with an intrinsic anomaly, and for incompatible list reads.
 
     Args:
         facts: the facts of the whole history.
         members: the transactions whose reads are examined.
 
     Returns:
-        A list with one sentence about the first contradiction; an empty list if there is none.
+        A list with one sentence about the first contradiction, or an empty list if there is none.
     """
     lists: dict[int, list[int]] = {}
     for t in sorted(members):
@@ -196,7 +196,7 @@ def bounds_violation(
     over: Rows,
     value: Rows,
 ) -> str:
-    """Return a phrase on how a value violates the bounds of an ``exists``; empty if it does not."""
+    """Describe how a value violates the bounds of an ``exists``; return ``""`` if it does not."""
     if exists.containing is not None:
         least = world.value(exists.containing, binding)
         if any(row & ~value.get(i, 0) for i, row in least.items()):

@@ -1,8 +1,8 @@
-"""Derives the sources of implicit set-reads, by definition, from the snapshots in a witness.
+"""Derives the sources of implicit set-reads from a witness's snapshots, by definition.
 
-The witness contains an order of the COMMITs, and for each predicate read the number of COMMITs that
-the read sees. The source of a set-read is the last writer of its key among the COMMITs that the
-predicate read sees. After the sources are added, the witness is checked like any other witness.
+The witness contains an order of the COMMITs and, for each predicate read, the number of COMMITs it
+sees. The source of a set-read is the last writer of its key among these COMMITs. Once the sources
+have been added, the witness is checked like any other.
 """
 
 from __future__ import annotations
@@ -39,16 +39,16 @@ def resolve_set_reads(  # noqa: PLR0917 - a witness, and what is known of the hi
 
     Args:
         facts: the facts of the whole history, to which the operations are added.
-        history: the history that the witness is about.
-        rows: all rows that ever existed in the history.
+        history: the history to which the witness belongs.
+        rows: all rows that ever existed in the history
         included: the numbers of the included transactions.
         orders: for each key, its included writers in version order.
         commits: the included transactions in the order of their COMMITs.
-        seen: for each predicate read, the number of COMMITs that the read sees.
+        seen: for each predicate read, the number of COMMITs it sees.
 
     Returns:
-        For each added set-read, its source: the writer of the last version that the predicate read
-        sees.
+        The source of each added set-read: the writer of the last version seen by the predicate
+        read.
 
     Raises:
         CertificateRejected: if the snapshots are not consistent, or if a predicate read sees a

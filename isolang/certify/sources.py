@@ -1,4 +1,4 @@
-"""Derives the candidates of reads, the orders that lists show, and which inclusions are forced."""
+"""Derives the candidates of reads, the orders shown by lists, and the forced inclusions."""
 
 from __future__ import annotations
 
@@ -22,25 +22,25 @@ from isolang.certify.history_index import (
 
 
 class SourceFacts(HistoryIndex):
-    """A history with the candidates of its reads, the orders of lists, and forced inclusions."""
+    """A history with its reads' candidates, the orders shown by lists, and forced inclusions."""
 
     def set_allows(self, op: int, value: int) -> bool:
         """Return whether a set-read may have seen a version with this value."""
         one_of = self.kind[op] == READ_ONE_OF
         # mutant: python-returned-row
         if self.in_statement(op) and (one_of or value == self.deleted):
-            # A returned row that does not match the predicate has no candidate. Deleted rows never
-            # match.
+            # A returned row that does not match the predicate has no candidate. A deleted row never
+            # matches.
             return not one_of
         # mutant: python-set-read
         return (self.as_read(value) in self.set_of(op)) == one_of
 
     def of_predicate(self, op: int) -> bool:
-        """Return whether an operation is a set-read of a predicate read."""
+        """Return whether an operation is one of a predicate read's set-reads."""
         return self.kind[op] in SET_READS and self.in_statement(op)
 
     def nil_is_initial(self, key: int) -> bool:
-        """Return whether a read of nil may have seen the initial version, whatever value it has."""
+        """Return whether a read of nil may have seen the initial version, whatever its value."""
         # mutant: python-replaced-nil
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
@@ -58,7 +58,7 @@ class SourceFacts(HistoryIndex):
         initial = self.initial_value[self.key[op]]
         of_rows = self.kind[op] in SET_READS and self.in_statement(op)
         if of_rows and (self.kind[op] == READ_ONE_OF or initial == NIL):
-            # no predicate matches a missing row, so READ_ONE_OF cannot have seen it
+            # no predicate matches a missing row, so READ_ONE_OF cannot have seen one
             return self.kind[op] != READ_ONE_OF
         # test the declared initial value only; a test of nil would always succeed
         if self.kind[op] == READ_NONE_OF:
@@ -80,7 +80,7 @@ class SourceFacts(HistoryIndex):
     def _explains(self, write: int, key: int) -> bool:
         """Return whether ``write`` can be a source.
 
-        It must be the last successful write of ``key`` by a transaction that may be included.
+        A source must be the last successful write of ``key`` by a transaction that may be included.
         """
         t = self.txn_of[write]
         if self.kind[write] not in (WRITE, APPEND) or self.key[write] != key or not self.ok[write]:
@@ -88,7 +88,7 @@ class SourceFacts(HistoryIndex):
         return self.live(t) and self.last[t].get(key) == write
 
     def candidates(self, op: int) -> list[int]:
-        """Return the transactions from which the external read ``op`` may read, in ascending order.
+        """Return the transactions that the external read ``op`` may read from, in ascending order.
 
         Raises:
             NotCertifiedError: if several transactions appended the same list element.
@@ -159,7 +159,7 @@ class SourceFacts(HistoryIndex):
     def element_writer(self, key: int, value: int) -> int | None:
         """Return the transaction that appended ``value`` to ``key``; ``None`` if there is none.
 
-        Only appends that succeeded and transactions that may be included are considered.
+        Only successful appends by transactions that may be included are considered.
 
         Raises:
             NotCertifiedError: if several transactions appended the value.
@@ -191,8 +191,8 @@ class SourceFacts(HistoryIndex):
     def most_telling_list(self, key: int) -> int:
         """Return the committed list read of ``key`` that shows elements of the most transactions.
 
-        Return -1 if no committed transaction read the list. Unless two reads contradict each
-        other, each of the other lists is a prefix of the returned one.
+        Return -1 if no committed transaction read the list. Unless two reads contradict each other,
+        every other list read is a prefix of the returned one.
         """
         reads = [op for op in self.list_reads(key) if self.certain(self.txn_of[op])]
         if not reads:
@@ -205,7 +205,7 @@ class SourceFacts(HistoryIndex):
     def shows(self, op: int, a: int, b: int) -> bool:
         """Return whether the list read ``op`` shows that ``a`` precedes ``b``.
 
-        The list then has an element of ``a`` and no earlier element of ``b``.
+        In that case, the list has an element of ``a`` and no earlier element of ``b``.
         """
         if op not in self._first_shown:
             first: dict[int, int] = {}
@@ -220,10 +220,10 @@ class SourceFacts(HistoryIndex):
         return {}
 
     def shown_order(self, op: int) -> list[int]:
-        """Return the writers that a list read shows, with equal neighbours merged and without T0.
+        """Return the writers shown by a list read, with equal neighbours merged and without T0.
 
-        If a writer before the last one appended an element that the list lacks, this writer also
-        comes at the end, because the missing element was appended after all elements of the list.
+        If a writer other than the last appended an element that the list lacks, it is repeated at
+        the end, because the missing element was appended after all elements of the list.
         """
         merged: list[int] = []
         for w in self.shown(op):
@@ -242,8 +242,8 @@ class SourceFacts(HistoryIndex):
     def forced(self) -> frozenset[int]:
         """The indeterminate transactions that are included in every choice.
 
-        Such a transaction is the only candidate of a read by an included transaction, or a list
-        read by an included transaction shows one of its elements.
+        Such a transaction is the only candidate of a read by an included transaction, or one of its
+        elements appears in a list read by an included transaction.
         """
         forced: set[int] = set()
         if INDETERMINATE not in self.status:

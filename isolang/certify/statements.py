@@ -1,6 +1,6 @@
-"""Re-evaluates predicate reads: decides from the texts of predicates and rows which rows match.
+"""Re-evaluates predicate reads, by matching the texts of rows against those of predicates.
 
-The readers of histories and the native checker also evaluate predicates, but with other code.
+The history readers and the native checker also evaluate predicates, but with different code.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from isolang.history.values import KEYWORD, NIL, STRING
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# A parsed form: the text of a scalar, a list of forms for a vector, a dictionary for a map.
+# A parsed form: text for a scalar, a list of forms for a vector, a dictionary for a map.
 Form: TypeAlias = Any
 Row: TypeAlias = Mapping[str, str]
-# The truth values of SQL. A predicate has a lower and an upper bound among these values. A part
-# that cannot be evaluated has the bounds false and true; the other parts may still determine the
-# value of the whole predicate.
+# SQL's truth values. A predicate has a lower and an upper bound among these values. A part that
+# cannot be evaluated has the bounds false and true. The other parts may still determine the value
+# of the whole predicate.
 FALSE, UNKNOWN, TRUE = range(3)
 Between: TypeAlias = tuple[int, int]
 Test: TypeAlias = Callable[[Row, str], Between]  # takes a row and its key
 Judge: TypeAlias = Callable[[int, int], bool | None]  # takes a key and a value
 _OPEN: Final = (FALSE, TRUE)
 IMPLICIT: Final = 3
-"""The value of ``statement_known`` for a predicate read of which some set-reads are implicit."""
+"""The value of ``statement_known`` for a predicate read with implicit set-reads."""
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
 _CLOSE: Final = {"[": "]", "{": "}"}
@@ -45,7 +45,7 @@ _CLOSE: Final = {"[": "]", "{": "}"}
 def judged_statements(history: History, facts: Facts) -> frozenset[int]:
     """Return the predicate reads whose rows are checked.
 
-    The rows that such a predicate read returned are known, and its transaction may be included.
+    These are the reads whose returned rows are known and whose transaction may be included.
     """
     columns = history.columns
     return frozenset(
@@ -70,8 +70,8 @@ def judged_statements(history: History, facts: Facts) -> frozenset[int]:
 class StatedRows:
     """All rows that may ever have existed in a history, and the predicates of its predicate reads.
 
-    A row is a key with a value. The value is the key's initial value, or it was written by a
-    transaction that may be included.
+    A row is a key with a value, which is the key's initial value or was written by a transaction
+    that may be included.
     """
 
     def __init__(self, history: History, facts: Facts) -> None:
@@ -104,7 +104,7 @@ class StatedRows:
     def judge(self, s: int) -> Judge:
         """Return a function that decides whether a row matches the predicate of read ``s``.
 
-        For a row of another table, the function returns ``None``.
+        For a row of a different table, the function returns ``None``.
         """
         table, test, _ = self._predicate(self._number[s])
         name_of, row_of = self._name, self._row_of
@@ -116,9 +116,9 @@ class StatedRows:
         return holds
 
     def around(self, s: int) -> Sequence[tuple[int, int]]:
-        """Return the rows that may match the predicate of a read, without most rows that do not.
+        """Return the rows that may match a read's predicate, leaving out most rows that do not.
 
-        If the predicate implies an interval for the numbers of a column, rows with a number outside
+        If the predicate implies an interval for the numbers in a column, rows with a number outside
         this interval are left out. Numbers are compared as floats, because some databases round
         them to floats.
         """
@@ -155,7 +155,7 @@ class StatedRows:
         return [number for number, _ in numbered], [row for _, row in numbered], others
 
     def missed(self, s: int, explained: Container[int]) -> Iterator[int]:
-        """Yield each key outside ``explained`` that has a matching row of predicate read ``s``."""
+        """Yield each key outside ``explained`` that has a row matching predicate read ``s``."""
         found, holds = set[int](), self.judge(s)
         for key, value in self.around(s):
             if key not in found and key not in explained and holds(key, value):
@@ -164,28 +164,28 @@ class StatedRows:
 
 
 class Matching(Struct, frozen=True):
-    """The set of all values for which the row of one key matches a predicate.
+    """The set of all values for which a given key's row matches a predicate.
 
-    Whether a value is in the set is computed only when ``in`` is evaluated.
+    Membership is computed lazily, when ``in`` is evaluated.
     """
 
     holds: Judge
     key: int
 
     def __contains__(self, value: object) -> bool:
-        """Return whether the row of the key matches the predicate if it has this value."""
+        """Return whether the key's row matches the predicate when it has this value."""
         assert isinstance(value, int)
         return bool(self.holds(self.key, value))
 
 
 def check_statements(history: History, facts: Facts) -> StatedRows | None:
-    """Check that each predicate read has the operations that its predicate and the rows require.
+    """Check that each predicate read has the operations required by its predicate and the rows.
 
     Returns:
-        The rows of the history; ``None`` if the history has no predicate reads.
+        The history's rows, or ``None`` if it has no predicate reads.
 
     Raises:
-        NotCertifiedError: if a predicate read has other operations than required, or if its
+        NotCertifiedError: if a predicate read has operations other than those required, or if its
             predicate cannot be evaluated.
     """
     columns = history.columns
@@ -210,7 +210,7 @@ def check_statements(history: History, facts: Facts) -> StatedRows | None:
                 )
             returned.add(key)
         own = own_rows(history, facts, s)
-        # If set-reads are implicit, only keys with a set-read or with an own write are compared.
+        # If set-reads are implicit, only keys with a set-read or an own write are compared.
         implicit = columns.statement_known[s] == IMPLICIT
         explained = {*missed, *own} & rows.by_key.keys()
         around = ((k, v) for k in explained for v in rows.by_key[k]) if implicit else rows.around(s)
@@ -229,7 +229,7 @@ def check_statements(history: History, facts: Facts) -> StatedRows | None:
 
 
 def own_rows(history: History, facts: Facts, s: int) -> dict[int, int]:
-    """Return, by key, the last value that the transaction wrote before predicate read ``s``."""
+    """Return, by key, the last value written by the reader before predicate read ``s``."""
     txn, start = int(history.columns.statement_txn[s]), int(history.columns.statement_start[s])
     return {
         facts.key[op]: facts.value[op]
@@ -284,7 +284,7 @@ def _row(text: str) -> Row:
 
 
 def _key_in(table: str | None, text: str) -> str | None:
-    """Return the value of ``:key`` in a row. If the row is in another table, return ``None``."""
+    """Return the value of ``:key`` in a row, or ``None`` if the row is in a different table."""
     if table is None:
         return text
     form = _read(text)
@@ -300,10 +300,10 @@ def _predicate(text: str) -> tuple[str | None, Test, tuple[str, float, float] | 
 
 
 def _interval(form: Form) -> tuple[str, float, float] | None:
-    """Return a column and an interval that a predicate implies for the numbers of the column.
+    """Return a column and the interval that a predicate implies for the column's numbers.
 
-    The predicate is false for all rows whose number in the column is outside the interval. Return
-    ``None`` if the predicate implies no interval.
+    The predicate is false for every row whose number in that column lies outside the interval.
+    Return ``None`` if the predicate implies no interval.
     """
     head, *parts = [":and"] if form == ":true" else form
     name = _name(head)
@@ -333,14 +333,14 @@ def _exactly(holds: bool) -> Between:
 
 
 class _OddError(Exception):
-    """The error for a number that is neither an integer of 64 bits nor a float."""
+    """Raised for a number that is neither a 64-bit integer nor a float."""
 
 
 def _number(text: Form) -> int | float | None:
-    """Return the number that a text represents; ``None`` if the text is not a number.
+    """Return the number represented by a text, or ``None`` if the text is not a number.
 
     Raises:
-        _OddError: if the number is too large to be compared.
+        _OddError: if the number is too large to compare.
     """
     return _number_of(text) if isinstance(text, str) else None
 
@@ -363,7 +363,7 @@ def _number_of(text: str) -> int | float | None:
 
 
 def _rounded(text: Form) -> float | None:
-    """Return the number that a text represents as a float; if it is not a number, ``None``."""
+    """Return the number represented by a text as a float, or ``None`` if it is not a number."""
     try:
         number = _number(text)
     except _OddError:
@@ -372,7 +372,7 @@ def _rounded(text: Form) -> float | None:
 
 
 def _whole(number: float | None) -> int | None:
-    """Return a number as an integer of 64 bits; ``None`` if the number is not such an integer."""
+    """Return a number as a 64-bit integer, or ``None`` if it is not one."""
     if number is None or number != math.floor(number) or not -(2**63) <= number < 2**64:
         return None
     return int(number)
@@ -391,7 +391,7 @@ _ACCEPTED_SIGNS: Final = {
 def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
     """Return a function that decides whether a comparison of a cell with a constant holds.
 
-    If databases do not agree on the result, the function returns ``None``.
+    Where databases disagree on the result, the function returns ``None``.
     """
     accepted = _ACCEPTED_SIGNS[name]
 
@@ -401,7 +401,7 @@ def _comparison(name: str, constant: Form) -> Callable[[Form], bool | None]:
         if x is None or y is None:
             return (cell == constant) is (name == "=") if name in ("=", "!=") else None
         exact = (x > y) - (x < y)
-        # If only one of the numbers is a float, some databases round the other number to a float.
+        # If only one of the numbers is a float, some databases round the other to a float.
         if type(x) is not type(y) and (float(x) > float(y)) - (float(x) < float(y)) != exact:
             return None
         return exact in accepted

@@ -1,7 +1,7 @@
-"""The steps of a refutation, as records and in the plain form of certificate files.
+"""The steps of a refutation, as records and in the plain form used in certificate files.
 
-In the plain form, which ``docs/architecture.md`` defines, a step is a tuple (in JSON, a list) that
-begins with the name of the step.
+In the plain form, defined in ``docs/architecture.md``, a step is a tuple (in JSON, a list) that
+begins with the step's name.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ Literal = Source | Before | In
 
 
 class Edge(Struct, frozen=True):
-    """An edge of a cycle; fields that its relation does not use are -1.
+    """An edge of a cycle; fields not used by its relation are -1.
 
     Attributes:
         relation: the name of the relation: one of ``so rt init done late locked committed-before
             answered-before po committed-after tx wr ww rw``.
-        a: the transaction where the edge begins.
+        a: the transaction where the edge starts.
         b: the transaction where the edge ends.
         key: the key, for ``wr``, ``ww`` and ``rw``.
         op: for ``wr rw committed-before committed-after tx``, the read; for ``answered-before`` and
@@ -107,7 +107,7 @@ class ChoiceStep(Struct, frozen=True):
 
 
 class CycleStep(Struct, frozen=True):
-    """The step that says that the edges form a closed walk which the check ``check`` forbids."""
+    """The step that says that the edges form a closed walk forbidden by the check ``check``."""
 
     check: str
     edges: tuple[Edge, ...]
@@ -129,7 +129,7 @@ class OrderStep(Struct, frozen=True):
 
 
 class RupStep(Struct, frozen=True):
-    """The step that derives a clause of signed literals, which unit propagation verifies."""
+    """The step that derives a clause of signed literals, verified by unit propagation."""
 
     literals: tuple[tuple[bool, Literal], ...]
 
@@ -141,7 +141,7 @@ class RupStep(Struct, frozen=True):
 class ExhaustionStep(Struct, frozen=True):
     """The step that says that a search through all ``states`` states found no order.
 
-    This step is a claim and not a proof.
+    This step is a claim, not a proof.
     """
 
     states: int

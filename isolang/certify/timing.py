@@ -1,4 +1,4 @@
-"""The relations between the times of transactions and operations, as sets of pairs.
+"""The relations between times of transactions and operations, as sets of pairs.
 
 Elements are numbered as in ``isolang.certify.world``.
 """
@@ -17,7 +17,7 @@ _Moments = Sequence[_Moment]
 
 
 class _After:
-    """Finds the elements that have a moment after a given time, as bits."""
+    """Finds the elements with a moment after a given time, as bits."""
 
     def __init__(self, moments: _Moments) -> None:
         ascending = sorted(moments)
@@ -31,7 +31,7 @@ class _After:
 
 
 class Timing:
-    """Evaluates the relations that compare sessions and times, for the given transactions."""
+    """Evaluates the relations that compare sessions or times, for given transactions."""
 
     def __init__(self, facts: Facts, members: Sequence[int]) -> None:
         """Prepare to evaluate the relations.
@@ -44,7 +44,7 @@ class Timing:
         self._members = members
 
     def session_order(self) -> Rows:
-        """Return ``so``, in which an indeterminate transaction precedes no other transaction."""
+        """Return ``so``, in which an indeterminate transaction precedes nothing."""
         facts = self._facts
         rows: Rows = {self._facts.n: bits_of(self._members)}
         later: dict[int, int] = defaultdict(int)
@@ -58,7 +58,7 @@ class Timing:
     def real_time(self) -> Rows:
         """Return ``rt``, which relates a to b if a ended before b began.
 
-        An indeterminate transaction precedes no other transaction.
+        An indeterminate transaction precedes nothing.
         """
         facts = self._facts
         rows: Rows = {self._facts.n: bits_of(self._members)}
@@ -75,7 +75,7 @@ class Timing:
         return rows
 
     def before_commit(self, name: str, writers: Mapping[int, Sequence[int]]) -> Rows:
-        """Return ``done``, ``late`` or ``locked``, which compare the time at which COMMIT was sent.
+        """Return ``done``, ``late`` or ``locked``, which compare times with that of sending COMMIT.
 
         Args:
             name: the name of the relation.
@@ -98,7 +98,7 @@ class Timing:
         )
 
     def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
-        """Return the pairs of elements such that the first was answered before the second was sent.
+        """Return the pairs of elements in which the first was answered before the second was sent.
 
         Args:
             answers: the time, the transaction and the element of each answer.
@@ -107,7 +107,7 @@ class Timing:
         """
         facts = self._facts
         everyone = _After(sends)
-        # Compare moments of the same session by the clock of that session alone.
+        # Compare moments of the same session by that session's clock alone.
         sessions: dict[int, list[_Moment]] = defaultdict(list)
         own: dict[int, int] = defaultdict(int)
         for moment in sends:
@@ -129,7 +129,7 @@ class Timing:
         Args:
             name: the name of the relation: ``committed-before``, ``committed-after`` or
                 ``answered-before``.
-            event_of: the number of each read among the elements.
+            event_of: the element number of each read.
         """
         facts, members = self._facts, self._members
         if not facts.has_moments:

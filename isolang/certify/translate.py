@@ -1,15 +1,15 @@
-r"""Translates the checks of a spec for the native checker, to cycles of words over dependencies.
+r"""Translates the checks of a spec into cycles of words over dependencies, for the native checker.
 
-The native checker knows only the checks that this module returns. The checker by definition
-(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use this module. Therefore
-a mistake in this module makes the two checkers disagree.
+The native checker sees only the checks returned by this module. The checker by definition
+(:mod:`isolang.certify.cycles`, :mod:`isolang.certify.witness`) does not use it, so a mistake in
+this module makes the two checkers disagree.
 
 The literals of proofs are ``before(key, a, b)``. If a spec has one order ``o`` on T (``co``, or
 ``ar`` with a visibility relation within it), such a literal means that a precedes b in ``o`` and
-both write the key. For a spec whose axioms are rules of the form "this is contained in that", the
-following holds:
+both write the key. For a spec whose axioms are rules of the form "this is contained in that", two
+statements hold:
 
-* ``o`` contains its declared lower bound and all pairs that rules add. Therefore these pairs, with
+* ``o`` contains its declared lower bound and all pairs added by rules. Therefore these pairs, with
   ``before`` as ``ww``, form no cycle.
 * If a reader s observes u (``obs(phi)``: u phi s), s read x from t ≠ u, and u wrote x, then u is
   before t in ``o``. Therefore ``phi ; rw`` has no cycle, where ``rw`` says that s read x from a
@@ -17,14 +17,13 @@ following holds:
 
 Conversely, assume version orders without such cycles. Then every total order that contains the
 acyclic relation (Szpilrajn) satisfies the axioms: for an observed u, either u ``ww`` t, as
-required, or t ``ww`` u and the reader ``rw`` u, which is a cycle. This argument needs that observed
-pairs are within the order, because otherwise a reader could observe itself. Observed pairs are
-within the order if phi is one of the expressions that the order contains, or consists of letters
-that the order contains.
+required, or t ``ww`` u and the reader ``rw`` u, which is a cycle. This argument requires observed
+pairs to be within the order; otherwise a reader could observe itself. They are within the order if
+phi is one of the expressions contained in the order, or consists of letters contained in the order.
 
-``vis`` occurs only on the left of rules. Therefore its smallest value is used: its declared lower
-bound, closed under its rules. If ``vis`` relates any two writers of a key in one direction, as it
-does within ``o``, ``before`` means that a is visible to b, and the smallest value contains ``ww``.
+``vis`` occurs only on the left of rules, so its smallest value is used: its declared lower bound,
+closed under its rules. If ``vis`` relates any two writers of a key in one direction (that of
+``o``), ``before`` means that a is visible to b, and the smallest value contains ``ww``.
 """
 
 from __future__ import annotations
@@ -68,7 +67,7 @@ from isolang.language.vocabulary import (
 )
 
 ONE_KEY = "one key"
-"""The kind of check ``irreflexive for x: e`` if walks use only the key x; e is written without x.
+"""The kind of check ``irreflexive for x: e`` if walks use only key x; e is written without x.
 """
 BY_STATEMENT = "by statement"
 """The kind of check ``acyclic e`` if walks go through statements.
@@ -87,9 +86,9 @@ _CHOSEN = ("rf", "ww")
 
 
 def judged_checks(spec: Spec) -> tuple[Check, ...]:
-    """Return the checks that decide the verdict: all checks in order, except flags.
+    """Return the checks that decide the verdict: all checks except flags, in order.
 
-    If the spec has an order of all transactions, its axioms are translated to checks over
+    If the spec has an order of all transactions, its axioms are translated into checks over
     dependencies.
 
     Raises:
@@ -110,10 +109,10 @@ def judged_checks(spec: Spec) -> tuple[Check, ...]:
 
 
 def _read(check: Check) -> Check:
-    """Return a check in the form that the native checker expects.
+    """Return a check in the form expected by the native checker.
 
     In this form, each word of an ``irreflexive`` check ends in its only ``rw``, and a check that
-    relates operations of one key is written without the key.
+    relates operations on one key is written without the key.
     """
     if "statement" in _names(check.expr):
         kind = BY_STATEMENT if check.kind == "acyclic" else BACK_BY_STATEMENT
@@ -137,10 +136,10 @@ def _read(check: Check) -> Check:
 
 
 def _rotate_to_rw(e: Core) -> Core:
-    """Rotate the closed walks of an expression such that each one ends in its only ``rw``.
+    """Rotate the closed walks of an expression so that each one ends in its only ``rw``.
 
-    An expression that defines ``wr`` or ``rw`` by other relations is returned unchanged. This is
-    correct too, because rotating a closed walk does not change the cycle.
+    An expression that defines ``wr`` or ``rw`` by other relations is returned unchanged. That is
+    also correct, because rotating a closed walk does not change the cycle.
     """
     if isinstance(e, ForKey):
         return replace(e, body=_rotate_to_rw(e.body))
@@ -158,11 +157,11 @@ def _rotate_to_rw(e: Core) -> Core:
 
 
 def _over_statements(e: Core) -> Core:
-    """Return the words of walks that go through statements.
+    """Return the words of walks through statements.
 
-    Such a walk leads to a statement, stays in the statement (``statement``) or continues to another
-    statement, and then leaves it, at least for the COMMIT of the transaction. A transaction that
-    overwrites a version which it read itself has no ``rw`` edge, and therefore adds no walk.
+    Such a walk leads to a statement, stays there (``statement``) or continues to another statement,
+    and then leaves it, at least for the transaction's COMMIT. A transaction that overwrites a
+    version it read itself has no ``rw`` edge, and therefore adds no walk.
     """
     if isinstance(e, Union):
         return Union(tuple(map(_over_statements, e.parts)))
@@ -178,10 +177,10 @@ def _over_statements(e: Core) -> Core:
 
 
 def _over_operations(e: Core) -> Core:
-    """Return the words of walks that go through single reads and writes.
+    """Return the words of walks through single reads and writes.
 
-    ``wr`` leads to the statement that reads. A ``ww`` leads to the write if the walk continues
-    inside the transaction. From a read or a write the walk continues in program order. Where ``wr``
+    ``wr`` leads to the reading statement. ``ww`` leads to the write if the walk continues inside
+    the transaction. From a read or a write, the walk continues in program order. Where ``wr``
     relates whole transactions, the walk continues to COMMIT.
     """
     if e == Rel("wr"):
@@ -208,9 +207,9 @@ def _over_operations(e: Core) -> Core:
 
 
 def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
-    """Return the walks that enter a transaction at an operation, and later leave it.
+    """Return the walks that enter a transaction at an operation and later leave it.
 
-    In between, they may continue to other operations of the transaction.
+    In between, they may visit other operations of the transaction.
     """
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
@@ -262,10 +261,10 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 
 def _without_key(e: Core, key: str) -> Core:
-    """Remove the key from all names in an expression; every name must have the key ``key``.
+    """Remove the key from all names in an expression; every name must have key ``key``.
 
     Raises:
-        NotCertifiedError: if a name in the expression has another key.
+        NotCertifiedError: if a name in the expression has a different key.
     """
     keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
@@ -280,7 +279,7 @@ def _without_key(e: Core, key: str) -> Core:
 
 
 def _of_class(keyless: Core, of: ForKey) -> Core:
-    """Restrict an expression without keys to the keys over which ``for`` ranges."""
+    """Restrict an expression without keys to the keys that ``for`` ranges over."""
     if of.within is None:
         return keyless
     keyed = (*OF_READS, "ww", *TESTS)
@@ -296,10 +295,10 @@ def chooses_order(spec: Spec) -> bool:
 
 
 def translate_axioms(spec: Spec) -> tuple[Check, ...]:
-    """Translate the axioms on an order of all transactions to checks over dependencies.
+    """Translate axioms on an order of all transactions into checks over dependencies.
 
     Raises:
-        NotCertifiedError: if the axioms do not have a form that can be translated.
+        NotCertifiedError: if the axioms do not have a translatable form.
     """
     order, vis = _chosen(spec)
     into_order: list[Core] = list(union_parts(order.containing))
@@ -345,7 +344,7 @@ def translate_axioms(spec: Spec) -> tuple[Check, ...]:
         kind = EARLIER if seen_by is None else "irreflexive"
         phi = seen_by or Rel("wr")
         _require(not accepts_empty_word(phi), f"check {check.name}: a reader that observes itself")
-        # Tests may be ignored, because they only restrict the transactions on a walk.
+        # Tests can be ignored, because they only restrict the transactions on a walk.
         within = phi in into_order or _names(phi) - {*TESTS, *NAMED} <= letters
         _require(within, f"check {check.name} observes more than {order.name} contains")
         checks.append(replace(check, kind=kind, expr=Seq((phi, Rel("rw"))), bound=None))
@@ -369,9 +368,9 @@ def _chosen(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 def _what_is_observed(e: Core) -> tuple[Core | None] | None:
-    """Return a tuple with phi if the expression is ``obs(phi)``; otherwise return ``None``.
+    """Return a tuple with phi if the expression is ``obs(phi)``, otherwise ``None``.
 
-    If an earlier read makes the observation, the tuple contains ``None`` in place of phi.
+    If an earlier read makes the observation, the tuple contains ``None`` instead of phi.
     """
     if isinstance(e, ForKey) and e.within is None and isinstance(e.body, Diff):
         key, body, minus = e.key, e.body.left, e.body.right
@@ -425,7 +424,8 @@ def _least(vis: Exists, rules: list[Core], *, total: bool) -> Core:
         else:
             raise _refusal(f"a rule for {vis.name}")
     if total:
-        # Because ``vis`` is within the order, it relates the writers of a key as ``ww`` does.
+        # Because ``vis`` is within the order, it relates the writers of a key in the same way as
+        # ``ww``.
         base.append(Rel("ww"))
     _require(bool(base), f"{vis.name} may be empty")
     step: Core = Seq((*_any(before), Union(tuple(base)), *_any(after)))
@@ -442,7 +442,7 @@ def _substitute(e: Core, name: str, value: Core) -> Core:
 
 
 def _map_names(e: Core, change: Callable[[Rel], Core]) -> Core:
-    """Return ``e`` with each name replaced by the result of ``change`` for this name."""
+    """Return ``e`` with each name replaced by the result of calling ``change`` on it."""
     if isinstance(e, Rel):
         return change(e)
     changed: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Checks a proof with all checkers, and reports how much of the proof each checker accepts."""
+"""Checks a proof with all checkers, and reports how much of it each checker accepts."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ if TYPE_CHECKING:
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """A record of how much of a proof each checker accepts.
+    """The parts of a proof that each checker accepts.
 
-    The native checker and the checker by definition together accept the whole proof.
+    Between them, the native checker and the checker by definition accept the whole proof.
 
     Attributes:
         natively: whether the native checker accepts the whole proof.
-        beyond_native: why the native checker does not accept the whole proof; empty if it does.
-        by_definition: what the checker by definition accepts, in words; empty for no part.
-        beyond_definition: why the checker by definition does not accept the whole proof; empty if
+        beyond_native: the reason why the native checker does not accept the whole proof; empty if
             it does.
-        rest_natively: whether the native checker accepts the checks that the checker by definition
-            did not examine.
+        by_definition: the part accepted by the checker by definition, in words; empty if there is
+            none.
+        beyond_definition: the reason why the checker by definition does not accept the whole proof;
+            empty if it does.
+        rest_natively: whether the native checker accepts the checks not examined by the checker by
+            definition.
         by_kernel: whether the kernel accepts the whole proof.
-        beyond_kernel: why the kernel does not accept the proof; empty if it does, or if the kernel
-            did not run.
+        beyond_kernel: the reason why the kernel does not accept the proof; empty if it does or did
+            not run.
     """
 
     natively: bool
@@ -48,7 +50,7 @@ class Acceptance(Struct, frozen=True, kw_only=True):
     beyond_kernel: str = ""
 
     def __str__(self) -> str:
-        """Return, in one line, how much of the proof each checker accepts."""
+        """Summarize in one line how much of the proof each checker accepts."""
         if self.by_kernel:
             return f"{self._by_two()}, kernel (all)"
         if self.beyond_kernel:
@@ -76,7 +78,7 @@ def accept(
         history: the history that the proof is about.
         spec: the lowered specification, before any theorem replaced it.
         proof: a proof of any kind.
-        seconds: the time after which a checker gives up; ``None`` for no limit.
+        seconds: the time limit, after which a checker gives up; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if a checker rejects the proof; the message says which checker.
@@ -114,14 +116,14 @@ def accept_by_kernel(
     *,
     seconds: float | None = None,
 ) -> Acceptance:
-    """Check a proof with the kernel as well, and return the combined result of the three checkers.
+    """Also check a proof with the kernel, and return the combined result of the three checkers.
 
     Args:
-        accepted: how much of the proof the other two checkers accept.
+        accepted: the parts of the proof that the other two checkers accept.
         history: the history that the proof is about.
         spec: the lowered specification, before any theorem replaced it.
         proof: a proof of any kind.
-        seconds: the time after which the kernel is stopped; ``None`` for no limit.
+        seconds: the time limit, after which the kernel is stopped; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if the kernel rejects the proof.
@@ -136,10 +138,10 @@ def accept_by_kernel(
 
 
 def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
-    """Return how the specification is split if the proof is only about the part for the engine.
+    """Return the split of the specification if the proof covers only the engine's part.
 
-    Return ``None`` if the specification is not decided in parts, or if the proof is about all of
-    its checks.
+    Return ``None`` if the specification is not decided in parts, or if the proof covers all of its
+    checks.
     """
     way = route(spec)
     if not isinstance(way, Relational) or way.parts is None:
@@ -147,14 +149,14 @@ def _parts_of(spec: Spec, proof: Proof) -> SpecSplit | None:
     anomaly = isinstance(proof, Refutation) and any(
         isinstance(step, AnomalyStep) for step in proof.steps
     )
-    # An anomaly violates the specification, which uses reads, but perhaps not its part.
+    # An anomaly violates the specification, which uses reads, but perhaps not the engine's part.
     return None if anomaly and not uses_reads_from(way.parts.part) else way.parts
 
 
 def _in_parts(
     history: History, spec: Spec, parts: SpecSplit, proof: Witness, seconds: float | None
 ) -> Acceptance:
-    """Check a witness, leaving each check to the checker that can decide it."""
+    """Check a witness, assigning each check to the checker that can decide it."""
     from isolang.certify.parts import check_in_parts
 
     check_in_parts(history, spec, parts, proof, seconds or 0.0)
@@ -171,14 +173,15 @@ _NO_NATIVE = "no native checker exists for such proofs"
 
 
 def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None) -> str:
-    """Return why the native checker does not accept a proof; empty if it does."""
+    """Return the reason why the native checker does not accept a proof; empty if it does."""
     from isolang.certify.native import check_natively
 
     if not isinstance(proof, Witness | Refutation):
         return _NO_NATIVE
     parts = _parts_of(spec, proof)
     if parts is None:
-        # The proof has version orders, and a theorem may restate the specification over these.
+        # The proof has version orders, and a theorem may restate the specification in terms of
+        # these.
         theorem = event_graph_form(spec)
         judged = theorem.spec if theorem else spec
     elif isinstance(proof, Witness) and not parts.is_all:
@@ -194,7 +197,8 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
         return _reason(error)
     except CertificateRejected as error:
         if parts is None and isinstance(route(spec), Relational):
-            # the native checker may reject such checks instead of reporting that it lacks them
+            # the native checker may reject such checks instead of reporting that it does not
+            # support them
             return str(error)
         raise CertificateRejected(f"native checker: {error}") from None
     return ""
@@ -203,7 +207,7 @@ def _natively(history: History, spec: Spec, proof: Proof, seconds: float | None)
 def _by_definition(
     history: History, spec: Spec, proof: Proof, seconds: float | None
 ) -> tuple[str, str]:
-    """Return what the checker by definition accepts, and why it does not accept the whole proof."""
+    """Return the part accepted by the checker by definition, and why it is not the whole proof."""
     try:
         if not isinstance(proof, Refutation):
             check_proof(history, spec, proof, seconds)

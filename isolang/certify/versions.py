@@ -1,6 +1,6 @@
-"""Derives orders of writers, and contradictions between operations, from stated versions.
+"""Derives writer orders, and contradictions between operations, from stated versions.
 
-The functions apply the definitions of ``docs/versions.md`` to pairs of operations. They share no
+The functions apply the definitions in ``docs/versions.md`` to pairs of operations. They share no
 code with the engine's pre-pass.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def versions_contradict(facts: Facts, op: int, other: int | None) -> bool:
     """Return whether the stated versions of two operations contradict each other.
 
-    If ``other`` is ``None``, return whether the version of ``op`` is a contradiction by itself.
+    If ``other`` is ``None``, return whether the version of ``op`` alone is a contradiction.
     """
     if not _counts(facts, op):
         return False
@@ -48,12 +48,12 @@ def versions_contradict(facts: Facts, op: int, other: int | None) -> bool:
 
 
 def states_other_version(facts: Facts, read: int, own: int) -> bool:
-    """Return whether a read states a version other than that of its transaction's preceding write.
+    """Return whether a read states a version other than that of the preceding own write.
 
     Args:
         facts: the facts of the history.
         read: a read of a key that its transaction has written before.
-        own: the last of these writes before the read.
+        own: the last of these writes that precedes the read.
     """
     if not facts.has_versions:
         return False
@@ -63,15 +63,15 @@ def states_other_version(facts: Facts, read: int, own: int) -> bool:
 
 
 def is_later_version(facts: Facts, a: int, b: int) -> bool:
-    """Return whether the stated version of ``a`` is later than the stated version of ``b``."""
+    """Return whether the version stated by ``a`` is later than the one stated by ``b``."""
     return facts.versions_ordered and facts.version_number(a) > facts.version_number(b)
 
 
 def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
     """Return two operations whose versions contradict each other.
 
-    If the version of one operation is a contradiction by itself, the second element is ``None``.
-    If no versions contradict each other, return ``None``.
+    If the version of a single operation is a contradiction, the second element is ``None``. If no
+    versions contradict each other, return ``None``.
     """
     of_key: defaultdict[int, list[int]] = defaultdict(list)
     for op in range(len(facts.key) if facts.has_versions else 0):
@@ -89,7 +89,7 @@ def first_contradiction(facts: Facts) -> tuple[int, int | None] | None:
 
 
 def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
-    """Return pairs of operations on one key that include a contradicting pair if there is any."""
+    """Return pairs of operations on one key, including a contradicting pair if there is one."""
     groups: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
     for op in ops:
         kind = "read" if _reads(facts, op) else "write"
@@ -98,7 +98,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
             groups["own", facts.txn_of[op]].append(op)
         elif facts.source[op] == FROM_INITIAL:
             groups["initial", 0].append(op)
-    # Comparing neighbours suffices: if they never differ, all operations of a group are equal.
+    # Comparing neighbours suffices: if no neighbours differ, all operations in a group are equal.
     pairs = [pair for group in groups.values() for pair in pairwise(group)]
     initial = groups.get(("initial", 0), [])[:1]
     writes = [op for op in ops if not _reads(facts, op)]
@@ -125,7 +125,7 @@ def _reads(facts: Facts, op: int) -> bool:
 
 
 def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
-    """Return whether the version of ``key`` that ``a`` states is earlier than ``b``'s version."""
+    """Return whether the version of ``key`` stated by ``a`` is earlier than ``b``'s."""
     first, second = facts.last[a].get(key), facts.last[b].get(key)
     if not facts.versions_ordered or first is None or second is None:
         return False
@@ -135,7 +135,7 @@ def stated_before(facts: Facts, key: int, a: int, b: int) -> bool:
 
 
 def sort_by_version(facts: Facts, key: int, writers: Iterable[int]) -> list[int]:
-    """Return the writers that state a version of ``key``, in the order of versions, without T0."""
+    """Return the writers that state a version of ``key``, in version order, without T0."""
     if not facts.versions_ordered:
         return []
     stated = [(facts.last[t].get(key), t) for t in writers if t != facts.n]
@@ -144,7 +144,7 @@ def sort_by_version(facts: Facts, key: int, writers: Iterable[int]) -> list[int]
 
 
 def agrees_with_stated(facts: Facts, key: int, order: list[int]) -> bool:
-    """Return whether a version order of ``key`` agrees with the versions that its writers state."""
+    """Return whether a version order of ``key`` agrees with the versions stated by its writers."""
     if not facts.versions_ordered:
         return True
     stated = [facts.last[t][key] for t in order if _counts(facts, facts.last[t][key])]

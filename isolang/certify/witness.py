@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LARGEST_IN_PARTS = 20_000
 """The largest number of transactions if only some of the checks are evaluated.
 
-The relations in these checks are mostly sparse. The native checker decides the other checks."""
+The relations in these checks are mostly sparse, and the native checker decides the others."""
 
 
 def check_witness(
@@ -49,23 +49,23 @@ def check_witness(
     """Check that a witness proves that the history satisfies the spec.
 
     Args:
-        history: the history that the witness is about.
+        history: the history to which the witness belongs.
         spec: the lowered specification.
-        source: for each operation, if it is an external read of an included transaction, the
-            transaction from which it reads (T0 has number n); otherwise -1.
+        source: for each operation, the transaction it reads from (T0 has number n) if it is an
+            external read by an included transaction, otherwise -1.
         order_start: for each key, the index of its first writer in ``order_txn``; a last entry
             marks the end of ``order_txn``.
-        order_txn: the writers of each key in version order, without T0. Transactions that are not
-            included are skipped.
+        order_txn: the writers of each key in version order, without T0. Excluded transactions are
+            skipped.
         only: the checks to evaluate, which must use only sources and version orders; ``None`` for
             all checks that are not flags.
         commits: the included transactions in the order of their COMMITs; ``None`` if no set-read
             is implicit.
-        seen: for each predicate read, the number of transactions, counted from the start of
-            ``commits``, whose writes the read sees; ``None`` if no set-read is implicit.
+        seen: for each predicate read, the number of transactions at the start of ``commits`` whose
+            writes the read sees; ``None`` if no set-read is implicit.
 
     Returns:
-        The relations that the witness determines.
+        The relations determined by the witness.
 
     Raises:
         CertificateRejected: if the witness is wrong; the message says where.
@@ -109,11 +109,11 @@ def check_witness(
 
 
 def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
-    """Extend the version orders to an order of all transactions, and store this order in ``world``.
+    """Extend the version orders to an order of all transactions, and store that order in ``world``.
 
-    The relations that the spec chooses within the order are set too. A mistake in this function
-    cannot make the checker accept a wrong witness, because the bounds and the checks of the spec
-    are evaluated on the relations that it sets.
+    Relations chosen by the spec within the order are also set. A mistake in this function cannot
+    make the checker accept a wrong witness, because the spec's bounds and checks are evaluated on
+    the relations set here.
     """
     values = least_values(rules, spec.exists, world.t0, world.transactions)
     before = world.relation("ww")
@@ -126,8 +126,8 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
     least = values[rules.order]
     theorem = event_graph_form(spec)
     if theorem is not None:
-        # The spec in the form of the theorem has more pairs that the order must contain, because it
-        # is total.
+        # In the theorem's form, the spec states additional pairs that the order must contain
+        # because it is total.
         (form,) = theorem.spec.checks
         if not is_satisfied(world, form):
             raise CertificateRejected(f"check {form.name}: the witness has a violating cycle")
@@ -142,10 +142,10 @@ def _choose(world: ConcreteInterpretation, spec: Spec, rules: Rules) -> None:
 
 
 def included_transactions(facts: Facts, source: Sequence[int]) -> set[int]:
-    """Return the transactions that a witness includes.
+    """Return the transactions included by a witness.
 
-    These are the committed transactions, and all indeterminate transactions that an included
-    transaction reads from or shows in a list.
+    These are the committed transactions, and every indeterminate transaction that an included
+    transaction reads from or sees in a list.
     """
     included = {t for t in range(facts.n) if facts.status[t] == COMMITTED}
     work = list(included)
@@ -172,7 +172,7 @@ def _reads(
 ) -> dict[int, int]:
     """Return the source of each external read of an included transaction, by operation."""
     reads: dict[int, int] = {}
-    initial: dict[int, int] = {}  # for each key, the value that reads of T0's version returned
+    initial: dict[int, int] = {}  # for each key, the value returned by reads of T0's version
     for op, u in enumerate(source):
         reader = facts.txn_of[op]
         external = reader in included and facts.is_external(op)
@@ -240,10 +240,10 @@ def _orders(
 
 
 def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
-    """Require that an order begins with the writers that list read ``op`` shows, in this order.
+    """Require that an order begins with the writers shown by list read ``op``, in their order.
 
     Raises:
-        CertificateRejected: if the order begins with other writers.
+        CertificateRejected: if the order begins with different writers.
     """
     shown = facts.shown_order(op)
     if list(order[: len(shown)]) != shown:

@@ -1,8 +1,8 @@
-"""Evaluates expressions on one assignment of all relations, as sets of pairs.
+"""Evaluates expressions on a single assignment of all relations, as sets of pairs.
 
-Elements are numbered as follows. Transactions have the numbers 0 … n, where n is T0. The event of
-operation i has the number n + 1 + i. The event of T0's write of key k has the number
-n + 1 + operations + k.
+Elements are numbered as follows. Transactions have numbers 0 … n, where n is T0. The event of
+operation i has the number n + 1 + i. The event of T0's write of key k has the number n + 1 +
+operations + k.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _NO_KEY: Final = -1
 
 
 class ConcreteInterpretation(Evaluator):
-    """An assignment of all relations, over a subset of the transactions of a history.
+    """An assignment of all relations over a subset of a history's transactions.
 
     Attributes:
         facts: the facts of the whole history.
-        t0: the number of T0 among the elements.
+        t0: T0's element number.
         transactions: the transactions and T0, as the bits of an integer.
     """
 
@@ -44,15 +44,15 @@ class ConcreteInterpretation(Evaluator):
         events: bool = False,
         keys: Sequence[int] | None = None,
     ) -> None:
-        """Create an assignment in which no relation is chosen yet.
+        """Create an assignment in which no relation has been chosen yet.
 
         Args:
             facts: the facts of the whole history.
             members: the numbers of the transactions, without T0.
-            sources: for each external read of a member, the transaction from which it reads. Reads
+            sources: for each external read of a member, the transaction it reads from. Reads
                 without an entry have no source.
-            events: whether events are elements too; if so, the identity contains them.
-            keys: the keys over which ``for`` ranges; ``None`` for all keys.
+            events: whether events are also elements; if so, the identity contains them.
+            keys: the keys that ``for`` ranges over; ``None`` for all keys.
         """
         self.facts = facts
         super().__init__(range(facts.keys) if keys is None else keys)
@@ -185,7 +185,7 @@ class ConcreteInterpretation(Evaluator):
 
     @cached_property
     def _writers(self) -> dict[int, list[int]]:
-        """The members that write each key, by key."""
+        """The members that write to each key, by key."""
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for key in self.facts.last[t]:
@@ -208,7 +208,7 @@ class ConcreteInterpretation(Evaluator):
         return [op for op in facts.operations_of(t) if facts.ok[op]]
 
     def _events(self) -> dict[int, int]:
-        """Return, for each event of members and of T0, its transaction."""
+        """Return the transaction of each event of members and of T0."""
         found = {self._write_event(self.t0, key): self.t0 for key in self.keys}
         for t in self._members:
             found |= {self._event(op): t for op in self._operations(t)}
@@ -227,7 +227,7 @@ class ConcreteInterpretation(Evaluator):
 
     @cached_property
     def _reads(self) -> dict[int, list[int]]:
-        """The external reads of members that have a source or a candidate, by key."""
+        """The members' external reads that have a source or a candidate, by key."""
         found: dict[int, list[int]] = defaultdict(list)
         for t in self._members:
             for op in self._operations(t):
@@ -247,7 +247,7 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _stated_order(self, key: int) -> Rows:
-        """Return the order of a key's writers that their stated versions show."""
+        """Return the order of a key's writers given by their stated versions."""
         stated = sort_by_version(self.facts, key, self._writers.get(key, ()))
         rows: Rows = {}
         later = 0
@@ -257,9 +257,9 @@ class ConcreteInterpretation(Evaluator):
         return rows
 
     def _shown_order(self, key: int) -> Rows:
-        """Return the order of a key's writers that list reads show.
+        """Return the order of a key's writers shown by list reads.
 
-        A writer whose elements a list lacks comes after all writers that the list shows.
+        A writer with no element in a list comes after all writers shown by the list.
         """
         facts = self.facts
         if not facts.list_reads(key):
@@ -272,14 +272,14 @@ class ConcreteInterpretation(Evaluator):
         }  # fmt: skip
         rows: Rows = {}
         for op in facts.list_reads(key):
-            # A list read shows an order if its transaction is included in every choice, even if the
-            # transaction is not a member.
+            # A list read shows an order if its transaction is included in every choice, even if
+            # that transaction is not a member.
             reader = facts.txn_of[op]
             if not (self.transactions >> reader & 1 or self._certain(reader)):
                 continue
             shown = [t for t in facts.shown(op) if t != self.t0]
             elements = set(facts.list_of(op))
-            # A writer in the list that also appended an element outside the list comes after all
+            # A writer in the list that also appended an element missing from it comes after all
             # others.
             later = writers & ~bits_of(shown)
             later |= bits_of(

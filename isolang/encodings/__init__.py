@@ -1,1 +1,1 @@
-"""Translates problems to the input of solvers, except for the native engine's own encoding."""
+"""Translates problems into solver input, except for the native engine's own encoding."""

@@ -1,8 +1,8 @@
-"""Encodes acyclicity by binary labels: each edge leads to a node with a larger number of k bits.
+"""Encodes acyclicity with binary labels: each edge leads to a node with a larger k-bit number.
 
 With n nodes, k = ⌈log₂ n⌉ bits are enough for a topological order. Janota, Grigore and Manquinho,
-"On the quest for an acyclic graph" (2017), compare this encoding of acyclicity with others. Over
-bit-vectors, it is the baseline with Z3 in the paper about Cobra.
+"On the quest for an acyclic graph" (2017), compare this acyclicity encoding with others. Over
+bit-vectors, it is the Z3 baseline in the Cobra paper.
 
 In CNF, a comparison ``a < b`` is a chain of implications, beginning at the lowest bit: ``less(i) →
 (¬aᵢ ∧ bᵢ) ∨ ((aᵢ ≡ bᵢ) ∧ less(i-1))``. The reverse implications are not needed, because no clause
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph in CNF, for solvers that know only clauses."""
+    """Encode a polygraph in CNF, for solvers that support only clauses."""
     return _encode_with_labels(polygraph, "none", until)
 
 
@@ -49,10 +49,10 @@ def _encode_with_labels(
 
 
 def add_labels(builder: Builder, nodes: int, *, until: float | None = None) -> None:
-    """Give each node a number of k bits, and require that present edges lead to larger numbers.
+    """Give each node a k-bit number, and require that present edges lead to larger numbers.
 
     Raises:
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``.
     """
     width = label_width(nodes)
     bits = builder.new(nodes * width, lambda i: f"bit {i % width} of node {i // width}").reshape(
@@ -78,5 +78,5 @@ def add_labels(builder: Builder, nodes: int, *, until: float | None = None) -> N
 
 
 def label_width(nodes: int) -> int:
-    """Return how many bits are enough to give each node a different number."""
+    """Return the number of bits needed to give each node a different number."""
     return max(1, (nodes - 1).bit_length())

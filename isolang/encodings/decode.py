@@ -1,4 +1,4 @@
-"""Decodes assignments: returns the source of each read and the version order of each key."""
+"""Decodes assignments into the source of each read and the version order of each key."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ if TYPE_CHECKING:
 
 
 class NoOrderError(Exception):
-    """The error that the edges of an assignment form a cycle, which is a mistake of the solver."""
+    """Raised when the edges of an assignment form a cycle, which is a solver error."""
 
 
 def decode(
     formula: PolygraphFormula, values: NDArray[np.int8]
 ) -> tuple[Ints, NDArray[np.int64], Ints]:
-    """Return the sources and the version orders that an assignment chooses.
+    """Return the sources and the version orders chosen by an assignment.
 
     Args:
         formula: the formula that was solved.
-        values: the value of each variable, which is 0 or 1. Entry 0 is unused.
+        values: the value of each variable, 0 or 1. Entry 0 is unused.
 
     Returns:
-        Three arrays. The first has for each read the writer that is its source, or -1. The others
-        are ``start`` and ``txn``: ``txn[start[k] : start[k + 1]]`` are the writers of key k in
-        version order, without T0.
+        Three arrays. The first has the source writer of each read, or -1. The others are ``start``
+        and ``txn``: ``txn[start[k] : start[k + 1]]`` are the writers of key k in version order,
+        without T0.
 
     Raises:
-        NoOrderError: if the edges that are present form a cycle.
+        NoOrderError: if the present edges form a cycle.
     """
     polygraph = formula.polygraph
     order = order_of(formula, values)
@@ -52,7 +52,7 @@ def decode(
 
 
 def order_of(formula: Formula, values: NDArray[np.int8]) -> NDArray[np.int64]:
-    """Return a topological order of the nodes for the edges that an assignment makes present.
+    """Return a topological order of the nodes under the edges made present by an assignment.
 
     Raises:
         NoOrderError: if these edges form a cycle.
@@ -77,14 +77,14 @@ def _sources(formula: PolygraphFormula, values: NDArray[np.int8]) -> Ints:
         source[per_read > 0] = native.candidate[native.candidate_start[:-1][per_read > 0]]
         chosen = np.zeros(0, bool)
     if len(chosen):
-        # reversed, because the last assignment wins: the first true candidate is the source
+        # reversed, because the last assignment wins and the first true candidate must be the source
         reads = polygraph.choice_read[chosen][::-1]
         source[reads] = polygraph.choice_writer[chosen][::-1]
     return _sources_of_included(polygraph, source)
 
 
 def _sources_of_included(polygraph: Polygraph, source: Ints) -> Ints:
-    """Return the sources, with -1 for the reads of transactions that the model excludes.
+    """Return the sources, with -1 for reads of transactions excluded by the model.
 
     An optional transaction is included if an included transaction reads from it.
     """
@@ -100,12 +100,12 @@ def _sources_of_included(polygraph: Polygraph, source: Ints) -> Ints:
 
 
 def topological_order(nodes: int, u: Ints, v: Ints) -> NDArray[np.int64] | None:
-    """Return a topological order of the nodes; if the edges form a cycle, return ``None``.
+    """Return a topological order of the nodes, or ``None`` if the edges form a cycle.
 
     Args:
         nodes: the number of nodes.
-        u: the node that each edge leaves.
-        v: the node that each edge enters.
+        u: the start node of each edge.
+        v: the end node of each edge.
     """
     by_tail = np.argsort(u, kind="stable")
     heads = v[by_tail].tolist()

@@ -1,4 +1,4 @@
-"""Lists the dependencies that depend on choices, each with the choices that it requires."""
+"""Lists the dependencies that depend on choices, each with the choices it requires."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
 class Dependencies(Struct, frozen=True, kw_only=True):
     """The pairs of ``ww`` and ``rw`` that hold only under some choices, and the known edges.
 
-    A pair may require a source and an order of two chains. A required source is given by 1 + the
-    number of a source choice, and 0 means that the pair requires no source. A required order is
-    given by ±(1 + the number of an open pair of chains), and 0 means that the pair requires no
-    order. It is positive if the first chain of the open pair must precede the second. The pairs of
-    ``wr`` are the source choices themselves.
+    A pair may require a source and an order of two chains. A required source is encoded as 1 + the
+    number of a source choice; 0 means that the pair requires no source. A required order is encoded
+    as ±(1 + the number of an open pair of chains); 0 means that the pair requires no order. It is
+    positive if the first chain of the open pair must precede the second. The ``wr`` pairs are the
+    source choices themselves.
 
     Attributes:
         chains: the chains of writers. Without combining, each chain has only one writer.
-        known: int32[m, 2]; the edges that hold under every choice, without most of the redundant
-            edges: the known edges of the polygraph, and those that follow from settled sources and
-            from chains.
+        known: int32[m, 2]; the edges that hold under every choice, without most redundant edges:
+            the known edges of the polygraph, and those that follow from settled sources and from
+            chains.
         ww_first: int32; the first writer of each ``ww`` pair.
         ww_second: int32; the second writer of each ``ww`` pair.
-        ww_order: int32; the order that each ``ww`` pair requires.
+        ww_order: int32; the order required by each ``ww`` pair.
         rw_read: int32; the external read of each ``rw`` pair.
         rw_writer: int32; the writer of each ``rw`` pair.
-        rw_choice: int32; the source that each ``rw`` pair requires.
-        rw_order: int32; the order that each ``rw`` pair requires.
+        rw_choice: int32; the source required by each ``rw`` pair.
+        rw_order: int32; the order required by each ``rw`` pair.
     """
 
     chains: Chains
@@ -54,7 +54,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
 
 def list_dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
-    """Return the dependencies that the choices of a polygraph can add.
+    """Return the dependencies that a polygraph's choices can add.
 
     Args:
         polygraph: a polygraph after any stage of pruning.
@@ -83,7 +83,7 @@ def list_dependencies(polygraph: Polygraph, *, combined: bool = False) -> Depend
     certain = _Reads(read, point, np.zeros(len(read), np.int32))
     # A read with a settled source precedes the writers that certainly come after that source. The
     # polygraph already has these edges for its settled pairs of writers. They are missing only for
-    # pairs that are settled because writers were combined to chains.
+    # pairs that were settled by combining writers into chains.
     fresh = _Ordered(*_newly_settled_pairs(polygraph, chains), settled.order[:0])
     moved = point != source
     parts = [
@@ -121,7 +121,7 @@ def list_dependencies(polygraph: Polygraph, *, combined: bool = False) -> Depend
 
 
 class _Ordered:
-    """Pairs of chains (represented by their heads), with the order that each pair requires."""
+    """Pairs of chains (represented by their heads), with the order required by each pair."""
 
     def __init__(self, first: Ints, second: Ints, order: Ints) -> None:
         order = order if len(order) == len(first) else np.zeros(len(first), np.int32)
@@ -134,7 +134,7 @@ class _Ordered:
 
         Returns:
             Three arrays of equal length: indices into ``heads``, the heads of later chains, and the
-            orders that the pairs require.
+            orders required by the pairs.
         """
         start = np.searchsorted(self.first, heads, side="left")
         end = np.searchsorted(self.first, heads, side="right")
@@ -143,10 +143,10 @@ class _Ordered:
 
 
 def _insertion_points(polygraph: Polygraph, chains: Chains, writer: Ints, read: Ints) -> Ints:
-    """Return, for each read, the writer after which it comes in its chain.
+    """Return the writer that each read directly follows in its chain.
 
-    This writer is usually the source of the read. If the next writer is the reader itself, it is
-    the reader, because ``rw`` has no pair from a transaction to itself.
+    This is usually the read's source. If the next writer is the reader itself, it is the reader,
+    because ``rw`` does not relate a transaction to itself.
     """
     native, following = polygraph.problem.native, chains.next[writer]
     own = (following >= 0) & (native.writer_txn[following] == native.read_txn[read])
@@ -190,7 +190,7 @@ def _overwrites_inside_chains(chains: Chains, reads: _Reads) -> tuple[Ints, Ints
 
 
 def _newly_settled_pairs(polygraph: Polygraph, chains: Chains) -> tuple[Ints, Ints]:
-    """Return the pairs of chains that are settled only because writers were combined to chains.
+    """Return the pairs of chains that are settled only because writers were combined into chains.
 
     Returns:
         The heads of the first chains, and the heads of the second chains.
@@ -201,7 +201,7 @@ def _newly_settled_pairs(polygraph: Polygraph, chains: Chains) -> tuple[Ints, In
         return chains.settled[:0, 0], chains.settled[:0, 1]
     several = chains.next >= 0
     several[chains.tail] |= chains.head[chains.tail] != chains.tail
-    # If both chains have only one writer, the polygraph has the pair, or the pair begins with T0.
+    # If both chains have a single writer, the polygraph already has the pair, or it begins with T0.
     settled = chains.settled[(several[chains.settled]).any(axis=1)]
     tail, head = chains.tail[settled[:, 0]].astype(np.int64), settled[:, 1]
     known = polygraph.settled[:, 0].astype(np.int64) * count + polygraph.settled[:, 1]
@@ -212,13 +212,13 @@ def _newly_settled_pairs(polygraph: Polygraph, chains: Chains) -> tuple[Ints, In
     return settled[fresh, 0], settled[fresh, 1]
 
 
-# --- functions that all encodings use ---
+# --- functions used by all encodings ---
 
 
 def choose_sources(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """Create a variable for each source choice, and a clause for each read with an open source.
 
-    The clause requires that the read has one of its candidates as a source. An indeterminate
+    The clause requires the read to have one of its candidates as its source. An indeterminate
     transaction is included if an included transaction reads from it, and its own reads need a
     source only if it is included.
 
@@ -264,7 +264,7 @@ def build_formula(
     theory: Theory,
     width: int = 0,
 ) -> PolygraphFormula:
-    """Build the formula of a polygraph from the clauses and edges that ``builder`` collected."""
+    """Build the formula of a polygraph from the clauses and edges collected by ``builder``."""
     return PolygraphFormula(
         encoding=encoding,
         theory=theory,
@@ -281,7 +281,7 @@ def build_formula(
 
 
 class _Names:
-    """Texts that describe variables by the transactions and keys of the history."""
+    """Texts that describe variables in terms of the history's transactions and keys."""
 
     def __init__(self, polygraph: Polygraph) -> None:
         self._polygraph = polygraph
@@ -308,5 +308,5 @@ class _Names:
 
 
 def names_of(polygraph: Polygraph) -> _Names:
-    """Return the texts that describe the variables of a polygraph's encoding."""
+    """Return texts that describe the variables of a polygraph's encoding."""
     return _Names(polygraph)

@@ -1,4 +1,4 @@
-"""Creates a variable for each possible edge; the choices that add the edge imply the variable."""
+"""Creates a variable for each possible edge, implied by the choices that add the edge."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ def edge_variables(builder: Builder, polygraph: Polygraph, *, combined: bool) ->
 def bipath_constraints(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     """Create the constraints of Papadimitriou's polygraph, and constraints for all other pairs.
 
-    There is one constraint for each possible source of a read and each other writer whose order
-    relative to that source is open. There is also one constraint for each pair of writers without a
-    constraint from a read with a settled source. In Papadimitriou's polygraph, if S reads from T,
-    then another writer U comes before T or after S. In this encoding, each constraint also contains
-    the order of T and U, because most automata have ``ww`` steps. Two constraints on the same pair
-    cannot contradict each other, because this would be a cycle of ``ww`` edges.
+    There is one constraint for each possible source of a read and each other writer not yet ordered
+    relative to that source. There is also one constraint for each pair of writers that no read with
+    a settled source constrains. In Papadimitriou's polygraph, if S reads from T, then another
+    writer U comes before T or after S. In this encoding, each constraint also contains the order of
+    T and U, because most automata have ``ww`` steps. Two constraints on the same pair cannot
+    contradict each other, because that would create a cycle of ``ww`` edges.
 
     Returns:
         The literal of each source choice, and the array ``Formula.reads``.
@@ -59,7 +59,7 @@ def bipath_constraints(builder: Builder, polygraph: Polygraph) -> tuple[Ints, In
     rows.sources(polygraph, choice)
     pairs = every.chains.open
 
-    (certain,) = np.nonzero(every.rw_order == 0)  # the anti-dependencies that require only a source
+    (certain,) = np.nonzero(every.rw_order == 0)  # anti-dependencies that require only a source
     rows.add(
         graph.rw(every.rw_read[certain], every.rw_writer[certain]),
         signed_literals(choice, every.rw_choice[certain]),
@@ -82,7 +82,7 @@ def bipath_constraints(builder: Builder, polygraph: Polygraph) -> tuple[Ints, In
     rows.add(graph.ww(source, other), guard, after)
     rows.add(graph.ww(other, source), guard, -after)
 
-    # the pairs that a read with a settled source already constrains
+    # the pairs already constrained by a read with a settled source
     ordered = np.zeros(len(pairs), bool)
     ordered[np.abs(side[every.rw_choice[path] == 0]) - 1] = True
     a, b = pairs[~ordered].T
@@ -94,7 +94,7 @@ def bipath_constraints(builder: Builder, polygraph: Polygraph) -> tuple[Ints, In
 
 
 def signed_literals(literals: Ints, numbers: Ints) -> Ints:
-    """Translate numbers ±(1 + i) to the literals ±``literals[i]``; the number 0 stays 0."""
+    """Translate each number ±(1 + i) to the literal ±``literals[i]``; 0 stays 0."""
     padded = np.concatenate([np.zeros(1, np.int32), literals])
     found: Ints = (np.sign(numbers) * padded[np.abs(numbers)]).astype(np.int32)
     return found
@@ -123,11 +123,11 @@ class EdgeRows:
         self._columns.append((u, v, one[origin], two[origin]))
 
     def sources(self, polygraph: Polygraph, choice: Ints) -> None:
-        """Add the ``wr`` edges of the source choices, whose literals are ``choice``."""
+        """Add the ``wr`` edges of the source choices, with the literals ``choice``."""
         self.add(polygraph.graph.wr(polygraph.choice_writer, polygraph.choice_read), choice, 0)
 
     def finish(self, builder: Builder) -> None:
-        """Create one variable for each distinct edge. The literals of each copy imply it."""
+        """Create one variable for each distinct edge, implied by the literals of each copy."""
         u, v, one, two = (np.concatenate([c[i] for c in self._columns]) for i in range(4))
         ends, which = np.unique(u.astype(np.int64) * self._nodes + v, return_inverse=True)
         tails, heads = np.divmod(ends, self._nodes)

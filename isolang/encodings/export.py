@@ -1,4 +1,4 @@
-"""Writes formulas in DIMACS CNF and MonoSAT's GNF, with comments on the meaning of variables."""
+"""Writes formulas in DIMACS CNF and MonoSAT's GNF, with comments that explain the variables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def to_dimacs(formula: Formula) -> str:
     """Return a formula in DIMACS CNF.
 
     Raises:
-        ValueError: if the formula has a theory, because clauses alone cannot express it.
+        ValueError: if the formula has a theory, which clauses alone cannot express.
     """
     if formula.theory != "none":
         raise ValueError(f"{formula.encoding} is not a plain CNF encoding")
@@ -32,11 +32,11 @@ def to_gnf(formula: Formula) -> str:
     """Return a formula in MonoSAT's GNF, with a variable for each edge of its acyclic graph.
 
     Raises:
-        ValueError: if the theory of the formula is not acyclicity.
+        ValueError: if the formula's theory is not acyclicity.
     """
     if formula.theory != "acyclicity":
         raise ValueError(f"{formula.encoding} does not describe a graph")
-    # The format requires a separate variable for each edge, which the edge's literal implies.
+    # The format requires a separate variable for each edge, implied by the edge's literal.
     count, first = len(formula.edges), formula.variables + 1
     acyclic = first + count
     clauses = formula.clause_list()
@@ -56,9 +56,9 @@ def to_gnf(formula: Formula) -> str:
 
 
 def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
-    """Yield the number and the name of each node that stands for a transaction or another element.
+    """Yield the number and the name of each node that represents a transaction or another element.
 
-    Auxiliary nodes have no names and are left out.
+    Auxiliary nodes have no name and are left out.
     """
     if isinstance(formula, RelationalFormula):
         bounded = formula.relations.interpretation
@@ -78,7 +78,7 @@ def node_names(formula: Formula) -> Iterator[tuple[int, str]]:
 
 
 def _pruning_and_history(formula: Formula) -> tuple[str, str]:
-    """Return the stage of pruning and the name of the encoded history, for the comments."""
+    """Return the pruning stage and the name of the encoded history, for the comments."""
     match formula:
         case PolygraphFormula():
             return formula.polygraph.prune, formula.polygraph.problem.history.name
@@ -99,7 +99,7 @@ def _comments(formula: Formula, mark: str) -> Iterator[str]:
 
 
 def comments(formula: Formula, mark: str) -> str:
-    """Return comments that say what each variable and node means, with ``mark`` in each line."""
+    """Return comments that explain each variable and node; each line begins with ``mark``."""
     out = StringIO()
     for line in _comments(formula, mark):
         out.write(line + "\n")

@@ -1,8 +1,8 @@
-"""The formulas that encodings produce and solvers take: clauses, and edges with literals.
+"""Formulas, produced by encodings and passed to solvers: clauses, and edges with literals.
 
-Literals are as in DIMACS: variables are numbered from 1, and a minus sign negates a variable. If
-the literal of an edge is 0, the edge is always present. The theory of a formula says what the edges
-mean:
+Literals follow DIMACS: variables are numbered from 1, and a minus sign negates a variable. If an
+edge's literal is 0, the edge is always present. The formula's theory determines the meaning of the
+edges:
 
 * ``acyclicity``: the edges whose literal is true form no cycle;
 * ``difference``: each node has an integer, and each edge whose literal is true leads to a larger
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.int32]
 Theory: TypeAlias = Literal["none", "acyclicity", "difference", "bitvector"]
 
-_END: Final = np.iinfo(np.int32).min  # ends a clause in `Builder`; no literal has this value
+_END: Final = np.iinfo(np.int32).min  # ends a clause in `Builder`; never a literal
 
 
 def _no_reads() -> Ints:
@@ -37,18 +37,18 @@ def _no_reads() -> Ints:
 
 
 class Formula(Struct, frozen=True, kw_only=True):
-    """The complete input of a solver.
+    """A solver's complete input.
 
     Attributes:
         encoding: the name of the encoding that produced the formula.
-        theory: what the edges mean.
+        theory: the theory, which determines the meaning of the edges.
         variables: the number of variables, which are numbered 1 … variables.
         clauses: int32; the literals of all clauses, with a 0 after each clause.
         nodes: the number of nodes.
         edges: int32[m, 3]; rows (from, to, literal).
-        reads: int32[r, 2]; the number of each read whose source is open, and the number of the
-            clause that requires a source. Solvers that return cores refer to the rows.
-        width: the number of bits in each bit-vector, for the theory ``bitvector``.
+        reads: int32[r, 2]; for each read with an open source, its number and the number of the
+            clause that requires a source. Solvers that return cores refer to these rows.
+        width: the number of bits per bit-vector, for the theory ``bitvector``.
         names: rows (first variable, count, function) for groups of variables; the function returns
             the meaning of the i-th variable in the group.
     """
@@ -73,10 +73,10 @@ class Formula(Struct, frozen=True, kw_only=True):
         return split_clauses(self.clauses)
 
     def present(self, values: NDArray[np.int8]) -> NDArray[np.bool_]:
-        """Return a Boolean for each edge: whether the edge is present under an assignment.
+        """Return, for each edge, whether it is present under an assignment.
 
         Args:
-            values: the value of each variable, which is 0 or 1. Entry 0 is unused.
+            values: the value of each variable, 0 or 1. Entry 0 is unused.
         """
         literal = self.edges[:, 2]
         there: NDArray[np.bool_] = (literal == 0) | (values[np.abs(literal)] == (literal > 0))
@@ -96,7 +96,7 @@ class PolygraphFormula(Formula, frozen=True, kw_only=True):
 
 
 def split_clauses(clauses: Ints) -> list[list[int]]:
-    """Split an array of clauses, each ended by a 0, into lists of literals."""
+    """Split an array of 0-terminated clauses into lists of literals."""
     ends = np.flatnonzero(clauses == 0).tolist()
     flat = clauses.tolist()
     return [flat[a:b] for a, b in zip([0, *(end + 1 for end in ends)], ends, strict=False)]
@@ -119,10 +119,10 @@ class Builder(Struct):
         return np.arange(first, first + count, dtype=np.int32)
 
     def clauses(self, *literals: Ints | int) -> None:
-        """Add one clause for each row of literals, without the zeros in the row.
+        """Add one clause for each row of literals, ignoring zeros.
 
         Args:
-            literals: the columns of the rows. A single literal is the same in each row.
+            literals: the columns of the rows. A single literal is repeated in each row.
         """
         columns = np.broadcast_arrays(*literals, np.int32(_END))
         flat = np.stack(columns, axis=-1).astype(np.int32).ravel()
@@ -131,22 +131,22 @@ class Builder(Struct):
         self._clauses.append(flat)
 
     def raw_clauses(self, flat: list[int] | Ints) -> None:
-        """Add clauses from one array or list in which a 0 ends each clause."""
+        """Add clauses from an array or list in which each clause ends with a 0."""
         self._clauses.append(np.asarray(flat, np.int32))
 
     def edges(self, u: Ints, v: Ints, literal: Ints | int) -> None:
-        """Add edges that are present iff their literal is true, or always if it is 0."""
+        """Add edges that are present iff their literal is true; if it is 0, they always are."""
         columns = np.broadcast_arrays(u, v, np.asarray(literal, np.int32))
         self._edges.append(np.stack(columns, axis=-1).astype(np.int32).reshape(-1, 3))
 
     def all_clauses(self) -> Ints:
-        """Return all clauses that were added, with a 0 after each clause."""
+        """Return all added clauses, with a 0 after each clause."""
         return np.concatenate([np.zeros(0, np.int32), *self._clauses])
 
     def all_edges(self) -> Ints:
-        """Return all edges that were added, without duplicates.
+        """Return all added edges without duplicates.
 
-        The edges that are always present come first.
+        Edges that are always present come first.
         """
         edges = np.concatenate([np.zeros((0, 3), np.int32), *self._edges])
         edges = distinct_rows(edges)

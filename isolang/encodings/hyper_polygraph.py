@@ -1,8 +1,8 @@
 """The hyper-polygraph encoding (VeriStrong), with a variable for each dependency.
 
-There is one variable for each possible WW edge, WR edge and RW edge. Clauses derive the RW edges:
-``wr(T, S) ∧ ww(T, U) → rw(S, U)``. Each pair of writers has exactly one direction, and each read
-has a source. The edges whose variable is true must form no cycle.
+There is one variable for each possible WW, WR and RW edge. Clauses derive the RW edges: ``wr(T, S)
+∧ ww(T, U) → rw(S, U)``. Each pair of writers has exactly one direction, and each read has a source.
+The edges whose variables are true must not form a cycle.
 
 Size: if a key has W writers and R reads, and each read has C candidates, there are W² + R·C +
 (distinct RW) variables and W² + R·C·W clauses.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph without the clauses for cycles of two edges."""
+    """Encode a polygraph without the clauses for two-edge cycles."""
     builder = Builder()
     choices = _dependencies(builder, polygraph)
     return build_formula(
@@ -42,7 +42,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def encode_with_2width(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph with the clauses for cycles of one or two edges and known edges."""
+    """Encode a polygraph with clauses for cycles of known edges and one or two other edges."""
     builder = Builder()
     choices = _dependencies(builder, polygraph)
     _forbid_short_cycles(builder, polygraph.graph.nodes, until)
@@ -63,7 +63,7 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     first, second = every.ww_first, every.ww_second
     ww = builder.new(len(first), lambda i: names.order(int(first[i]), int(second[i])))
     of_order = np.zeros(2 * len(every.chains.open) + 1, np.int32)
-    of_order[every.ww_order] = ww  # ±(1 + i), where a negative number indexes from the end
+    of_order[every.ww_order] = ww  # ±(1 + i); negative numbers index from the end
     forward, backward = (
         of_order[1 : len(every.chains.open) + 1],
         of_order[: -len(every.chains.open) - 1 : -1],
@@ -73,7 +73,7 @@ def _dependencies(builder: Builder, polygraph: Polygraph) -> tuple[Ints, Ints]:
     u, v, origin = graph.ww(first, second)
     builder.edges(u, v, ww[origin])
 
-    # All anti-dependencies between the same two transactions share a variable, whatever the key.
+    # All anti-dependencies between the same two transactions share a variable, whatever their key.
     # Anti-dependencies of predicate reads have a separate variable.
     kind = native.read_predicate[every.rw_read] if len(native.read_predicate) else 0
     code = (kind * np.int64(native.n + 1) + native.read_txn[every.rw_read]) * (native.n + 1)
@@ -96,7 +96,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     known, open_ = edges[edges[:, 2] == 0], edges[edges[:, 2] != 0]
     reach = reachability(nodes, known[:, :2], until)
     if reach is None:
-        return  # the known edges already form a cycle, which every solver finds by itself
+        return  # the known edges already form a cycle, which any solver finds
     u, v, literal = open_.T
     alone = reach[v, u]
     builder.clauses(-literal[alone])
@@ -104,8 +104,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
     for i in range(len(u)):
         if i % 256 == 0:
             remaining_seconds(until)
-        # Edge i and a later edge close a cycle if the head of each edge reaches the tail of the
-        # other edge.
+        # Edge i and a later edge close a cycle if the head of each reaches the tail of the other.
         closes = reach[v[i], u[i + 1 :]] & reach[v[i + 1 :], u[i]]
         if closes.any():
             others = np.unique(literal[i + 1 :][closes])
@@ -113,7 +112,7 @@ def _forbid_short_cycles(builder: Builder, nodes: int, until: float | None) -> N
 
 
 def reachability(nodes: int, edges: Ints, until: float | None = None) -> NDArray[np.bool_] | None:
-    """Return a matrix bool[nodes, nodes]: whether the node of the row reaches that of the column.
+    """Return a matrix bool[nodes, nodes] that says whether the row's node reaches the column's.
 
     Each node reaches itself. If the edges form a cycle, return ``None``.
     """

@@ -1,8 +1,8 @@
-"""Encodes acyclicity by integers: each edge leads to a node with a larger integer.
+"""Encodes acyclicity with integers: each edge leads to a node with a larger integer.
 
-The formula is in difference logic. Besides the variables and clauses of the choices, it has an
-integer for each node and an implication for each possible edge. For a known edge, it has a
-constraint without a condition.
+The formula is in difference logic. Besides the variables and clauses for the choices, it has an
+integer for each node and an implication for each possible edge. Known edges are unconditional
+constraints.
 """
 
 from __future__ import annotations

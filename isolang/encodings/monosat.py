@@ -1,20 +1,20 @@
 """Cobra's encoding for MonoSAT, in which each constraint chooses between two sets of edges.
 
 There is a variable for each possible edge, and a variable for each open pair of chains of combined
-writes. If the variable of a pair is true, the edges lead from the tail of the first chain, and from
-the readers of that tail, to the head of the second chain. If it is false, the edges of the other
+writes. If a pair's variable is true, the edges lead from the tail of the first chain, and from the
+readers of that tail, to the head of the second chain. If it is false, the edges in the other
 direction are present (Tan et al., OSDI 2020: combining writes and coalescing constraints). If the
 automata do not allow combining, each chain has only one writer.
 
-Cobra also forbids the edges of the direction that was not chosen. This is sound for the checks in
-the paper. Under other automata, another constraint may require such an edge. Therefore this
-encoding does not forbid these edges, which would only help the solver search faster.
+Cobra also forbids the edges in the direction not chosen. That is sound for the checks in the paper,
+but under other automata, another constraint may require such an edge. Therefore this encoding does
+not forbid these edges; forbidding them would only speed up the search.
 
 Size: if a key has K chains and R reads, there are K²/2 + (distinct edges) variables and K² + R·K
 clauses.
 
-``+raw`` is the polygraph of the original definition, which has one bipath for each reader and other
-writer, and neither combines writes nor coalesces constraints.
+``+raw`` is the polygraph as originally defined. It has one bipath for each reader and other writer,
+and neither combines writes nor coalesces constraints.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
 
 
 def encode_raw(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph without combined writes and coalesced constraints."""
+    """Encode a polygraph without combining writes or coalescing constraints."""
     builder = Builder()
     choices = bipath_constraints(builder, polygraph)
     return build_formula(builder, polygraph, *choices, encoding="monosat+raw", theory="acyclicity")

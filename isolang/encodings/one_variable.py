@@ -1,13 +1,13 @@
-"""Vbox's encoding, with one variable for each constraint, whose literal stands for many edges.
+"""Vbox's encoding, with one variable per constraint, whose literal is shared by many edges.
 
-Edges have no variables of their own. The edges of an open pair of chains have the literal of the
-pair in one direction, and its negation in the other. The edges of a source choice have the literal
-of the choice. An anti-dependency that requires both a source and an order has a variable for their
+Edges have no variables of their own. The edges of an open pair of chains have the pair's literal in
+one direction, and its negation in the other. The edges of a source choice have that choice's
+literal. An anti-dependency that requires both a source and an order has a variable for their
 conjunction.
 
 Size: there is a variable for each open pair of chains and each source choice. There are clauses
-only for reads, and for each combination of a source choice with a later chain. Several edges share
-a literal, which the theory of the solver must support.
+    only for reads, and for each combination of a source choice with a later chain. The solver's
+    theory must allow several edges to share a literal.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def encode(polygraph: Polygraph, *, until: float | None = None) -> Formula:
-    """Encode a polygraph with one variable for each constraint."""
+    """Encode a polygraph with one variable per constraint."""
     graph, names = polygraph.graph, names_of(polygraph)
     builder = Builder()
     choice, reads = choose_sources(builder, polygraph)

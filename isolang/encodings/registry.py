@@ -1,4 +1,4 @@
-"""The table of encodings. The module of an encoding is imported only when the encoding is used."""
+"""The table of encodings. An encoding's module is imported only when the encoding is used."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Encoding(Struct, frozen=True, kw_only=True):
-    """A translation of a problem to a solver's input.
+    """A translation of a problem into solver input.
 
     Attributes:
-        name: the name by which users choose the encoding.
-        makers: for each theory in which the encoding can be expressed, the function that encodes,
-            as ``module:function``.
+        name: the name by which users select the encoding.
+        makers: for each theory that can express the encoding, the encoding function, as
+            ``module:function``.
         source: the authors or the tool that proposed the encoding.
         of: ``polygraph`` if the input is an event graph's polygraph after pruning, or
-            ``specification`` if it is a ``RelationalInput``, which may have any specification.
+            ``specification`` if it is a ``RelationalInput``, with any specification.
     """
 
     name: str
@@ -37,12 +37,12 @@ class Encoding(Struct, frozen=True, kw_only=True):
         """Encode an input as a formula in a theory.
 
         Args:
-            subject: the input, of the kind that ``of`` names.
+            subject: the input, of the kind named by ``of``.
             theory: the theory of the formula, which must be a key of ``makers``.
-            until: the time of ``time.perf_counter`` at which to give up; ``None`` for no limit.
+            until: the ``time.perf_counter()`` value at which to give up; ``None`` for no limit.
 
         Raises:
-            TimeoutError: if the time ``until`` has passed.
+            TimeoutError: if ``until`` has passed.
             UnsupportedError: if the formula would be too large.
         """
         module, function = self.makers[theory].split(":")

@@ -1,6 +1,6 @@
-"""Turns refutations into explanations: arguments that people can follow.
+"""Turns refutations into explanations that people can follow.
 
 ``explain.explain`` makes a ``violation.Violation`` from a refutation. ``smaller`` looks for simpler
-refutations, first among the short cycles that ``known`` finds. ``violation.plain`` converts a
-violation to values for JSON. Because the command line must start fast, this module has no imports.
+refutations, starting with the short cycles found by ``known``. ``violation.plain`` converts a
+violation into JSON values. This module has no imports, because the command line must start fast.
 """

@@ -2,8 +2,8 @@
 
 The elements have consecutive numbers. T0 is 0, and the transactions that may be included follow. If
 the specification mentions events, the write events of T0 (one for each key) and the operations come
-next. An indeterminate transaction has a literal that means that it is included, and every fact
-about the transaction depends on that literal.
+next. An indeterminate transaction has a literal that says that it is included, and every fact about
+it depends on that literal.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Bounded(Interpretation[At]):
 
     Attributes:
         problem: the problem.
-        txns: for each transaction element, including T0, its number in the history.
+        txns: the number in the history of each transaction element, including T0.
         reads: the external reads that have at least one candidate.
     """
 
@@ -62,11 +62,11 @@ class Bounded(Interpretation[At]):
 
         Args:
             problem: the problem.
-            circuit: the circuit in which literals are created.
-            events: whether operations are elements, too.
+            circuit: the circuit in which to create literals.
+            events: whether operations are also elements.
             only: the numbers of the transactions to keep; ``None`` to keep all transactions.
-            reads: whether to include reads. Without reads, sources have no literals, and the
-                relations about times, sessions and names of transactions are the same.
+            reads: whether to include reads. Without reads, no literals are created for sources; the
+                relations about times, sessions and names of transactions are unaffected.
         """
         self.problem = problem
         self.circuit = circuit
@@ -95,10 +95,10 @@ class Bounded(Interpretation[At]):
         return len(self.txns) + len(self._owner)
 
     def number(self, element: int) -> int:
-        """Return the number that an element has outside this encoding, in models and proofs.
+        """Return an element's number outside this encoding, in models and proofs.
 
-        The transactions have the numbers 0 … n, where n is T0. The event of operation i has number
-        n + 1 + i, and T0's write event for key k has number n + 1 + operations + k.
+        Transactions have numbers 0 … n, where n is T0. The event of operation i has number n + 1 +
+        i, and T0's write event for key k has number n + 1 + operations + k.
         """
         if element < len(self.txns):
             return self.txns[element]
@@ -125,13 +125,13 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def lists(self) -> UncertainLists:
-        """The version orders that list reads of optional transactions show if they are included."""
+        """The version orders shown by list reads of optional transactions, if they are included."""
         return UncertainLists(self.history, self._ops, self.included)
 
     # --- sessions, groups and times ---
 
     def in_session(self) -> Iterator[Pair]:
-        """Yield the pairs (a, b) of transactions in one session such that a comes before b."""
+        """Yield the pairs (a, b) of transactions in one session in which a comes before b."""
         session = self._native.session.tolist()
         before: dict[int, list[int]] = defaultdict(list)
         for i, t in enumerate(self.txns[1:], 1):
@@ -139,41 +139,41 @@ class Bounded(Interpretation[At]):
             before[session[t]].append(i)
 
     def finished(self, t: int) -> bool:
-        """Return whether a transaction certainly ended, which is false if it is indeterminate."""
+        """Return whether a transaction certainly ended; false if it is indeterminate."""
         return not self._unfinished[self.txns[t]]
 
     def in_group(self, a: int, b: int) -> int:
-        """Return ``TRUE`` if both transactions belong to the same group, else ``FALSE``."""
+        """Return ``TRUE`` if both transactions belong to the same group, otherwise ``FALSE``."""
         group = self._group
         same = group and group[self.txns[a]] == group[self.txns[b]] != NIL_ATOM
         return TRUE if same else FALSE
 
     def bears(self, of: Named, t: int) -> int:
-        """Return ``TRUE`` if a name in quotes matches a label or the level of a transaction."""
+        """Return ``TRUE`` if a quoted name matches a transaction's level or one of its labels."""
         history, txn = self.history, self.txns[t]
         names = history.labels_of(txn) if of.word == "label" else (history.level_of(txn),)
         return TRUE if any(name and name_matches(of.name, name) for name in names) else FALSE
 
     def share_label(self, a: int, b: int) -> int:
-        """Return ``TRUE`` if two transactions have a label in common, and otherwise ``FALSE``."""
+        """Return ``TRUE`` if two transactions have a label in common, otherwise ``FALSE``."""
         one, other = (self.history.labels_of(self.txns[t]) for t in (a, b))
         return FALSE if set(one).isdisjoint(other) else TRUE
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return ``TRUE`` if the class of keys contains the key, and otherwise ``FALSE``."""
+        """Return ``TRUE`` if the class of keys contains the key, otherwise ``FALSE``."""
         name = self.history.key_name(key)
         found = any(name_matches(pattern, name) for pattern in within.patterns)
         return TRUE if found != within.negated else FALSE
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> At | None:
-        """Return the time of a moment, as the history bounds it; if it is unknown, ``None``."""
+        """Return the history's bound on the time of a moment, or ``None`` if it is unknown."""
         op = (
             of.op if isinstance(of, ReadEvent) else None if of is None else self._first_write[of, t]
         )
         return self._times.moment(what, self.txns[t], op)
 
     def precedes(self, a: At, b: At) -> int:
-        """Return ``TRUE`` if moment a is before moment b, whatever the clocks' errors."""
+        """Return ``TRUE`` if moment a precedes moment b, whatever the clock errors."""
         return TRUE if self._times.precedes(a, b) else FALSE
 
     @cached_property
@@ -193,7 +193,7 @@ class Bounded(Interpretation[At]):
     # --- writes and reads ---
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """Return the writers of a key, each with the literal that the writer is included."""
+        """Return the writers of a key, each with the literal that says that it is included."""
         return [(t, self.included[t]) for t in self._rows[key]]
 
     def happens(self, read: ReadEvent) -> int:
@@ -201,18 +201,18 @@ class Bounded(Interpretation[At]):
         return self.included[read.reader]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the candidates of a read, each with the literal that it is the source."""
+        """Return a read's candidates, each with the literal that says that it is the source."""
         return self._sources[read.op]
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the candidates of a read, each with the literal that both take effect."""
+        """Return a read's candidates, each with the literal that says that both are included."""
         both, included = self.circuit.both, self.included
         return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
-        """Create a literal for each candidate, and require that a read has only one source.
+        """Create a literal for each candidate, and allow the read only one source.
 
-        The read of an included transaction must also have a source, unless it may read from a
+        A read by an included transaction must also have a source, unless it may read from a
         transaction outside the interpretation.
         """
         circuit, reader = self.circuit, self.included[read.reader]
@@ -228,7 +228,7 @@ class Bounded(Interpretation[At]):
 
     @cached_property
     def _rows(self) -> list[dict[int, int]]:
-        """The writers of each key (as elements, first T0), with their rows in the problem."""
+        """The writers of each key (as elements, T0 first), with their rows in the problem."""
         start, txn = self._native.key_start.tolist(), self._native.writer_txn.tolist()
         return [
             {self._element[txn[row]]: row for row in range(*bounds) if txn[row] in self._element}
@@ -236,7 +236,7 @@ class Bounded(Interpretation[At]):
         ]
 
     def shown(self, key: int) -> Relation:
-        """Return the version order that list reads show, including reads that may be excluded."""
+        """Return the version order shown by list reads, including reads that may be excluded."""
         return self._shown.get(key, EMPTY)
 
     @cached_property
@@ -269,12 +269,12 @@ class Bounded(Interpretation[At]):
     # --- events ---
 
     def all_events(self) -> Iterator[Pair]:
-        """Return the events, beginning with the writes of T0, one for each key."""
+        """Return the events, starting with T0's writes, one for each key."""
         base = len(self.txns)
         return ((base + i, t, self.included[t]) for i, t in enumerate(self._owner))
 
     def program_order(self) -> Iterator[Pair]:
-        """Return the pairs of program order; set-reads of one predicate read are not ordered."""
+        """Return the pairs of program order; the set-reads of a predicate read are unordered."""
         return (
             (self._event[a], self._event[b], self.included[element])
             for element, ops in enumerate(self._ops, 1)
@@ -297,7 +297,7 @@ class Bounded(Interpretation[At]):
         return self._event[read.op]
 
     def write_event(self, key: int, t: int) -> int:
-        """Return the event of a transaction's last write to a key; the transaction may be T0."""
+        """Return the event of the last write to a key by a transaction, which may be T0."""
         return len(self.txns) + key if t == T0 else self._event[self._last_write[key, t]]
 
     @cached_property

@@ -1,7 +1,7 @@
-"""Encodes checks as clauses and edges, over relations with lower and upper bounds.
+"""Encodes checks as clauses and edges over relations with lower and upper bounds.
 
-``acyclic e`` becomes a graph whose edges have literals, with a layer of nodes for each place
-between two steps of ``e``. All other checks become clauses. A required check needs no gates,
+``acyclic e`` becomes a graph whose edges have literals, with a layer of nodes between each two
+consecutive steps of ``e``. All other checks become clauses. A required check needs no gates,
 because its expressions may have too many or too few pairs, as long as the clauses remain sound.
 Only a flagged check needs an exact literal.
 """
@@ -27,7 +27,7 @@ from isolang.rows import bits
 
 
 class Checks:
-    """Encodes checks on the relations of the history and on those that the solver chooses."""
+    """Encodes checks on the history's relations and on those chosen by the solver."""
 
     def __init__(
         self,
@@ -39,15 +39,15 @@ class Checks:
         evaluator: CoreEvaluator[Relation],
         tick: Callable[[], object],
     ) -> None:
-        """Prepare to add checks to the parts of an encoding.
+        """Prepare to add checks to an encoding.
 
         Args:
             interpretation: the elements.
             circuit: the circuit to which clauses and gates are added.
-            graph: the graph that must be acyclic, to which edges are added.
+            graph: the graph to which edges are added, which must be acyclic.
             algebra: the operators on relations.
             evaluator: evaluates expressions.
-            tick: a function that is called from time to time and may raise ``TimeoutError``.
+            tick: a function called from time to time, which may raise ``TimeoutError``.
         """
         self._interpretation = interpretation
         self._circuit = circuit
@@ -59,7 +59,7 @@ class Checks:
         self._beginnings: dict[int, tuple[Core, Seq]] = {}
 
     def state(self, check: Check) -> None:
-        """Add clauses and edges that require a check to be met."""
+        """Add clauses and edges that require a check to hold."""
         if check.negated:
             self._circuit.state((-self._test(check, Side.BELOW),))
         elif check.kind == "acyclic":
@@ -157,7 +157,7 @@ class Checks:
                     state((-literal, within.get(i, j)))
 
     def _joined(self, within: Relation, less: Relation) -> Relation:
-        """Return the union of two relations, as the same object for the same operands."""
+        """Return the union of two relations; the same operands give the same object."""
         place = (id(within), id(less))
         if place not in self._unions:
             # The table is keyed by identity, so the operands must live as long as the table.
@@ -165,7 +165,7 @@ class Checks:
         return self._unions[place][0]
 
     def _beginning(self, e: Seq) -> Core:
-        """Return a sequence without its last part, as the same object for the same sequence."""
+        """Return a sequence without its last part; the same sequence gives the same object."""
         if id(e) not in self._beginnings:
             rest = e.parts[:-1]
             self._beginnings[id(e)] = (rest[0] if len(rest) == 1 else Seq(rest), e)
@@ -197,7 +197,7 @@ class Checks:
 
         With ``EXACT``, the literal is true iff the check is met. With ``BELOW``, ``not`` is
         ignored, and the literal may be true even if the check is not met, because the expression
-        may have too few pairs, and the relation that must contain it too many.
+        may have too few pairs and its bound too many.
         """
         value = self._evaluator.value
         expr = Plus(check.expr) if check.kind == "acyclic" else check.expr
@@ -222,9 +222,9 @@ def _mask(rows: Mapping[int, int]) -> int:
 
 
 def _reduced(value: Relation) -> Relation:
-    """Return the transitive reduction of a transitive relation, if all of its pairs are certain.
+    """Return the transitive reduction of a transitive relation if all its pairs are certain.
 
-    If a pair is not certain, return the relation itself.
+    Otherwise return the relation unchanged.
     """
     if value.maybe:
         return value

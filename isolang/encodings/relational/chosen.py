@@ -1,4 +1,4 @@
-"""Creates the relations that ``exists`` declares: orders, choices and arbitrary relations."""
+"""Creates the relations declared by ``exists``: orders, choices and arbitrary relations."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from isolang.rows import bits
 
 
 class GuardedGraph(Struct):
-    """A graph that must be acyclic, and whose edges are present if their literals are true.
+    """A graph that must be acyclic, with edges that are present if their literals are true.
 
     Attributes:
         nodes: the number of nodes.
-        edges: three numbers ``from, to, literal`` for each edge. If the edge is always present, the
-            literal is 0.
-        layers: for each layer of nodes, the first node, the element of each node, and the name of
-            the order or check that the layer belongs to.
+        edges: three numbers ``from, to, literal`` for each edge. The literal of an edge that is
+            always present is 0.
+        layers: for each layer of nodes, the first node, each node's element, and the name of the
+            order or check to which the layer belongs.
     """
 
     nodes: int = 0
@@ -43,11 +43,11 @@ class GuardedGraph(Struct):
 
 
 class OrderVariables(Struct, frozen=True):
-    """The variables whose values decide a total order.
+    """The variables that decide a total order.
 
     Attributes:
-        elements: the elements that may be in the order, sorted in agreement with ``certain``.
-        certain: for each element, a bit mask of the elements that certainly come later.
+        elements: the elements that may be in the order, sorted consistently with ``certain``.
+        certain: for each element, a bit mask of elements that certainly come later.
         pairs: ``(a, b, v)`` for each open pair of elements. Variable v means that a is before b,
             and variable v + 1 means that b is before a.
     """
@@ -89,10 +89,10 @@ class OrderVariables(Struct, frozen=True):
 
 
 class Chooser:
-    """Creates the variables for chosen relations, and adds the clauses for their bounds.
+    """Creates variables for chosen relations, and adds clauses for their bounds.
 
     Attributes:
-        orders: for each order, the variables that decide it, by the identity of its relation.
+        orders: the variables that decide each order, by the identity of its relation.
     """
 
     def __init__(self, circuit: Circuit, graph: GuardedGraph, tick: Callable[[], object]) -> None:
@@ -105,11 +105,11 @@ class Chooser:
     def order(
         self, over: Relation, least: Relation, most: Relation | None, *, name: str
     ) -> Relation:
-        """Create a strict total order on a set, which is transitive because the graph is acyclic.
+        """Create a strict total order on a set; it is transitive because the graph is acyclic.
 
         Args:
             over: the set.
-            least: the pairs that the order must contain.
+            least: pairs that the order must contain.
             most: the relation that must contain the order; ``None`` for no bound.
             name: the name of the order in the specification.
         """
@@ -125,8 +125,8 @@ class Chooser:
         for row in certain.values():
             for j in bits(row):
                 depth[j] += 1
-        # Elements with fewer certain predecessors come first, so the list agrees with all certain
-        # pairs.
+        # Elements with fewer certain predecessors come first, so the list is consistent with all
+        # certain pairs.
         elements = sorted(member, key=lambda i: (depth[i], i))
         first_node = graph.layer(elements, name)
         node = {i: first_node + at for at, i in enumerate(elements)}
@@ -163,7 +163,7 @@ class Chooser:
         return result
 
     def relation(self, over: Relation, least: Relation, most: Relation | None) -> Relation:
-        """Create an arbitrary relation on a set; the arguments are those of :meth:`order`."""
+        """Create an arbitrary relation on a set, with the same arguments as :meth:`order`."""
         circuit = self._circuit
         members = list(over.pairs())
         found: list[tuple[int, int, int]] = []
@@ -184,7 +184,7 @@ class Chooser:
         return result
 
     def choice(self, of: Relation, least: Relation, most: Relation | None) -> Relation:
-        """Create a subset of a relation that relates one element to each element of its range."""
+        """Create a subset of a relation with exactly one pair for each element of its range."""
         circuit = self._circuit
         columns: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for i, j, literal in of.pairs():

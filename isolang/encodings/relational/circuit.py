@@ -1,9 +1,9 @@
-"""Boolean circuits of and-gates, in which equal gates are shared, and clauses that define them.
+"""Boolean circuits of and-gates with sharing of equal gates, and the clauses that define them.
 
-Literals are as in DIMACS: variables are numbered from 1, and ``-v`` is the negation of v. ``TRUE``
-is variable 1. A disjunction is a negated conjunction. Clauses define a gate only if another clause
-contains the gate, and only in the direction that this clause requires (D. Plaisted, S. Greenbaum,
-*A structure-preserving clause form translation*, 1986).
+Literals follow DIMACS: variables are numbered from 1, and ``-v`` is the negation of v. ``TRUE`` is
+variable 1. A disjunction is a negated conjunction. Clauses define a gate only if another clause
+contains it, and only in the direction required by that clause (D. Plaisted, S. Greenbaum, *A
+structure-preserving clause form translation*, 1986).
 """
 
 from __future__ import annotations
@@ -14,33 +14,33 @@ from collections.abc import Iterable, Sequence
 TRUE = 1
 FALSE = -1
 
-# clauses may contain the inputs of a gate instead of its output if it has at most this many
+# a gate with at most this many inputs may be replaced in clauses by its inputs
 _SMALL = 4
-_TIMES = 2  # how often a gate may be replaced by its inputs before clauses define its output
+_TIMES = 2  # the number of times a gate may be replaced by its inputs before clauses define it
 
 
 class Circuit:
     """Variables, gates over them, and clauses.
 
     Attributes:
-        variables: the number of variables, of which variable 1 is always true.
+        variables: the number of variables; variable 1 is always true.
         clauses: the literals of all clauses, with a 0 after each clause.
     """
 
     def __init__(self) -> None:
-        """Create a circuit that has only the variable ``TRUE``."""
+        """Create a circuit with a single variable, ``TRUE``."""
         self.variables = 1
         self.clauses = array("i", (TRUE, 0))
         self._inputs: dict[int, tuple[int, ...]] = {}
         self._pairs: set[int] = set()
         self._gate: dict[tuple[int, ...], int] = {}
-        # For each gate, the directions that clauses define: 1 for "gate => inputs", 2 for "inputs
-        # => gate", and 3 for both.
+        # For each gate, the directions defined by clauses: 1 for "gate => inputs", 2 for "inputs =>
+        # gate", and 3 for both.
         self._stated: dict[int, int] = {}
         self._unfolded_times: dict[tuple[int, int], int] = {}
 
     def new(self) -> int:
-        """Create and return a variable that no gate defines."""
+        """Create and return a variable not defined by any gate."""
         self.variables += 1
         return self.variables
 
@@ -61,7 +61,7 @@ class Circuit:
         return 1 - literal if -literal in self._pairs else literal
 
     def value(self, literal: int, model: Sequence[int]) -> bool:
-        """Return the value of a literal in a model; the value of a gate follows from its inputs."""
+        """Return the value of a literal in a model; a gate's value follows from its inputs."""
         inputs = self._inputs.get(abs(literal))
         if inputs is None:
             return bool(model[abs(literal)]) == (literal > 0)
@@ -82,7 +82,7 @@ class Circuit:
         return self._and((a, b) if a < b else (b, a))
 
     def all_of(self, literals: Iterable[int]) -> int:
-        """Return a literal that is true iff all of the given literals are true."""
+        """Return a literal that is true iff all given literals are true."""
         inputs = set(literals)
         inputs.discard(TRUE)
         if FALSE in inputs or any(-a in inputs for a in inputs):
@@ -106,9 +106,9 @@ class Circuit:
         return gate
 
     def state(self, literals: Sequence[int]) -> None:
-        """Add a clause, and replace each gate in it by its inputs or define the gate by clauses."""
-        # A clause consists of a head and other literals. The head is the literal of the gate that
-        # the clause defines and is never replaced; it is 0 if the clause defines no gate.
+        """Add a clause. Replace each gate in it with its inputs, or define the gate by clauses."""
+        # A clause consists of a head and other literals. The head is the literal of the gate
+        # defined by the clause and is never replaced; it is 0 if the clause defines no gate.
         todo: list[tuple[int, tuple[int, ...]]] = [(0, tuple(literals))]
         while todo:
             head, rest = todo.pop()
@@ -132,8 +132,8 @@ class Circuit:
     def at_most_one(self, literals: Sequence[int]) -> None:
         """Require that at most one of the literals is true.
 
-        If there are few literals, each pair has a clause. If there are many, each prefix has a
-        variable (C. Sinz, CP 2005).
+        For a few literals, there is a clause for each pair. For many, there is a variable for each
+        prefix (C. Sinz, CP 2005).
         """
         if len(literals) <= 6:
             for j, b in enumerate(literals):
@@ -149,7 +149,7 @@ class Circuit:
             before = now
 
     def _unfolds(self, gate: int, direction: int) -> bool:
-        """Return whether to replace a gate by its inputs instead of defining it.
+        """Return whether to replace a gate with its inputs instead of defining it.
 
         Each replacement counts toward a limit.
         """
@@ -161,9 +161,9 @@ class Circuit:
         return times < _TIMES
 
     def _unfolded(self, literals: tuple[int, ...]) -> list[int] | None:
-        """Replace negated small gates of a clause by their inputs, and remove constants.
+        """Replace negated small gates in a clause with their inputs, and remove constants.
 
-        If the clause is always true, return ``None``.
+        Return ``None`` if the clause is always true.
         """
         flat: dict[int, None] = {}
         stack = list(literals)

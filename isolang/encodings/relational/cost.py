@@ -1,4 +1,4 @@
-"""Estimates the cost of a relational encoding from the lower and upper bounds of its relations."""
+"""Estimates the cost of a relational encoding from the bounds of its relations."""
 
 from __future__ import annotations
 
@@ -20,12 +20,13 @@ from isolang.problem import Problem
 from isolang.rows import bits
 
 LARGEST_COST = 20_000_000
-"""The greatest number of steps that an encoding may take. Such an encoding needs minutes, and
-gigabytes of memory.
+"""The maximum number of steps in an encoding.
+
+An encoding of that size takes minutes and gigabytes of memory.
 """
 
 STEPS_PER_SECOND = 600_000
-"""How many steps an ordinary machine makes in a second, including the solver's time."""
+"""The number of steps per second on an ordinary machine, including the solver's time."""
 
 
 class Cost(Struct, frozen=True, kw_only=True):
@@ -33,8 +34,8 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transactions: the number of transactions that may be included, without T0.
-        pairs: the number of pairs of chosen relations that the solver has to decide.
-        steps: how often the encoder will process a pair, as an estimate.
+        pairs: the number of pairs in chosen relations that the solver has to decide.
+        steps: the estimated number of times the encoder processes a pair.
     """
 
     transactions: int
@@ -43,11 +44,11 @@ class Cost(Struct, frozen=True, kw_only=True):
 
     @property
     def seconds(self) -> float:
-        """The estimated time of the encoder and the solver, in seconds."""
+        """The estimated time for encoding and solving, in seconds."""
         return self.steps / STEPS_PER_SECOND
 
     def __str__(self) -> str:
-        """Return a line for users that says how large the encoding is and how long it takes."""
+        """Return a line for users about the size of the encoding and the time it takes."""
         took = "seconds at most" if self.seconds < 5 else f"about {self.seconds:.0f} s"
         return (
             f"this level is decided relationally: {self.transactions} "
@@ -63,12 +64,12 @@ def estimate_cost(
     *,
     most: int | None = None,
 ) -> Cost:
-    """Estimate the cost of encoding a specification on a problem.
+    """Estimate the cost of encoding a specification for a problem.
 
     Args:
         problem: the problem.
         spec: the specification.
-        tick: a function that is called from time to time and may raise ``TimeoutError``.
+        tick: a function called from time to time, which may raise ``TimeoutError``.
         most: the number of steps at which the estimate stops with an error; ``None`` for no limit.
     """
     bounded = _AnySource(problem, Circuit(), events=uses_events(spec))
@@ -78,12 +79,12 @@ def estimate_cost(
 def require_affordable(
     problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None
 ) -> Cost:
-    """Estimate the cost of an encoding, and raise an error if it is more than ``LARGEST_COST``.
+    """Estimate the cost of an encoding, and raise an error if it exceeds ``LARGEST_COST``.
 
     Args:
         problem: the problem.
         spec: the specification.
-        tick: a function that is called from time to time and may raise ``TimeoutError``.
+        tick: a function called from time to time, which may raise ``TimeoutError``.
 
     Raises:
         UnsupportedError: if the encoding would be too large.
@@ -101,11 +102,11 @@ def require_affordable(
 
 
 class _TooManyStepsError(Exception):
-    """The error that an estimate exceeds the number of steps at which it has to stop."""
+    """Raised when an estimate exceeds its maximum number of steps."""
 
 
 class _Bounds(Struct, frozen=True):
-    """The pairs that a relation certainly has, and the pairs that it may have."""
+    """The pairs that a relation certainly contains, and those that it may contain."""
 
     least: Mapping[int, int]
     most: Mapping[int, int]
@@ -115,7 +116,7 @@ _NOTHING = _Bounds({}, {})
 
 
 class _Sizes:
-    """The operators on bounds, which count the steps that the operators with gates would take."""
+    """Operators on bounds that count the steps of the corresponding operators with gates."""
 
     def __init__(self, everything: Relation, tick: Callable[[], object], most: int | None) -> None:
         self.identity = self.lift(_bounds_of(everything))
@@ -153,7 +154,7 @@ class _Sizes:
         return _Bounds(less(a.least, b.most), less(a.most, b.least))
 
     def only_if(self, literal: int, a: _Bounds) -> _Bounds:
-        """Return the bounds unchanged, because in a history every ``literal`` is a constant."""
+        """Return the bounds unchanged, because for a history, every ``literal`` is a constant."""
         del literal
         return a
 
@@ -212,7 +213,7 @@ class _Sizes:
 
 
 class _AnySource(Bounded):
-    """An interpretation for estimates, which creates no literals and clauses for sources."""
+    """An interpretation for estimates, which adds no clauses for sources."""
 
     def _choose_source(self, read: ExternalRead) -> list[tuple[int, int]]:
         alone = len(read.sources) == 1
@@ -253,11 +254,11 @@ class _Estimate:
         )
 
     def named(self, of: Named) -> _Bounds:
-        """Return the bounds of the set of transactions that a name in quotes selects."""
+        """Return the bounds of the set of transactions selected by a quoted name."""
         return _bounds_of(self._interpretation.named(of))
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return the literal that a key is in a class, which is ``TRUE`` or ``FALSE``."""
+        """Return ``TRUE`` if a class of keys contains a key, otherwise ``FALSE``."""
         return self._interpretation.key_in(within, key)
 
     def _of_history(self, name: str, key: int | None) -> _Bounds | None:

@@ -1,9 +1,9 @@
-"""Encodes any specification as clauses and an acyclic graph, with bounds of relations as in Kodkod.
+"""Encodes any specification as clauses and an acyclic graph, with Kodkod-style relation bounds.
 
-A relation consists of the pairs that it certainly has, and of a literal for each other pair that it
-may have. Expressions are evaluated on such relations, with gates for the pairs that are not
-certain. A total order has a literal for each pair, and an edge for each direction of the pair. The
-order is transitive because the graph is acyclic.
+A relation consists of the pairs it certainly contains and a literal for each other pair it may
+contain. Expressions are evaluated on such relations, with gates for uncertain pairs. A total order
+has a literal for each pair, and an edge for each direction of the pair. The order is transitive
+because the graph is acyclic.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 class RelationalEncoding:
-    """The encoding of a specification on a problem, or on a subset of its transactions.
+    """The encoding of a specification for a problem, or for a subset of its transactions.
 
     Attributes:
         circuit: the variables and clauses.
-        interpretation: the elements and the relations that the history determines.
+        interpretation: the elements and the relations determined by the history.
         graph: the graph that must be acyclic.
-        flags: for each flagged check by name, a variable that is true iff the check is met.
+        flags: for each flagged check, by name, a variable that is true iff the check is met.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class RelationalEncoding:
             problem: the problem, which must have no intrinsic anomalies if the specification uses
                 ``wr``.
             spec: the specification.
-            checks: the checks to encode instead of those of the specification; flagged checks among
-                them are ignored. ``None`` to encode the checks of the specification.
+            checks: the checks to encode instead of the specification's own; flagged checks among
+                them are ignored. ``None`` to encode the specification's checks.
             only: the transactions to encode. A read that may have a source outside this set may
                 have any source, or none. ``None`` to encode all transactions.
-            tick: a function that is called from time to time and may raise ``TimeoutError``.
+            tick: a function called from time to time, which may raise ``TimeoutError``.
         """
         self.spec = spec
         self.circuit = circuit = Circuit()
@@ -96,13 +96,13 @@ class RelationalEncoding:
         return self.circuit.clauses.count(0)
 
     def orders(self) -> Iterable[OrderVariables]:
-        """Return the variables of each total order that the solver chooses."""
+        """Return the variables of each total order chosen by the solver."""
         return self._chooser.orders.values()
 
-    # --- variables of choices ---
+    # --- choice variables ---
 
     def _include(self) -> None:
-        """Add the clauses that restrict which indeterminate transactions are included together."""
+        """Add clauses that restrict which indeterminate transactions can be included together."""
         bounded, state = self.interpretation, self.circuit.state
         included = bounded.included
         for reader, writer in bounded.lists.shown():
@@ -133,15 +133,15 @@ class RelationalEncoding:
             return result
         return self._chooser.relation(over, least, most)
 
-    # --- the meanings of variables, and of a model ---
+    # --- the meaning of variables and of a model ---
 
     def meanings(self) -> dict[int, str]:
-        """Return a description of each variable that stands for a choice.
+        """Return a description of each variable that represents a choice.
 
         All other variables are gates.
 
-        The description ``a -co-> b`` of a variable means that a is decided to precede b. The order
-        of a and b is undecided if the variables of both directions are false.
+        If a variable is described as ``a -co-> b``, it is true if a is decided to precede b. The
+        order of a and b is undecided if the variables of both directions are false.
         """
         bounded = self.interpretation
         label, history = bounded.label, bounded.history
@@ -169,7 +169,7 @@ class RelationalEncoding:
         return meanings
 
     def chosen(self, model: Callable[[int], bool]) -> Relations:
-        """Return the relations that a model chooses, with elements numbered as in proofs.
+        """Return the relations chosen by a model, with elements numbered as in proofs.
 
         Args:
             model: a function that returns whether a literal is true in the model.
@@ -199,7 +199,7 @@ class RelationalEncoding:
         return Relations(included, relations)
 
     def _in_order(self, value: Relation, model: Callable[[int], bool]) -> list[int]:
-        """Return the elements that a model includes in a total order, sorted by this order."""
+        """Return the elements that a model includes in a total order, in that order."""
         row = self._chooser.orders[id(value)].extended(model)
         there = self._members[id(value)]
         return [i for i in row if model(there.get(0, i))]

@@ -1,4 +1,4 @@
-"""Evaluates expressions with the operators of any algebra, such as gates or estimates of sizes."""
+"""Evaluates expressions with the operators of any algebra, such as gates or size estimates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Side(IntEnum):
     """The side on which the value of an expression may be wrong.
 
     In a check that forbids pairs, a value may have too many pairs (``ABOVE``), because the solver
-    may choose fewer. A relation that must contain other pairs may have too few (``BELOW``). All
+    may choose fewer. A relation required to contain other pairs may have too few (``BELOW``). All
     other values must be exact (``EXACT``).
     """
 
@@ -88,7 +88,7 @@ class Operators(Protocol[R]):
         ...
 
     def domain(self, a: R) -> R:
-        """Return the set of all elements that ``a`` relates to at least one element."""
+        """Return the set of elements that ``a`` relates to at least one element."""
         ...
 
     def plus(self, a: R) -> R:
@@ -96,7 +96,7 @@ class Operators(Protocol[R]):
         ...
 
     def plus_from_above(self, a: R) -> R:
-        """Return a relation that contains ``a^+``, for checks that more pairs cannot satisfy."""
+        """Return a relation that contains ``a^+``, for checks that extra pairs cannot satisfy."""
         ...
 
     def with_identity(self, a: R) -> R:
@@ -104,15 +104,15 @@ class Operators(Protocol[R]):
         ...
 
     def only_if(self, literal: int, a: R) -> R:
-        """Return the pairs of ``a`` if ``literal`` is true, and else no pairs."""
+        """Return the pairs of ``a`` if ``literal`` is true, otherwise no pairs."""
         ...
 
 
 class QuotedNames(Protocol[S_co]):
-    """The part of an interpretation that gives names in quotes their meanings."""
+    """The part of an interpretation that defines the meaning of quoted names."""
 
     def named(self, of: Named) -> S_co:
-        """Return the set of transactions that a name in quotes selects."""
+        """Return the set of transactions selected by a quoted name."""
         ...
 
     def key_in(self, within: KeyClass, key: int) -> int:
@@ -127,10 +127,10 @@ it must contain, and the relation that must contain it.
 
 
 class CoreEvaluator(Generic[R]):
-    """Evaluates expressions, and each part of an expression only once for the same keys.
+    """Evaluates expressions, computing each part only once for the same keys.
 
     Attributes:
-        values: the values of the relations that were evaluated or chosen, by name and key.
+        values: the values of the relations evaluated or chosen so far, by name and key.
     """
 
     def __init__(
@@ -145,12 +145,12 @@ class CoreEvaluator(Generic[R]):
 
         Args:
             algebra: the operators.
-            of_history: a function that returns a relation or set of the history, such as
+            of_history: a function that returns a relation or set determined by the history, such as
                 ``Interpretation.of_history``.
             keys: all keys.
             exists: the relations that :meth:`choose` will choose, and ``rf``, which ``of_history``
                 returns.
-            names: the meanings of names in quotes.
+            names: the meanings of quoted names.
         """
         self._algebra = algebra
         self._of_history = of_history
@@ -170,9 +170,10 @@ class CoreEvaluator(Generic[R]):
 
         Args:
             exists: the declaration of the relation.
-            choose: a function that creates the relation from the values of its declaration's parts.
-            side: whether the pairs that the relation must contain may be too many; the relation
-                that must contain it may then have too few pairs.
+            choose: a function that creates the relation from the values of the parts of its
+                declaration.
+            side: the side on which the pairs that the relation must contain may be wrong; its upper
+                bound may be wrong on the opposite side.
         """
         keys: Sequence[int | None] = (None,) if exists.key is None else self._keys
         for key in keys:
@@ -211,7 +212,7 @@ class CoreEvaluator(Generic[R]):
     def value(
         self, e: Core, side: Side = Side.EXACT, binding: Mapping[str, int] | None = None
     ) -> R:
-        """Return the value of an expression, in which ``binding`` maps key variables to keys."""
+        """Return the value of an expression; ``binding`` maps key variables to keys."""
         return self._value(e, side, binding or {})
 
     def _value(self, e: Core, side: Side, binding: Mapping[str, int]) -> R:
@@ -221,7 +222,7 @@ class CoreEvaluator(Generic[R]):
         return self._known[place]
 
     def _keys_of(self, e: Core) -> tuple[str, ...]:
-        """Return the key variables of an expression that no ``for`` in it binds."""
+        """Return the key variables of an expression that are not bound by a ``for`` in it."""
         if id(e) not in self._free:
             found = {k for part in children(e) for k in self._keys_of(part)}
             if isinstance(e, Rel) and e.key is not None:
@@ -282,7 +283,8 @@ class CoreEvaluator(Generic[R]):
     def _seq(self, parts: list[R]) -> R:
         """Return the composition of the parts.
 
-        Neighbours whose pairs are all certain are composed first, because the result is certain.
+        Neighbours whose pairs are all certain are composed first, because their composition is
+        certain.
         """
         algebra = self._algebra
         joined = parts[:1]

@@ -1,13 +1,13 @@
 """Encodes any specification as a formula for any solver.
 
 Unlike the other encodings, the relational encoding starts from the problem and the text of the
-specification, and not from a polygraph. Therefore it depends on no automaton, no theorem and no
-pruning. Its edges are those of the total orders, in both directions of each open pair, and those of
+specification rather than from a polygraph. Therefore it does not depend on automata, theorems or
+pruning. Its edges are those of the total orders (both directions of each open pair) and those of
 the ``acyclic`` checks.
 
 Size: an order of n elements has n² variables and edges. A check that requires ``a ; b`` in ``c``
-has a clause for each pair (i, k) of ``a`` and pair (k, j) of ``b``, which are at most n³ clauses.
-Known pairs need no variables and clauses.
+    has a clause for each pair (i, k) of ``a`` and pair (k, j) of ``b``, so at most n³ clauses.
+    Known pairs need no variables or clauses.
 
 The bounds are those of E. Torlak, D. Jackson, *Kodkod: a relational model finder*, TACAS 2007.
 """
@@ -43,13 +43,13 @@ if TYPE_CHECKING:
 
 
 class RelationalInput(Struct, frozen=True, kw_only=True):
-    """The input of the encoding.
+    """The input to the relational encoding.
 
     Attributes:
-        problem: the problem, as :func:`relational_input` returns it. It must have no intrinsic
+        problem: the problem, as returned by :func:`relational_input`. It must have no intrinsic
             anomalies if the specification uses ``wr``.
         spec: the specification as the user wrote it.
-        cost: the cost of the encoding, if it was already estimated and is not too large.
+        cost: the cost of the encoding, if it has been estimated and is not too high.
     """
 
     problem: Problem
@@ -61,7 +61,7 @@ def relational_input(problem: Problem, spec: Spec) -> RelationalInput:
     """Return the input for deciding whether the problem's history satisfies a specification.
 
     Other routes exclude indeterminate transactions that no transaction reads from. If the verdict
-    may depend on them, the problem is built again, with these transactions as optional.
+    may depend on them, the problem is rebuilt with these transactions as optional.
     """
     history = problem.history
     if depends_on_unread(spec) and INDETERMINATE in history.columns.txn_status:
@@ -84,7 +84,7 @@ def encode(question: RelationalInput, *, until: float | None = None) -> Relation
 
     Raises:
         UnsupportedError: if the formula would be too large.
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``.
     """
     return formula_of(_encoded(question, until))
 
@@ -133,20 +133,20 @@ def formula_of(
 
 
 def with_units(formula: RelationalFormula, literals: Sequence[int]) -> RelationalFormula:
-    """Return a formula with an additional clause for each literal, which requires it to be true."""
+    """Return a formula with additional clauses that require each literal to be true."""
     units = np.array([[literal, 0] for literal in literals], np.int32).ravel()
     return replace(formula, clauses=np.concatenate([formula.clauses, units]))
 
 
 def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Relations:
-    """Return the relations that an assignment chooses.
+    """Return the relations chosen by an assignment.
 
     Args:
         formula: the formula that was solved.
-        values: the value of each variable, which is 0 or 1. Entry 0 is unused.
+        values: the value of each variable, 0 or 1. Entry 0 is unused.
 
     Raises:
-        NoOrderError: if the edges that are present form a cycle.
+        NoOrderError: if the present edges form a cycle.
     """
     order_of(formula, values)
     model = values.tolist()

@@ -1,8 +1,8 @@
 """Defines all relations of histories in one place, in terms of a few primitives.
 
-An interpretation provides the elements to relate, and for each fact about them a literal of a
-circuit, which is true if the fact holds. The interpretation of a problem has few open facts
-(``bounded``). The interpretation of all small histories at once has a variable for every operation
+An interpretation provides the elements to relate and, for each fact about them, a circuit literal
+that is true if the fact holds. The interpretation of a problem has few open facts (``bounded``).
+The interpretation that covers all small histories has a variable for every operation
 (``isolang.comparison.symbolic``). To add a relation over sessions, times or reads, add a case to
 :meth:`Interpretation.of_history`.
 """
@@ -27,17 +27,17 @@ from isolang.language.vocabulary import BUILTIN_UNKEYED, OF_EVENTS, ROWS, word_o
 
 _NO_KEY: Final = -1
 T0 = 0
-"""The element that stands for the initial transaction."""
+"""The element that represents the initial transaction."""
 
 
 Pair: TypeAlias = tuple[int, int, int]
-"""Two elements, and the literal that a relation contains the pair."""
+"""Two elements, and the literal that says that a relation contains the pair."""
 
 M = TypeVar("M")
 
 
 class Moment(Enum):
-    """The moments of a transaction that relations such as ``rt`` and ``done`` compare."""
+    """The moments of a transaction compared by relations such as ``rt`` and ``done``."""
 
     BEGIN = auto()
     END = auto()
@@ -53,11 +53,11 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
     """An external read.
 
     Attributes:
-        op: the number of the operation in the history. In a symbolic history, it is the number of
+        op: the number of the operation in the history. In a symbolic history, it is the index of
             the read among the reads of the key by one transaction.
-        reader: the element of the transaction that reads.
+        reader: the element of the reading transaction.
         key: the key that is read.
-        of_predicate: whether the read is the part of a predicate read that says that the key had no
+        of_predicate: whether the read is a part of a predicate read that says that the key had no
             matching row.
     """
 
@@ -70,15 +70,15 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
 class Primitives(ABC, Generic[M]):
     """The elements of an interpretation, and the literal of each fact about them.
 
-    The elements are T0, which is 0, the other transactions, and the operations if ``events`` is
-    true. ``M`` is the type of a moment.
+    The elements are T0 (number 0), the other transactions and, if ``events`` is true, the
+    operations. ``M`` is the type of a moment.
 
     Attributes:
-        circuit: the circuit in which literals are created.
+        circuit: the circuit in which to create literals.
         keys: all keys.
-        included: for each transaction element, the literal that it is included.
+        included: for each transaction element, the literal that says that it is included.
         reads: the external reads.
-        events: whether operations are elements, too.
+        events: whether operations are also elements.
     """
 
     circuit: Circuit
@@ -89,7 +89,7 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def in_session(self) -> Iterable[Pair]:
-        """Return the pairs (a, b) of transactions such that a precedes b in their session."""
+        """Return the pairs (a, b) of transactions in which a precedes b in their session."""
 
     @abstractmethod
     def finished(self, t: int) -> bool:
@@ -113,51 +113,51 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> M | None:
-        """Return a moment of a transaction, or of one of its operations.
+        """Return a moment of a transaction or of one of its operations.
 
-        If the moment is not known, return ``None``.
+        If the moment is unknown, return ``None``.
 
         Args:
             what: the kind of moment.
             t: the transaction.
-            of: the read that the moment belongs to, or the key of the write; ``None`` for moments
+            of: the read to which the moment belongs, or the key of the write; ``None`` for moments
                 of the whole transaction.
         """
 
     @abstractmethod
     def precedes(self, a: M, b: M) -> int:
-        """Return the literal that says that moment a is before moment b."""
+        """Return the literal that says that moment a precedes moment b."""
 
     @abstractmethod
     def writers(self, key: int) -> Iterable[tuple[int, int]]:
-        """Return the writers of a key, each with the literal that the transaction writes the key.
+        """Return the writers of a key, each with the literal that says that it writes the key.
 
         The first writer is T0.
         """
 
     @abstractmethod
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that means that the history contains a read."""
+        """Return the literal that says that the history contains a read."""
 
     @abstractmethod
     def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return the candidates of a read, each with the literal that it is the source."""
+        """Return a read's candidates, each with the literal that says that it is the source."""
 
     @abstractmethod
     def candidates(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return the candidates of a read, each with the literal that both exist."""
+        """Return a read's candidates, each with the literal that says that both exist."""
 
     @abstractmethod
     def shown(self, key: int) -> Relation:
-        """Return the pairs (a, b) of writers such that list reads show that a is before b."""
+        """Return the pairs (a, b) of writers for which list reads show that a precedes b."""
 
     @abstractmethod
     def all_events(self) -> Iterable[Pair]:
-        """Return the events, each with its transaction and the literal that it happens."""
+        """Return the events, each with its transaction and the literal that says it happens."""
 
     @abstractmethod
     def program_order(self) -> Iterable[Pair]:
-        """Return the pairs (a, b) of events such that a precedes b in their transaction."""
+        """Return the pairs (a, b) of events in which a precedes b in their transaction."""
 
     @abstractmethod
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
@@ -173,7 +173,7 @@ class Primitives(ABC, Generic[M]):
 
 
 class Interpretation(Primitives[M]):
-    """Defines the relations of a history by their names, in terms of the primitives."""
+    """Defines a history's relations by name, in terms of the primitives."""
 
     # --- sets ---
 
@@ -183,13 +183,13 @@ class Interpretation(Primitives[M]):
 
     @cached_property
     def everything(self) -> Relation:
-        """The set of all elements, each with the literal that it exists."""
+        """The set of all elements, each with the literal that says that it exists."""
         events = self.all_events() if self.events else ()
         everyone = ((0, t, literal) for t, literal in enumerate(self.included))
         return relation_of([*everyone, *((0, e, literal) for e, _, literal in events)])
 
     def initial(self, over: Relation) -> Relation:
-        """Return the pairs of ``init`` whose elements are both in a set."""
+        """Return the pairs of ``init`` within a set."""
         members = {j: literal for _, j, literal in over.pairs()}
         if T0 not in members:
             return EMPTY
@@ -213,7 +213,7 @@ class Interpretation(Primitives[M]):
     # --- the meaning of each name ---
 
     def named(self, of: Named) -> Relation:
-        """Return the set of transactions that a name in quotes selects, which never has T0."""
+        """Return the set of transactions selected by a quoted name; it never contains T0."""
         both = self.circuit.both
         return relation_of(
             (0, t, both(self.bears(of, t), literal))
@@ -222,7 +222,7 @@ class Interpretation(Primitives[M]):
         )
 
     def of_history(self, name: str, key: int | None) -> Relation | None:
-        """Return the value of a relation or set of the history.
+        """Return the value of a relation or set determined by the history.
 
         If the relation has a separate value for each key and ``key`` is ``None``, return ``None``.
 
@@ -340,25 +340,25 @@ class Interpretation(Primitives[M]):
                 assert_never(word)
         return relation_of(pairs)
 
-    # --- functions that several relations use ---
+    # --- functions shared by several relations ---
 
     def _init(self) -> Iterator[Pair]:
         return self._between((T0, t, self.included[T0]) for t in range(1, len(self.included)))
 
     def _between(self, pairs: Iterable[Pair]) -> Iterator[Pair]:
-        """Yield the pairs, whose literals now also require that both transactions are included."""
+        """Yield the pairs, with literals that also require both transactions to be included."""
         both, included = self.circuit.both, self.included
         return ((a, b, both(literal, both(included[a], included[b]))) for a, b, literal in pairs)
 
     def _alike(self, alike: Callable[[int, int], int]) -> Iterator[Pair]:
-        """Yield all pairs of different transactions, with the literals that ``alike`` returns."""
+        """Yield all pairs of different transactions, with the literals returned by ``alike``."""
         everyone = range(1, len(self.included))
         return self._between((a, b, alike(a, b)) for a in everyone for b in everyone if a != b)
 
     def _timed(self, one: Moment, other: Moment) -> Iterator[Pair]:
-        """Yield the pairs (a, b) such that moment ``one`` of a is before moment ``other`` of b.
+        """Yield the pairs (a, b) for which moment ``one`` of a precedes moment ``other`` of b.
 
-        Pairs of T0 are left out.
+        Pairs with T0 are left out.
         """
         later = self._of_transaction(other)
         return self._between(
@@ -369,7 +369,7 @@ class Interpretation(Primitives[M]):
         )
 
     def _locked(self) -> Iterator[tuple[int, int, int]]:
-        """Yield the pairs of writers of a key such that a's write is answered before b's COMMIT."""
+        """Yield the pairs of a key's writers with a's write answered before b's COMMIT is sent."""
         both = self.circuit.both
         for key in self.keys:
             writers = [(t, literal) for t, literal in self.writers(key) if t != T0]
@@ -391,12 +391,12 @@ class Interpretation(Primitives[M]):
     def _other_commits(
         self, commit: Moment, *, before: bool
     ) -> Iterator[tuple[int, ReadEvent, int]]:
-        """Yield transactions that commit before a read is sent, or after the read is answered.
+        """Yield transactions that commit before a read is sent, or after it is answered.
 
         Each item is a transaction, the read, and the literal. The reader itself is left out.
 
         Args:
-            commit: the moment of COMMIT to compare.
+            commit: the COMMIT moment to compare.
             before: whether the transactions commit before the read.
         """
         both, commits = self.circuit.both, self._of_transaction(commit)
@@ -413,7 +413,7 @@ class Interpretation(Primitives[M]):
                 yield source, read.reader, literal
 
     def _any(self, pairs: Iterable[Pair]) -> Relation:
-        """Return the relation of the given pairs, which may repeat with different literals."""
+        """Return the relation with the given pairs, which may repeat with different literals."""
         found: dict[tuple[int, int], list[int]] = defaultdict(list)
         for a, b, literal in pairs:
             if literal != FALSE:

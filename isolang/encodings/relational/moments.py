@@ -1,7 +1,7 @@
-"""Computes the moments of a transaction that its history shows, as docs/times.md defines them.
+"""Computes the moments of a transaction shown by its history, as defined in docs/times.md.
 
-Interpretations use this implementation of the definition. The engine's problem and the certificate
-checkers have separate implementations.
+Interpretations use this implementation. The engine's problem and the certificate checkers have
+their own.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NOTHING = (UNKNOWN_BEGIN, UNKNOWN_END)
 class Moments(NamedTuple):
     """The moments of one transaction.
 
-    Unless the transaction is committed, the times of its answers are not known.
+    Unless the transaction is committed, the times of its answers are unknown.
 
     Attributes:
         sent: for each operation, the earliest time at which it can have been sent.
@@ -42,7 +42,7 @@ class Moments(NamedTuple):
 
 
 class RecordedTimes:
-    """The times that a history records, from which the moments of each transaction follow."""
+    """The times recorded by a history, which determine the moments of each transaction."""
 
     def __init__(self, columns: Columns) -> None:
         """Read the times from the columns of a history."""
@@ -53,7 +53,7 @@ class RecordedTimes:
         self._operations = _pairs(columns.op_begin, columns.op_end)
         self._start = columns.op_start.tolist()
         self._status = columns.txn_status.tolist()
-        # For each transaction, its predicate reads that returned no row. All other statements have
+        # For each transaction, its predicate reads that returned no rows. All other statements have
         # the times of their operations.
         self._silent: dict[int, list[tuple[float, tuple[int, int]]]] = defaultdict(list)
         spans = _pairs(columns.statement_start, columns.statement_end)
@@ -65,11 +65,11 @@ class RecordedTimes:
                 self._silent[owner].append((float(start), own))
 
     def of(self, txn: int) -> Moments:
-        """Return the moments of a transaction, each bounded by the moments before and after it."""
+        """Return a transaction's moments, each bounded by the moments before and after it."""
         begin, end = self._whole[txn] if self._bounded else _NOTHING
         commit = self._commit[txn] if self._timed else _NOTHING
         ops = range(self._start[txn], self._start[txn + 1])
-        # A predicate read without rows has the number of the operation that comes after it.
+        # A predicate read without rows has the number of the operation that follows it.
         known = [(op + 0.5, self._operations[op] if self._timed else _NOTHING) for op in ops]
         known = sorted([*known, *self._silent.get(txn, ())], key=lambda one: one[0])
         since = list(accumulate((sent for _, (sent, _) in known), max, initial=begin))

@@ -11,14 +11,14 @@ from isolang.history.columns import UNKNOWN_BEGIN, UNKNOWN_END
 from isolang.problem import Problem
 
 At: TypeAlias = tuple[int, int]
-"""A moment: its time, and the session by whose clock it was measured."""
+"""A moment: its time, and the session whose clock measured it."""
 
 
 class ProblemTimes:
     """The moments of a problem's transactions."""
 
     def __init__(self, problem: Problem) -> None:
-        """Prepare to compute the moments of a problem's transactions when they are needed."""
+        """Prepare to compute the moments of a problem's transactions on demand."""
         self._native = native = problem.native
         self._columns = problem.history.columns
         self._unfinished: list[int] = native.unfinished.tolist()
@@ -27,17 +27,17 @@ class ProblemTimes:
         self._known: dict[int, Moments] = {}
 
     def moment(self, what: Moment, txn: int, op: int | None) -> At | None:
-        """Return a moment of a transaction, or of one of its operations.
+        """Return a moment of a transaction or of one of its operations.
 
-        If the time of the moment is not known, return ``None``.
+        If the moment's time is unknown, return ``None``.
         """
         time = self._time(what, txn, op)
         return None if time in (UNKNOWN_BEGIN, UNKNOWN_END) else (time, self._session[txn])
 
     def precedes(self, a: At, b: At) -> bool:
-        """Return whether moment a is certainly before moment b.
+        """Return whether moment a certainly precedes moment b.
 
-        Two moments of one session are compared by the clock of that session, which needs no clock
+        Two moments of one session are compared by that session's clock, with no allowance for clock
         error.
         """
         (answered, session), (sent, other) = a, b

@@ -27,7 +27,7 @@ class ExternalRead(ReadEvent, frozen=True, kw_only=True):
     Attributes:
         sources: the elements of the candidates, which may include T0.
         elsewhere: whether some candidates are outside the interpretation. This is possible only if
-            the interpretation has a part of a history.
+            the interpretation covers a part of a history.
     """
 
     sources: tuple[int, ...]
@@ -42,13 +42,13 @@ def external_reads(
 ) -> list[ExternalRead]:
     """Return all external reads that have candidates, including repeated reads of the same value.
 
-    The problem itself has only one row for repeated reads of the same value in a transaction.
+    The problem itself has a single row for repeated reads of the same value in a transaction.
 
     Args:
         problem: the problem.
-        txns: for each transaction element, beginning with T0, its number in the history.
+        txns: the number in the history of each transaction element, starting with T0.
         element_of: the inverse of ``txns``.
-        ops: for each transaction element except T0, its successful operations.
+        ops: the successful operations of each transaction element except T0.
     """
     native = problem.native
     operations = _OperationsByKey(problem.history)
@@ -93,7 +93,7 @@ class _OperationsByKey:
         self._source = columns.op_source.tolist()
 
     def external(self, ops: Iterable[int]) -> list[int]:
-        """Return the external reads among the operations of a transaction."""
+        """Return the external reads among a transaction's operations."""
         own: set[int] = set()
         found = []
         for op in ops:
@@ -105,9 +105,9 @@ class _OperationsByKey:
         return found
 
     def what_was_read(self, op: int) -> tuple[int, int, int]:
-        """Return a lookup key, which is equal for external reads with equal candidates.
+        """Return a lookup key that is equal for external reads with equal candidates.
 
-        The reads must belong to one transaction.
+        The reads must belong to the same transaction.
         """
         key = self.key[op]
         if self._source[op] != SOURCE_BY_VALUE:

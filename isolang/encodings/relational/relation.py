@@ -2,9 +2,9 @@
 
 A relation consists of rows, one for each first element of its pairs. For each row, ``must`` has the
 second elements of the certain pairs, as the bits of an integer. ``maybe`` has the second elements
-of the other possible pairs, each with the literal that the relation contains the pair. Absent rows
-are empty. No literal in ``maybe`` is a constant, and no pair is in both ``must`` and ``maybe``.
-Relations share rows, which therefore never change.
+of the other possible pairs, each with the literal that says that the relation contains the pair.
+Absent rows are empty. No literal in ``maybe`` is a constant, and no pair is in both ``must`` and
+``maybe``. Relations share rows, so rows never change.
 
 ``must``, and ``must`` together with ``maybe``, are the two bounds of E. Torlak and D. Jackson,
 *Kodkod: a relational model finder*, TACAS 2007.
@@ -24,7 +24,7 @@ Maybe = dict[int, dict[int, int]]
 
 
 class Relation(Struct, frozen=True):
-    """A relation or a set; a set is a relation whose only row has number 0."""
+    """A relation or a set; a set is a relation with row 0 only."""
 
     must: Mapping[int, int] = field(default_factory=dict)
     maybe: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
@@ -54,7 +54,7 @@ EMPTY = Relation()
 
 
 def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
-    """Return the relation with the given pairs and literals; no pair may be given twice."""
+    """Return the relation with the given pairs and literals; pairs must not repeat."""
     must: Must = {}
     maybe: Maybe = {}
     for i, j, literal in pairs:
@@ -66,7 +66,7 @@ def relation_of(pairs: Iterable[tuple[int, int, int]]) -> Relation:
 
 
 class Algebra:
-    """The operators of the language on relations; pairs that are not certain become gates."""
+    """The operators of the language on relations; uncertain pairs become gates."""
 
     def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
         """Prepare to add gates to a circuit.
@@ -74,7 +74,7 @@ class Algebra:
         Args:
             circuit: the circuit.
             everything: the set of all elements.
-            tick: a function that is called from time to time and may raise ``TimeoutError``.
+            tick: a function called from time to time, which may raise ``TimeoutError``.
         """
         self.circuit = circuit
         self.tick = tick
@@ -117,7 +117,7 @@ class Algebra:
     def _any(self, i: int, row: dict[int, list[int]], must: Must) -> dict[int, int]:
         """Return the disjunction of the literals of each pair (i, j).
 
-        If a literal is constantly true, j is added to ``must`` instead.
+        If the disjunction is constantly true, j is added to ``must`` instead.
         """
         found: dict[int, int] = {}
         for j, literals in row.items():
@@ -216,7 +216,7 @@ class Algebra:
         return relation_of((j, j, literal) for _, j, literal in s.pairs())
 
     def only_if(self, literal: int, a: Relation) -> Relation:
-        """Return the pairs of ``a`` if ``literal`` is true, and else no pairs."""
+        """Return the pairs of ``a`` if ``literal`` is true, otherwise no pairs."""
         both = self.circuit.both
         return relation_of((i, j, both(literal, x)) for i, j, x in a.pairs())
 
@@ -237,7 +237,7 @@ class Algebra:
         return relation_of(found)
 
     def plus(self, a: Relation) -> Relation:
-        """Return the exact value of ``a^+``, which is computed by repeated squaring."""
+        """Return the exact value of ``a^+``, computed by repeated squaring."""
         if not a.maybe:
             return Relation(transitive_closure(a.must), {})
         reach, steps = a, 1
@@ -248,7 +248,7 @@ class Algebra:
         return reach
 
     def plus_from_above(self, a: Relation) -> Relation:
-        """Return a transitive relation that contains ``a``; the solver chooses its pairs.
+        """Return a transitive relation that contains ``a``, with pairs chosen by the solver.
 
         SOUND BECAUSE the caller uses the relation only where fewer pairs cannot violate a check.
         Therefore, if any choice satisfies the formula, the choice ``a^+`` satisfies it.
@@ -281,7 +281,7 @@ class Algebra:
 
 
 def upper_bound(a: Relation) -> Must:
-    """Return the upper bound of a relation, which has all possible pairs."""
+    """Return the upper bound of a relation: all possible pairs."""
     rows = dict(a.must)
     for i, literals in a.maybe.items():
         row = 0
@@ -300,6 +300,6 @@ def transitive_closure(rows: Mapping[int, int]) -> Must:
         for i, row in reach.items():
             if row & bit:
                 reach[i] = row | through
-        # The row of k changes in this loop only if k reaches itself, and then only by `through`,
+        # In this loop, the row of k changes only if k reaches itself, and then only by `through`,
         # which it already contains.
     return {i: row for i, row in reach.items() if row}

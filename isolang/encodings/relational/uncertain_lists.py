@@ -1,7 +1,7 @@
-"""The version orders that list reads of indeterminate transactions show if they are included.
+"""The version orders shown by list reads of indeterminate transactions, if these are included.
 
-The problem has the order that the longest certain list of a key shows, which contains the orders
-from all prefixes of that list. This module evaluates the lists of transactions that may be
+The problem has the order shown by the longest certain list of a key, which contains the orders from
+all prefixes of that list. This module evaluates the lists read by transactions that may be
 excluded.
 """
 
@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class UncertainLists:
-    """The list reads of transactions that may be excluded; transactions are given as elements."""
+    """The list reads by transactions that may be excluded; transactions are given as elements."""
 
     def __init__(
         self, history: History, operations: Sequence[Sequence[int]], included: Sequence[int]
     ) -> None:
-        """Collect the list reads of the transactions that may be excluded.
+        """Collect the list reads by transactions that may be excluded.
 
         Args:
             history: the history.
             operations: the operations of elements 1, 2, …, without failed operations.
-            included: for each element, beginning with T0, the literal that it is included.
+            included: for each element, starting with T0, the literal that says that it is included.
         """
         self._columns = columns = history.columns
         self._operations = operations
@@ -45,7 +45,7 @@ class UncertainLists:
         ]
 
     def shown(self) -> list[tuple[int, int]]:
-        """Return the pairs (reader, writer) such that a list of the reader shows the writer."""
+        """Return the pairs (reader, writer) in which a list read by the reader shows the writer."""
         return [
             (reader, writer)
             for reader, key, values in self._reads
@@ -54,10 +54,10 @@ class UncertainLists:
         ]
 
     def orders(self) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
-        """Yield, for each list read, the reader, the key, and the pairs of writers that it orders.
+        """Yield the reader, the key, and the ordered pairs of writers of each list read.
 
-        The read orders the writers of the list's elements, and puts writers whose elements the list
-        lacks after them.
+        A list orders the writers of its elements, and puts the writers of missing elements after
+        them.
         """
         for reader, key, values in self._reads:
             inside = [self._appender.get((key, value)) for value in values]
@@ -71,10 +71,10 @@ class UncertainLists:
             yield reader, key, sorted(pairs)
 
     def clashing(self) -> list[tuple[int, int]]:
-        """Return the pairs of readers with contradicting lists, of which neither is a prefix.
+        """Return the pairs of readers with contradicting lists, neither a prefix of the other.
 
-        A reader whose list contradicts a list of a certainly included transaction is not listed,
-        because the problem already says that this reader cannot be included.
+        A reader whose list contradicts a list read by a certainly included transaction is not
+        returned, because the problem already says that this reader cannot be included.
         """
         return [
             (one, other)
