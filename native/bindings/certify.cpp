@@ -21,7 +21,7 @@ using namespace certify;
 template <typename T>
 using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// Converts a text. nanobind's own conversion would end the process if memory is exhausted.
+// Converts a text. nanobind's own conversion would end the process if memory ran out.
 std::string text_of(nb::handle object) {
   Py_ssize_t size = 0;
   const char* const text = PyUnicode_AsUTF8AndSize(object.ptr(), &size);

@@ -50,8 +50,8 @@ Automaton::Reads reads_of(nb::handle names) {
   return reads;
 }
 
-// The letters that a name in quotes restricts, such as wr["audit/*"] and label "audit". Each is described as in
-// Automaton.restricted of Python: the letter without the name, its patterns, and whether it is negated.
+// The letters restricted by a name in quotes, such as wr["audit/*"] and label "audit". Each is described as in Python's
+// Automaton.restricted: the letter without the name, its patterns, and whether it is negated.
 class Restrictions {
  public:
   void add(nb::handle automaton) {

@@ -1,5 +1,5 @@
 // The Python class `Columns`: the columns of a history as numpy arrays, the methods of a history, and pickling.
-// `each_column` calls a function for all columns in a fixed order, and so saving and restoring a history always treat
+// `each_column` calls a function for all columns in a fixed order, so that saving and restoring a history always cover
 // the same columns.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -104,7 +104,7 @@ std::vector<T> numbers_of(nb::handle given) {
   return out;
 }
 
-// Restores the atoms. Each gets the same number as before, because they are interned in the same order.
+// Restores the atoms. They get the same numbers as before, because they are interned in the same order.
 void restore(Atoms& atoms, nb::handle state) {
   const auto kinds = numbers_of<std::uint8_t>(state[0]);
   const auto numbers = numbers_of<std::int64_t>(state[1]);

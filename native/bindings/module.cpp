@@ -1,4 +1,4 @@
-// The extension module `isolang._native`. Each of the other files of this folder registers the functions of one part of
+// The extension module `isolang._native`. Each of the other files in this folder registers the functions of one part of
 // the core.
 #include "bindings/bindings.hpp"
 

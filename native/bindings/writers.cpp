@@ -1,5 +1,5 @@
-// The Python functions of the native writers. They check all indices of the outline that Python describes by arrays,
-// and pass the output to Python piece by piece.
+// The Python functions of the native writers. They check all indices of the outline, which Python describes with
+// arrays, and pass the output to Python piece by piece.
 #include "writers/writers.hpp"
 
 #include <nanobind/ndarray.h>
@@ -25,7 +25,7 @@ std::span<const T> span_of(const Array<T>& array) {
   return {array.data(), array.shape(0)};
 }
 
-// Returns the outline that the arrays from Python describe, after checking that all their indices are in range.
+// Returns the outline described by the arrays from Python, after checking that all their indices are in range.
 Outline outline_of(const History& h, const Array<std::int32_t>& txns, const Array<std::int64_t>& start,
                    const Array<std::int64_t>& ops, std::size_t names) {
   const Outline out{h, span_of(txns), span_of(start), span_of(ops)};

@@ -1,6 +1,6 @@
-// `take_unwritten_for_initial` collects, for each key, the values that reads show and no transaction wrote, chooses one
-// by the rule in the header, and makes it the initial value. Elements with which a list began are removed from all
-// reads of the list.
+// `take_unwritten_for_initial` collects, for each key, the values that were read but written by no transaction, chooses
+// one by the rule in the header, and makes it the initial value. The elements that a list began with are removed from
+// all reads of the list.
 #include "readers/before.hpp"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool reads_list(const History& h, std::int64_t op) {
          (kind == OpKind::read_list || (kind == OpKind::read && h.op_value[op] == kNil));
 }
 
-// Returns which keys hold lists.
+// Returns, for each key, whether it holds a list.
 std::vector<std::uint8_t> list_keys(const History& h) {
   std::vector<std::uint8_t> found(idx(h.n_keys()), 0);
   for (std::int64_t op = 0; op < h.operations(); ++op)
@@ -76,7 +76,7 @@ class Written {
 // The evidence from the reads of one key about its value before the history.
 struct ShownValue {
   std::int64_t op = kNoRead;     // the read that decides
-  std::int64_t other = kNoRead;  // a read of another value, if both reads are of unknown outcome
+  std::int64_t other = kNoRead;  // a read of another value, if the outcomes of both reads are unknown
   std::int64_t nil = kNoRead;    // a read of nil, which a delete may also explain
   bool certain = false;
 };
@@ -159,7 +159,7 @@ class Search {
   std::vector<ShownValue> told_;
 };
 
-// Removes the elements with which lists began from all reads of these lists.
+// Removes the elements that lists began with from all reads of these lists.
 class Beginnings {
  public:
   Beginnings(History& h, std::unordered_map<std::int32_t, std::vector<std::int32_t>> of_key)

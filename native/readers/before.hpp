@@ -8,8 +8,7 @@
 //
 // A value that some transaction wrote belongs to that write, even if the write failed or was aborted.
 //
-// A stream that is joined in the middle is read by the same rule, with the values that its last cut left in place of
-// T0.
+// A stream joined in the middle is read by the same rule, with the values left by its last cut in place of those of T0.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -28,8 +27,8 @@ struct Before {
   // case, the history is unchanged.
   std::vector<std::int64_t> open;
 };
-// Makes T0 write what no transaction wrote, instead of nil. Keys whose initial value is declared keep that value.
-// Predicates must be lowered after this.
+// Makes T0 write the values that no transaction wrote, instead of nil. Keys whose initial value is declared keep that
+// value. Predicates must be lowered after this.
 Before take_unwritten_for_initial(History& history);
 
 // Removes these first elements from all reads of the list. If a read of the list does not begin with them, it gets an

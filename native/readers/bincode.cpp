@@ -1,5 +1,5 @@
-// The history.bincode of the old dbcop: bincode 1.x of nested vectors, little-endian. Every count is a u64, and the
-// file has no magic number.
+// The old dbcop's history.bincode: nested vectors in bincode 1.x, little-endian. Every count is a u64, and the file has
+// no magic number.
 #include <bit>
 #include <cstring>
 

@@ -1,4 +1,4 @@
-// Cobra's client logs: big-endian records without separators, one file for each client. Write ids say which write a
+// Cobra's client logs: big-endian records without separators, one file for each client. Write ids tell which write a
 // read returned.
 //
 // Two kinds of logs share the layout. In *genuine* logs, each write has a unique id, and a read names the transaction

@@ -1,4 +1,4 @@
-// Makes the messages of errors, with the name of the file and the place in it, and tests sizes and UTF-8.
+// Forms error messages, with the name of the file and the position in it, and checks sizes and UTF-8.
 #include "readers/common.hpp"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Functions that all readers use: they form error messages, check the size limit, and intern numbers fast.
+// Functions used by all readers: they form error messages, check the size limit, and intern numbers fast.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -13,15 +13,15 @@ namespace isolang {
 // "line".
 [[noreturn]] void fail_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void fail_byte(const std::string& name, std::int64_t byte, const std::string& what);
-// Throw an error with the message "NAME: WHERE: what", for a place that is more than a line or a
+// Throw an error with the message "NAME: WHERE: what", for a position that is more than a line or a
 // byte.
 [[noreturn]] void fail_at(const std::string& name, const std::string& where, const std::string& what, std::int64_t line);
 [[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
 
-// Returns input bytes in the form that messages use: short, printable, in quotes.
+// Returns input bytes in the form used by messages: short, printable, in quotes.
 std::string quoted(std::string_view text);
-// Returns one byte of a binary file in the form that messages use, such as 'S' (0x53) or 0xff.
+// Returns one byte of a binary file in the form used by messages, such as 'S' (0x53) or 0xff.
 std::string quoted_byte(unsigned char byte);
 
 // Below this size, every index that a reader makes (atoms, transactions, lists) fits 31 bits: a transaction takes at
@@ -56,7 +56,7 @@ class Numbers {
   std::vector<std::int32_t> small_;
 };
 
-// Returns the text after a byte order mark, if it begins with one.
+// Returns the text without its byte order mark, if it has one.
 inline std::string_view without_byte_order_mark(std::string_view text) {
   constexpr std::string_view kMark = "\xef\xbb\xbf";
   return text.starts_with(kMark) ? text.substr(kMark.size()) : text;

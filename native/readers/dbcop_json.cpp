@@ -44,7 +44,8 @@ class DbcopJson {
   }
 
  private:
-  // Marks the value at this place. If the value turns out to be wrong, the message names the place.
+  // Marks the value at this position. If the value turns out to be wrong, the message names the
+  // position.
   Forms::Mark start() {
     json_.blank();
     return json_.mark();
@@ -193,7 +194,7 @@ class DbcopJson {
   Budget& budget_;
   std::vector<std::int64_t> sessions_;  // for each session with transactions: its number in the file
   std::vector<std::string> unknown_fields_;
-  std::int64_t session_ = 0, transaction_ = 0, event_ = 0;  // the present place, from 1
+  std::int64_t session_ = 0, transaction_ = 0, event_ = 0;  // the current position, from 1
 };
 
 }  // namespace

@@ -34,8 +34,8 @@ void append_utf8(std::string& out, std::uint32_t code) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-// Returns a double with the fewest digits that give it back, in the layout of Python's repr. So one value has one text
-// in all readers and in Python.
+// Returns a double with the fewest digits that reproduce it, laid out as by Python's repr. A value thus has the same
+// text in all readers and in Python.
 std::string text_of(double value) {
   char buffer[32];
   const auto [stop, error] = std::to_chars(buffer, buffer + sizeof buffer, value, std::chars_format::scientific);

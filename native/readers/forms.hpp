@@ -21,13 +21,13 @@ class Forms {
   Forms(std::string_view data, const std::string& name, std::int64_t line = 1)
       : begin_(data.data()), p_(data.data()), end_(data.data() + data.size()), name_(name), line_(line) {}
 
-  // Reads JSON from here on. Checks the whole text first, and fails at the first place that is not JSON.
+  // Reads JSON from here on. Checks the whole text first, and fails at the first position that is not JSON.
   void read_json(Budget& budget);
   bool json() const { return json_; }
   std::int64_t line() const { return line_; }
-  std::int64_t offset() const { return p_ - begin_; }  // bytes before this place
+  std::int64_t offset() const { return p_ - begin_; }  // bytes before this position
 
-  // A place to which the reader can return.
+  // A position to which the reader can return.
   struct Mark {
     const char* p;
     std::int64_t line;
@@ -37,7 +37,7 @@ class Forms {
     p_ = mark.p;
     line_ = mark.line;
   }
-  std::int64_t column(Mark mark) const;  // column of the place, from 1, in bytes
+  std::int64_t column(Mark mark) const;  // column of the position, from 1, in bytes
   // Returns " at column N", with the line of the mark if that is not `line`.
   std::string at_column(Mark mark, std::int64_t line) const;
   // Returns the bytes from a mark to here.

@@ -142,10 +142,10 @@ class Hist {
   Numbers values_;
   Budget& budget_;
   std::vector<std::int64_t> sessions_;  // for each session with transactions: its number in the file
-  std::int64_t seen_ = 1;               // sessions of the file so far, including the present one
-  std::int64_t line_ = 1, opened_ = 0;  // opened_: where the present transaction began; 0 outside
+  std::int64_t seen_ = 1;               // sessions of the file so far, including the current one
+  std::int64_t line_ = 1, opened_ = 0;  // opened_: where the current transaction began; 0 outside
   std::int32_t txn_ = 0;
-  bool used_ = false;                   // whether the present session has transactions
+  bool used_ = false;                   // whether the current session has transactions
 };
 
 }  // namespace

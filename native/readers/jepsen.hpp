@@ -13,7 +13,7 @@
 namespace isolang::jepsen {
 
 enum class Type : std::uint8_t { missing, invoke, ok, fail, info };
-Type read_type(Forms& forms);  // fails if the word is another one
+Type read_type(Forms& forms);  // fails for any other word
 
 enum class Process : std::uint8_t { missing, client, other };  // other: for example :nemesis
 enum class Value : std::uint8_t { missing, micro_ops, other };
@@ -95,8 +95,8 @@ struct Following {
   std::int64_t front = kTimeUnknownBegin;  // the latest :time of the earlier maps
   bool json = false;      // whether the earlier maps were JSON
   int has_process = -1;   // whether the earlier maps had a :process; -1 if there were none
-  // Results, one for each transaction: the places of its invocation and of its completion, and the moment when it was
-  // completed, with whatever outcome. -1 if there is none.
+  // Results, one for each transaction: the positions of its invocation and of its completion, and the moment when it
+  // was completed, whatever its outcome. -1 if there is none.
   std::vector<std::int64_t> invoked_at, completed_at, completed_when;
 };
 
@@ -104,7 +104,7 @@ struct Following {
 Operations parse(std::string_view data, const std::string& name, History& history, Budget& budget,
                  std::int64_t first_line = 1, bool json = false);
 
-// Pass 2 turns operation maps into transactions of `history`. In a block of a file, places are bytes, and times are
+// Pass 2 turns operation maps into transactions of `history`. In a block of a file, positions are bytes, and times are
 // bytes of all files (or :time). Predicate reads are then not lowered, because other blocks have other rows.
 void pair(const Operations& operations, const std::string& name, History& history, Remarks& remarks, Budget& budget,
           Following* following = nullptr);

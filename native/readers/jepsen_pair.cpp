@@ -33,7 +33,7 @@ struct Transaction {
   std::int32_t process = 0;  // dense number
 };
 
-// Returns advice on which reads and writes express most of the effect of an operation on a whole
+// Returns advice on the reads and writes that best express the effect of an operation on a whole
 // object.
 std::string nearest_model(std::string function) {
   std::erase_if(function, [](char c) { return c == ':' || c == '"'; });  // of EDN, of JSON
@@ -609,7 +609,7 @@ class Pairing {
   std::vector<Transaction> transactions_;
   std::vector<std::int32_t> session_of_;  // process → session
   std::vector<std::int64_t> session_labels_;
-  std::int64_t counts_[5] = {};           // numbers of transactions by the type of their completion
+  std::int64_t counts_[5] = {};           // number of transactions per completion type
   std::int64_t invocations_ = 0, uninvoked_ = 0, strays_ = 0, others_ = 0, resumed_ = 0, unknown_reads_ = 0;
   std::int64_t groupless_ = 0;  // number of transactions without a group
   std::int64_t timed_ = 0;  // number of transactions with times of operations or of COMMIT

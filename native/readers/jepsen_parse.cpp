@@ -564,13 +564,13 @@ class Parser {
     const char* what = nullptr;
     Forms::Mark at{};
     std::string_view got;
-  } wrong_;  // the reason why the present :value is not a list of micro-operations
-  std::string f_;      // :f of the present map, if that is not :txn
+  } wrong_;  // the reason why the current :value is not a list of micro-operations
+  std::string f_;      // :f of the current map, if it is not :txn
   std::vector<std::string> transactions_;  // other values of :f under which there were micro-operations
-  Forms::Mark map_{};         // :value of the present map, if that is a map
-  bool short_read_ = false;   // whether the present map has a read without a value
+  Forms::Mark map_{};         // :value of the current map, if it is a map
+  bool short_read_ = false;   // whether the current map has a read without a value
   std::int64_t last_line_ = 0;  // where the previous map ended
-  std::string group_, pair_;  // group_: the present independent key; pair_: together with a key of its own
+  std::string group_, pair_;  // group_: the current independent key; pair_: this key together with a key of its own
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Checks whether a text is JSON (RFC 8259), in one pass and without storing it.
 //
-// The reader of forms treats commas and colons as blanks, as EDN does with commas. In JSON they are not blanks, and a
-// log that lost a character would become a different history. Therefore the whole text is checked before it is read. If
+// The reader of forms treats commas and colons as blanks, as EDN does with commas. In JSON they are not, and a log that
+// has lost a character would be read as a different history. The whole text is therefore checked before it is read. If
 // there are several values, each must begin on a separate line.
 #include <algorithm>
 #include <array>
@@ -166,7 +166,7 @@ class Forms::JsonSyntax {
     move_reader_here();
     forms_.expected(what, hint);
   }
-  // Moves the reader of forms to this place. Lines are counted only here.
+  // Moves the reader of forms to this position. Lines are counted only here.
   void move_reader_here() {
     forms_.line_ += std::count(forms_.p_, p_, '\n');
     forms_.p_ = p_;

@@ -2,8 +2,8 @@
 // aborted.
 //
 // A transaction consists of all lines with its id, in their order, even if lines of other transactions of its session
-// are between them. Its place in the session is that of its first line. Aborted lines carry no id, so each maximal run
-// of them in a session is one aborted transaction.
+// are between them. Its position in the session is that of its first line. Aborted lines carry no id, so each maximal
+// run of them in a session is one aborted transaction.
 #include <charconv>
 
 #include "readers/common.hpp"

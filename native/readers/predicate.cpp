@@ -178,7 +178,7 @@ struct Parser {
     }
     for (const auto& [name, test] : kComparisons)
       if (head == name) {
-        arguments(1, 2);  // with one argument, the test is of the value itself, as in Elle
+        arguments(1, 2);  // with one argument, the test applies to the value itself, as in Elle
         return comparison(test, parts.size() == 2 ? "value" : column(parts[1]), parts.back());
       }
     if (head == "null") {
@@ -367,8 +367,8 @@ const Cell* column(const Row& row, const Cell& key, std::string_view name) {
 
 namespace {
 
-// Bounds of the truth of a predicate on a row. They differ if some part cannot be decided (`why` has the reason). This
-// does no harm if the other parts decide the predicate.
+// Bounds of the truth of a predicate on a row. They differ if some part cannot be decided (`why` holds the reason).
+// This does no harm if the other parts decide the predicate.
 struct TruthRange {
   Truth least, most;
 };

@@ -14,7 +14,8 @@
 
 namespace isolang::predicates {
 
-// Throws std::invalid_argument, like all functions here, for anything that cannot be judged.
+// Always throws std::invalid_argument. The other functions here call it for anything that cannot be
+// judged.
 [[noreturn]] void refuse(const std::string& what);
 std::string in_quotes(std::string_view text);  // the beginning of the text, in quotes
 // Returns the elements of a vector or a map in canonical text.
@@ -42,7 +43,7 @@ struct Node {
   Test test;
   std::vector<Node> parts;
   std::string column;
-  std::vector<std::string> constants;  // canonical texts, which `cells` point into
+  std::vector<std::string> constants;  // canonical texts, into which `cells` point
   std::vector<Cell> cells;
 };
 
@@ -58,7 +59,7 @@ void show(const Node& n, std::string& out);
 struct Row {
   std::vector<std::pair<std::string_view, Cell>> columns;
   std::string text;        // for an atom that has no text of its own
-  std::string_view whole;  // text of the atom, which `columns` point into
+  std::string_view whole;  // text of the atom, into which `columns` point
 };
 
 // Parses a row from a text, which must outlive the row.

@@ -1,6 +1,6 @@
 // `lower_predicates` collects the rows that the keys of each table ever held, evaluates every predicate read on them,
-// and appends a set-read for each matching row that was not returned. An index of the columns avoids the comparison of
-// every predicate with every row.
+// and appends a set-read for each matching row that was not returned. An index of the columns avoids comparing every
+// predicate with every row.
 #include "readers/predicates.hpp"
 
 #include <algorithm>
@@ -103,7 +103,7 @@ class Lowering {
       for (auto& added : added_) added.clear();
     });
     if (implicit) each_statement([&](std::size_t s) { miss_own(s); });
-    // Remove what an earlier lowering added, because T0 may hold other rows now.
+    // Remove what an earlier lowering added, because T0 may hold different rows now.
     rebuild([&](std::int64_t op) { return !is_missed(op); });
     set_implicit(implicit);
   }
@@ -277,7 +277,7 @@ class Lowering {
   const Predicate& predicate_of(std::size_t s) { return *predicates_.at(h_.statement_predicate[s]); }
   Table& table_of(std::size_t s) { return table(predicate_of(s).table); }
 
-  // How predicates use a column, and with which numbers they compare it.
+  // How predicates use a column, and the numbers with which they compare it.
   struct Asked {
     bool order = false, rest = false, real = false, large = false;
     void meet(const Cell& cell) {
@@ -338,8 +338,8 @@ class Lowering {
     return of;
   }
 
-  // Collects every row that may have existed. A value that is never a last write does no harm, because it excludes only
-  // itself.
+  // Collects every row that may have existed. Values that their own transactions overwrite are collected, too. They do
+  // no harm: such a value only adds an entry of its own to the versions that a read excludes.
   void collect_versions() {
     std::vector<std::pair<std::int32_t, std::int32_t>> found;
     for (std::int32_t t = 0; t < h_.transactions(); ++t)
@@ -392,7 +392,8 @@ class Lowering {
       refuse("a row that was returned twice (got " + in_quotes(key_texts_[*twice]) + ")");
   }
 
-  // Returns what the transaction of the predicate read wrote to each key before.
+  // Returns, for each key, the value last written by the predicate read's transaction before the
+  // read.
   std::map<std::int32_t, std::int32_t> own_writes(std::size_t s) const {
     std::map<std::int32_t, std::int32_t> own;
     for (std::int64_t op = h_.op_start[h_.statement_txn[s]]; op < h_.statement_start[s]; ++op)
@@ -442,7 +443,7 @@ class Lowering {
       values.clear();
     }
   }
-  // Adds the set-reads that a write of the same transaction decides.
+  // Adds the set-reads that are decided by a write of the same transaction.
   void miss_own(std::size_t s) {
     const auto own = own_writes(s);
     if (own.empty()) return;

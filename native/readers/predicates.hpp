@@ -1,4 +1,5 @@
-// Lowers predicate reads: derives from the rows that they returned for which other keys they found no matching row.
+// Lowers predicate reads: derives, from the rows that they returned, the other keys for which they found no matching
+// row.
 //
 // A predicate read becomes operations of one statement: a read of each returned row, and a set-read of each other key
 // that ever held a matching row. For levels whose reads see a snapshot, or the version from which an anti-dependency
@@ -32,8 +33,8 @@ struct PredicateError {
 
 // Up to this number, set-reads of predicate reads are always written out.
 inline constexpr std::int64_t kWrittenOut = 1'000;
-// Puts the set-reads of all predicate reads into the history, in place of its present ones. If there are more than
-// `most`, and each predicate can be judged for every row, adds only those that the transaction's own write decides.
+// Puts the set-reads of all predicate reads into the history, in place of the existing ones. If there are more than
+// `most`, and each predicate can be judged for every row, adds only those decided by the transaction's own write.
 // Throws PredicateError.
 void lower_predicates(History& history, std::int64_t most = kWrittenOut);
 
@@ -42,16 +43,16 @@ struct Missed {
   std::int32_t statement, key;
   auto operator<=>(const Missed&) const = default;
 };
-// Write set-reads of an implicit history out as operations. These are either the given ones (ascending, none of them
-// present yet) or all.
+// Write out set-reads of an implicit history as operations: either the given ones (ascending, none of them present yet)
+// or all of them.
 void write_out(History& history, std::span<const Missed> missed);
 void write_out_all(History& history);
 // Returns all implicit set-reads of these predicate reads (ascending), but no more than the first `most`.
 std::vector<Missed> missed_by(const History& history, std::span<const std::int32_t> statements, std::int64_t most);
 // Returns the implicit set-reads that at most one version of their key satisfies, but no more than the first `most`.
 std::vector<Missed> nearly_decided(const History& history, std::int64_t most);
-// Makes the set-reads implicit again that were written out. If some predicate cannot be judged for some row, returns
-// false and changes nothing.
+// Makes written-out set-reads implicit again. If some predicate cannot be judged for some row, returns false and
+// changes nothing.
 bool leave_implicit(History& history);
 
 // What predicate reads of an implicit history return if transactions take effect in a certain

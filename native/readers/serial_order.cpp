@@ -47,7 +47,7 @@ struct RowWrite {
   std::int32_t key, value;
 };
 
-// A transaction that is not placed yet.
+// A transaction that has not been placed yet.
 struct UnplacedTransaction {
   std::int32_t txn = -1;
   std::vector<std::int64_t> reads;  // its external reads, sorted by key
@@ -146,7 +146,7 @@ class SerialSearch {
   std::unique_ptr<UnplacedTransaction> waiting(std::int32_t t) {
     auto w = std::make_unique<UnplacedTransaction>();
     w->txn = t;
-    std::vector<std::pair<std::int32_t, std::int64_t>> own;  // the keys that it has written, and where first
+    std::vector<std::pair<std::int32_t, std::int64_t>> own;  // the keys it has written, and its first write of each
     std::size_t s = idx(first_statement_[idx(t)]);
     for (std::int64_t op = h_.op_start[idx(t)]; op < h_.op_start[idx(t) + 1]; ++op) {
       if (h_.op_ok[idx(op)] == 0) continue;
@@ -492,7 +492,7 @@ class SerialSearch {
   std::vector<std::string> texts_;  // the texts of the keys
   std::map<std::string, CurrentTable> tables_;
   std::unordered_map<std::int32_t, Predicate> predicates_;
-  std::vector<std::int32_t> rank_;  // each transaction's place in the given order; -1 if it has none
+  std::vector<std::int32_t> rank_;  // each transaction's position in the given order; -1 if it has none
   std::vector<std::uint8_t> placed_;
   std::vector<std::int32_t> first_statement_;         // of each transaction
   std::vector<std::unique_ptr<UnplacedTransaction>> waiting_of_;  // for the window, and for the last placed transactions
@@ -505,11 +505,11 @@ class SerialSearch {
   std::vector<std::vector<OverwrittenRow>> undo_;  // what each placed transaction overwrote
   std::unordered_map<std::int32_t, std::vector<std::int32_t>>
       before_;                                // the transactions that must precede a transaction
-  std::vector<std::int64_t> place_;           // the place of each transaction in commits_
-  std::int64_t checkpoint_ = 0;               // no transaction before this place is removed
+  std::vector<std::int64_t> place_;           // the position of each transaction in commits_
+  std::int64_t checkpoint_ = 0;               // no transaction before this position is removed
   std::int64_t steps_ = 0;                    // since the checkpoint
-  std::int64_t work_ = 0;                     // the rows that were compared since the checkpoint
-  int tries_ = 0;                             // how often the search returned to the checkpoint
+  std::int64_t work_ = 0;                     // the number of rows compared since the checkpoint
+  int tries_ = 0;                             // how often the search has returned to the checkpoint
   std::uint64_t state_ = 0x9e3779b97f4a7c15;  // of the pseudo-random numbers
   std::int64_t front_ = 0, end_ = 0;          // the first transaction that is not placed, and the end of the window
 };

@@ -16,10 +16,10 @@ struct SerialOrder {
   std::vector<std::int32_t> source;
 };
 
-// Puts transactions into an order in which each one reads what the ones before it wrote, and those of a session keep
-// the given order. Returns nothing if the search finds no such order near the given one. This does not mean that no
-// order exists, because the search follows a single guess. The caller must check the order before it becomes a witness.
-// Throws std::invalid_argument for a predicate that cannot be judged.
+// Puts transactions into an order in which each one reads what the ones before it wrote, and the transactions of a
+// session keep their given order. Returns nothing if the search finds no such order near the given one. This does not
+// mean that no order exists, because the search follows a single guess. The caller must check the order before it
+// becomes a witness. Throws std::invalid_argument for a predicate that cannot be judged.
 std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near,
                                              Budget& budget);
 

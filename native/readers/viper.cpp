@@ -54,7 +54,8 @@ class Viper {
   }
 
  private:
-  // Marks the value at this place. If the value turns out to be wrong, the message names the place.
+  // Marks the value at this position. If the value turns out to be wrong, the message names the
+  // position.
   Forms::Mark start() {
     json_->blank();
     return json_->mark();

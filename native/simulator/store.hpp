@@ -47,8 +47,8 @@ class Store {
 };
 
 // Replicas that each know a set of whole transactions and show the newest version of each key among them. A transaction
-// is known at its own replica at once, and at other replicas later. It arrives in any order or, if delivery is causal,
-// only after all transactions that its own replica knew when it took effect.
+// is known at its own replica immediately, and at other replicas later. It arrives in any order or, if delivery is
+// causal, only after all transactions that its own replica knew when it took effect.
 class Replicas {
  public:
   Replicas(const Store& store, std::int32_t replicas, bool causal, std::int64_t lag)
@@ -64,7 +64,7 @@ class Replicas {
     const auto& shown = shown_[replica];
     return idx(key) < shown.size() ? shown[key] : kInitialVersion;
   }
-  // Commits the transaction that installed the versions from `first` on, at this replica.
+  // Commits, at this replica, the transaction that installed the versions from `first` on.
   void commit(std::size_t replica, std::int32_t first);
   // Delivers every transaction that some replica does not know yet.
   void settle();

@@ -73,7 +73,7 @@ class CutSelection {
  private:
   template <typename F>
   void each_edge(F edge) {
-    // The place of each writer in the version order of the current key.
+    // The position of each writer in the version order of the current key.
     std::vector<std::int64_t> at(idx(n_), -1);
     std::vector<std::int32_t> last(idx(h_.sessions), -1);
     for (std::int32_t t = 0; t < n_; ++t) {
@@ -151,7 +151,7 @@ class CutSelection {
     return false;
   }
 
-  // Returns the latest begin of a writer and of the transactions that read what it wrote to a key.
+  // Returns the latest begin among a writer and the transactions that read what it wrote to a key.
   std::int64_t seen_at(std::int32_t writer, std::int32_t key) const {
     std::int64_t later = h_.txn_begin[writer];
     for (std::int64_t k = key_ops_start_[idx(key)]; k < key_ops_start_[idx(key) + 1]; ++k)
@@ -183,8 +183,8 @@ class CutSelection {
     }
   }
 
-  // Adds the guessed pairs of young transactions, which stay for one more round. Ties the two transactions of each
-  // other pair together. Then both are in one part, in which their order can be exchanged. Without times, or for an
+  // Adds the guessed pairs of young transactions, which stay for one more round. Ties the two transactions of every
+  // other pair together, so that both are in one part, in which their order can be exchanged. Without times, or for an
   // indeterminate writer, a tie would last for too long.
   void guessed(std::vector<std::int32_t>& found) {
     each_guess([&](std::int32_t t, std::int32_t u) {

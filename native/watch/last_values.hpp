@@ -1,5 +1,5 @@
-// The last value of each key that the cuts of a stream have left. For a list key, these are the length of the list and
-// a hash of all elements in their order (docs/routes.md, Cuts of a stream).
+// The last value of each key left by the cuts of a stream. For a list key, these are the length of the list and a hash
+// of all elements in their order (docs/routes.md, Cuts of a stream).
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -119,13 +119,14 @@ class LastValues {
     std::unique_ptr<char[]> text;  // set if the kind has a text
     Scalar scalar() const;
   };
-  // A key and its entry, in one line of a cache.
+  // A key and its entry, in one cache line.
   struct alignas(64) Item {
     Key key;
     Entry entry;
   };
   static_assert(sizeof(Item) == 64);
-  // The items by number. They do not move while their number grows, which would temporarily need memory for both copies.
+  // The items by number. They do not move while their number grows, because moving them would temporarily need memory
+  // for both copies.
   class Items {
    public:
     std::size_t size() const { return size_; }

@@ -37,8 +37,8 @@ class LooseKeys {
   std::unordered_map<std::string, std::vector<std::int64_t>> parts_of_;
 };
 
-// The version orders of a part in which some reads of a window read the last version, and the keys of the part that
-// these reads are of, ascending. If the part has no such order, `order` is empty.
+// The version orders of a part under which some reads of a window read the last version, and the keys of the part that
+// these reads concern, ascending. If the part has no such order, `order` is empty.
 struct Exchanged {
   std::vector<std::int32_t> order;
   std::vector<std::int32_t> keys;

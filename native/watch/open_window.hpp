@@ -1,5 +1,5 @@
 // Turns a window of a stream into a separate history, whose initial state consists of the values
-// that the last cut left.
+// left by the last cut.
 #pragma once
 #include <cstdint>
 #include <stdexcept>
@@ -11,13 +11,13 @@
 
 namespace isolang::watch {
 
-// An element that no transaction appends. It replaces the elements of a list that does not begin with the elements that
-// the last cut left.
+// An element that no transaction appends. It replaces the elements of a list that does not begin with the elements left
+// by the last cut.
 inline constexpr std::string_view kNothing = "isolang: no value";
 
 struct Window {
   History history;
-  // The committed transactions that read a list which does not begin with the elements that the last cut left. Such a
+  // The committed transactions that read a list which does not begin with the elements left by the last cut. Such a
   // list begins with older elements, or with elements that never existed. In the history, these transactions read an
   // element that no transaction appended.
   std::vector<std::int32_t> stale;
@@ -34,9 +34,9 @@ struct NotWatched {
 std::vector<std::string> predicates_of(const History& raw);
 
 // Returns the window as a history. `raw` has the transactions as they are in the log. If the last cut left a value of a
-// key, it becomes the initial value of the key, and nil does not name this version. Elements that the last cut has are
-// removed from lists. If there are predicate reads, the rows that the cut left and that these reads concern become keys
-// of the window, after the keys of `raw`, and the rows that the reads missed become set-reads. Throws NotWatched.
+// key, it becomes the initial value of the key, and nil does not name this version. Elements that were cut are removed
+// from lists. If there are predicate reads, the rows that the cut left and that these reads concern become keys of the
+// window, after the keys of `raw`, and the rows that the reads missed become set-reads. Throws NotWatched.
 Window open_window(const History& raw, LastValues& last);
 
 }  // namespace isolang::watch

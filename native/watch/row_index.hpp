@@ -21,7 +21,7 @@ struct Range {
   std::optional<std::string_view> text;  // if set, this text in place of numbers
   bool texts;                            // whether texts may match, or cannot be judged
 };
-// Returns false if no column bounds the matches, and each row has to be examined.
+// Returns false if no column bounds the matches, so that each row has to be examined.
 bool ranges(const predicates::Node& node, std::vector<Range>& found);
 
 // The value of a row in a column, as the index sorts it. `none` means nil, which matches no range.

@@ -48,8 +48,8 @@ class Out {
   std::size_t used_ = 0;
 };
 
-// The transactions of each session; sessions are in the order of first appearance. Transactions have their numbers in
-// the outline.
+// The transactions of each session; sessions are in the order of first appearance. Transactions are numbered as in the
+// outline.
 struct Sessions {
   explicit Sessions(const Outline& part) : start(1, 0), place_of(part.txns.size()) {
     const auto idx = [](auto i) { return static_cast<std::size_t>(i); };
