@@ -215,7 +215,7 @@ class StoredMarks:
         return self._store.get(self._key)
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark ``old`` by the mark ``new``; return false if the mark is different."""
+        """Replace the mark ``old`` with ``new``; return false if the mark is different."""
         return self._store.swap(self._key, old, new)
 
     def close(self) -> None:

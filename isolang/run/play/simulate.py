@@ -22,7 +22,7 @@ RULES: Final = {
     "strong-snapshot": "snapshot",
     "read-committed": "read committed",
 }
-"""For each guarantee that ``isocheck generate`` offers, the in-memory database's level for it."""
+"""The in-memory database's level for each guarantee offered by ``isocheck generate``."""
 
 
 def simulate(
@@ -39,7 +39,7 @@ def simulate(
     Args:
         name: the name of the workload.
         rule: the guarantee of the simulated database; a key of ``RULES``.
-        shape: the sizes that the workload uses; ``None`` for its default sizes.
+        shape: the workload's sizes; ``None`` for its default sizes.
         transactions: the number of transactions, including aborted ones.
         sessions: the number of clients.
         seed: the seed for all random choices; the same seed gives the same history.
@@ -80,7 +80,7 @@ class _SimulatedClient:
 
     def __init__(self, number: int, client: MemoryClient, source: ProgramSource) -> None:
         self.steps: Generator[Operation, Any, None] | None = None
-        self.until = 0  # wait until so many transactions have ended
+        self.until = 0  # wait until this many transactions have ended
         self._number, self._client, self._source = number, client, source
         self._result: Any = None
 
@@ -94,7 +94,7 @@ class _SimulatedClient:
         self._client.begin(level)
 
     def step(self, ended: list[Transaction], clock: Iterator[int]) -> None:
-        """Do the next operation; if it ends the transaction, add the transaction to ``ended``."""
+        """Perform the next operation; if it ends the transaction, add that to ``ended``."""
         assert self.steps is not None
         self.until = len(ended)
         try:
@@ -134,7 +134,7 @@ class _SimulatedClient:
 
 
 def _as_operation(operation: RecordedOperation) -> tuple[Any, ...]:
-    """Return a recorded operation in the form that a :class:`Transaction` has."""
+    """Return a recorded operation in the form used by :class:`Transaction`."""
     match operation:
         case ("delete", key, _):
             return "delete", key
@@ -145,5 +145,5 @@ def _as_operation(operation: RecordedOperation) -> tuple[Any, ...]:
 
 
 def _row(value: Any) -> Any:
-    """Return the value; for a value that is NULL, the row that represents it in a history."""
+    """Return the value or, for NULL, the row that represents it in a history."""
     return {"value": None} if value == NULL else value

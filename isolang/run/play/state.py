@@ -17,7 +17,7 @@ from isolang.run.settings import Settings
 from isolang.run.target import Level
 
 COPY_LABEL: Final = "backup by "
-"""The prefix of the label of a transaction that stands for a copy of the tables."""
+"""The label prefix of transactions that represent a copy of the tables."""
 
 SHORT_SILENCE_S: Final = 1.0  # how many seconds of silence are too long if connections were refused
 LONG_SILENCE_S: Final = 5.0  # how many seconds of silence are too long otherwise
@@ -33,22 +33,22 @@ class RunState(Struct, kw_only=True):
         aborted: the number of transactions that certainly aborted.
         maybe: the number of transactions with an unknown outcome.
         latency: the total duration of all committed transactions, in seconds.
-        level: the name of the level at which the run plays.
+        level: the name of the run's level.
         workload: the workload that is being played now.
-        errors: how many errors occurred, by their class and the first words of their message.
-        faults: for each fault, how often it was injected.
+        errors: the number of errors, by class and by the first words of the message.
+        faults: for each fault, how often it has been injected.
         look: the latest verdict on a prefix of the history; ``None`` before the first check.
-        played: for each workload, how many of its transactions have committed.
-        committed_by_level: for each level of the database, how many transactions have
-            committed at that level.
-        bad_responses: how many responses cannot be recorded in a history, by the message that
-            describes them.
+        played: for each workload, the number of its committed transactions.
+        committed_by_level: for each level of the database, the number of transactions committed at
+            it.
+        bad_responses: the number of responses that cannot be recorded in a history, by the message
+            that describes them.
         answered: the value of ``time.monotonic()`` at the last response.
         refused: the value of ``time.monotonic()`` when a connection was last refused; 0 if every
             connection was accepted.
         refusal: the error message when a connection was last refused.
-        silent: the longest time without a response, in seconds, not counting the times for which an
-            injected fault was the reason.
+        silent: the longest time without a response, in seconds, not counting silences caused by
+            injected faults.
         silent_from: how many seconds after ``began`` this longest silence began.
         hung: the calls that were still hanging after the clients should have ended.
         unplayed_scripts: the scripts for which the run had no time.
@@ -79,7 +79,7 @@ class RunState(Struct, kw_only=True):
     problem: str = ""
 
     def total(self) -> int:
-        """Return how many transactions have ended with any outcome."""
+        """Return the number of transactions that have ended, with any outcome."""
         return self.committed + self.aborted + self.maybe
 
     def count(
@@ -96,10 +96,9 @@ class RunState(Struct, kw_only=True):
         Args:
             outcome: the outcome of the transaction.
             seconds: how long the transaction took.
-            error: the error that the client raised; ``None`` if it raised none.
-            level: the name that the target gives to the level of the transaction.
-            workload: the workload that the transaction belongs to; if it is empty, the current
-                workload.
+            error: the error raised by the client; ``None`` if there was none.
+            level: the target's name for the transaction's level.
+            workload: the transaction's workload; if it is empty, the current workload.
         """
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
@@ -116,8 +115,8 @@ class RunState(Struct, kw_only=True):
 
         Args:
             now: the current ``time.monotonic()``.
-            excused: whether an injected fault prevents the server from responding; then the silence
-                is not counted.
+            excused: whether an injected fault prevents the server from responding; if so, the
+                silence is not counted.
         """
         if excused:
             self.answered = now
@@ -132,7 +131,7 @@ class RunState(Struct, kw_only=True):
         return gone or self.silent >= (SHORT_SILENCE_S if self.refused else LONG_SILENCE_S)
 
     def add_up(self, parts: Sequence[RunState]) -> None:
-        """Replace the counts in this state by their sums over the states of several processes."""
+        """Replace the counts in this state with their sums over the states of several processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
         for name in ("errors", "played", "ran_at", "bad"):
@@ -175,12 +174,12 @@ class SwarmRound(Struct, frozen=True, kw_only=True):
 
 
 class Run(Struct, frozen=True, kw_only=True):
-    """A run that has ended, with the history that it recorded.
+    """A run that has ended, with its recorded history.
 
     Attributes:
         settings: the options of the run.
-        version: the name and version that the database reported.
-        mix: the level of the run, or the levels that it mixed.
+        version: the name and version reported by the database.
+        mix: the level of the run, or its mix of levels.
         claims: the specification that the history must satisfy.
         path: the file that contains the history.
         state: the progress of the run when it ended.
@@ -188,10 +187,10 @@ class Run(Struct, frozen=True, kw_only=True):
         interrupted: whether Ctrl-C ended the run.
         planned: the workloads that the clients were supposed to play.
         leftover: why some tables may remain in the database; empty if none do.
-        notes: the doubts that the adapter's self-test raised, and other remarks.
+        notes: the doubts raised by the adapter's self-test, and other remarks.
         watched: the final verdict of the watch; ``None`` if a check must judge the whole file.
-        rounds: the rounds that ``auto`` played after its workloads; if a round violated its level,
-            the rounds up to and including that round.
+        rounds: the rounds played by ``auto`` after its workloads; if a round violated its level,
+            the rounds up to and including it.
     """
 
     settings: Settings
@@ -220,7 +219,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def throughput(self) -> float:
-        """Return how many transactions committed per second."""
+        """Return the number of committed transactions per second."""
         return self.state.committed / self.seconds if self.seconds else 0.0
 
 

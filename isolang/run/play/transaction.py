@@ -80,24 +80,23 @@ def play(
     Args:
         program: the program of a workload; a tuple of operations or a conversation.
         recorder: the recorder that writes the transaction into the history.
-        session: the session to which the transaction belongs in the history.
-        client: a client that has no open transaction.
-        driver: the driver that :func:`driver_for` returns for the target.
-        level: the name that the target gives to the level of the transaction.
+        session: the transaction's session in the history.
+        client: a client without an open transaction.
+        driver: the target's driver, from :func:`driver_for`.
+        level: the target's name for the transaction's level.
         recorded: the name of the level in the history, if the run mixes several levels.
         rows: whether a missing row is recorded as missing, as workloads with predicates require, or
             as the value ``DELETED``.
         nulls: whether transactions may have written NULL; if not, NULL means that the row still has
             its initial value.
-        lists: the keys that hold lists, by which responses of the wrong type are detected; ``None``
-            to check no types.
+        lists: the keys that hold lists, needed to detect responses of the wrong type; ``None`` for
+            no type checks.
         wait: a function that keeps the transaction open during a :class:`Wait`.
         pace: a function that is called before each operation and before COMMIT; it can block until
             a schedule allows the next step.
 
     Returns:
-        The outcome in the history, and the error that the client raised (``None`` if it raised
-        none).
+        The outcome in the history, and the error raised by the client (``None`` if there was none).
 
     Raises:
         IsolangError: the run cannot continue.
@@ -154,7 +153,7 @@ def _converse(
 def planned_operations(
     operation: Operation, *, rows: bool = False
 ) -> tuple[RecordedOperation, ...]:
-    """Return the recorded operations of an operation whose result is not known yet."""
+    """Return the recorded form of an operation whose result is not yet known."""
     match operation:
         case Read(key):
             return (("r", key, None),)
@@ -320,7 +319,7 @@ def note_copy(
     """Record the rows in a copy of the tables as the reads of one transaction.
 
     Args:
-        t: the transaction that stands for the copy.
+        t: the transaction that represents the copy.
         rows: all rows of the copy: each key with its value or its list.
         keys: the keys that workloads declare.
         predicates: whether workloads have predicates. If so, the transaction is recorded as a
@@ -349,14 +348,14 @@ def note_copy(
 
 
 def with_optional_statements(client: Client) -> OptionalStatements:
-    """Return the same client, typed as one that has the statements which its target offers."""
+    """Return the same client, typed as having the statements that its target offers."""
     return cast("OptionalStatements", client)
 
 
 def _swap(
     operation: Swap, t: RecordedOperations, client: Client, lists: Container[str] | None
 ) -> bool:
-    """Compare and set; if that fails, record a read that returned another value than expected."""
+    """Compare and set; if that fails, record a read that did not return the expected value."""
     key, expected, value = operation.key, operation.expected, operation.value
     if not isinstance(client, SupportsSwap):
         found = to_written_type(key, client.read(key), lists)
@@ -371,7 +370,7 @@ def _swap(
 
 
 def _version_argument(client: Client) -> dict[str, Any]:
-    """Return the version that the client has just read or written, as keyword arguments."""
+    """Return the version just read or written by the client, as keyword arguments."""
     version = getattr(client, "row_version", None)
     return {} if version is None else {"version": version}
 
@@ -394,11 +393,12 @@ def _undo(operation: Write | Append | Insert | Upsert | Delete, client: Client) 
 
 
 def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -> Any:
-    """Convert a value that was read to the type in which values are written.
+    """Convert a value that was read to the type of written values.
 
     Values are written as integers, and lists as lists of integers. For a written 3, a driver may
     return 3.0 or ``Decimal(3)``. In Python these values are equal, but in a history they differ, so
-    the read would seem to return a value that no transaction wrote, which accuses the database.
+    the read would seem to return a value that no transaction wrote, and the database would be
+    accused.
 
     Args:
         key: the key that was read.
@@ -408,7 +408,7 @@ def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -
 
     Raises:
         BadAnswer: no transaction can have written the value: it is not an integer, or it is a list
-            although the key holds a single value, or the reverse.
+            although the key holds a single value, or vice versa.
     """
     if value == DELETED and lists is not None and key in lists:
         return list(_MISSING_LIST)
@@ -447,12 +447,12 @@ def _raise_bad_answer(key: str, expected: str, value: Any) -> NoReturn:
 _MISSING_LIST: Final = (DELETED,)
 """The recorded result of a read of a list whose row is missing.
 
-No transaction appends this element, so the read is an anomaly; rightly, because no transaction
-deletes the row of a list.
+No transaction appends this element, so the read counts as an anomaly. That is correct, because no
+transaction deletes a list's row.
 """
 
 _FIRST_INEXACT: Final = 2**53
-"""The smallest number from which one float may stand for several integers."""
+"""The smallest number at which one float may represent several integers."""
 
 
 def _transact(
@@ -462,7 +462,7 @@ def _transact(
     plan: tuple[RecordedOperation, ...],
     lists: Container[str] | None,
 ) -> None:
-    """Let a client run a whole transaction by one call, and record the results."""
+    """Let a client run a whole transaction in one call, and record the results."""
     for (name, key, value), result in zip(plan, client.transact(level, plan), strict=True):
         if name == "r":
             t.read(key, to_written_type(key, result, lists))

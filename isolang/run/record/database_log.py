@@ -1,9 +1,9 @@
-"""Completes a recorded history with the version orders and unrecorded writers in a database's log.
+"""Completes a recorded history with version orders and unrecorded writers from a database's log.
 
-While clients run, each line of the history names the versions that a transaction read and wrote, by
-the names that the database gives them. Afterwards, the database's log shows in which order these
-versions were installed, and what unrecorded transactions wrote. This module then rewrites the
-history: for each key, it numbers the versions in the order in which they were installed.
+While clients run, each line of the history states the versions that a transaction read and wrote,
+using the database's names for them. Afterwards, the database's log shows the order in which these
+versions were installed, and the writes of unrecorded transactions. This module then rewrites the
+history: it numbers the versions of each key in the order of their installation.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class LoggedVersion(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transaction: the database's number for the transaction that wrote the version.
-        key: the key of the version, as the history names it.
-        value: the value that was written; ``DELETED`` if the row was deleted.
+        key: the key of the version, as named in the history.
+        value: the written value; ``DELETED`` if the row was deleted.
         row: all columns of the row as text for reports; empty if the value is enough.
     """
 
@@ -58,7 +58,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
         versions: the number of versions that the log contains.
         stated: the number of operations whose version is now known.
         unknown: the number of operations in committed transactions whose version is still unknown.
-        others: the number of transactions that were not recorded and have been added.
+        others: the number of unrecorded transactions that have been added.
     """
 
     versions: int
@@ -68,7 +68,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
 
 
 def summary_of(account: RewrittenHistory) -> str:
-    """Return a phrase for the user that summarizes what was added to a history."""
+    """Return a phrase for the user that summarizes the additions to a history."""
     stated_version = f"the server's log contains {account.versions:,} versions in their order"
     if account.unknown:
         stated_version += f"; {account.unknown:,} committed operations have no version"
@@ -87,20 +87,20 @@ def rewrite_history(
     into: Path | None = None,
     values_are_writers: bool = False,
 ) -> RewrittenHistory:
-    """Number the versions in a history, and add the transactions that were not recorded.
+    """Number the versions in a history, and add the unrecorded transactions.
 
-    SOUND BECAUSE: each writer that was not recorded gets its own session, which begins before all
-    other sessions and ends after them. Therefore the history claims nothing about its time.
+    SOUND BECAUSE: each unrecorded writer gets its own session, which begins before all other
+    sessions and ends after them. Therefore the history claims nothing about its time.
 
     Args:
         path: the history, whose lines state versions as strings and name the transactions.
-        log: the versions of all keys in the history; the versions of each key come in the order in
-            which they were installed.
-        is_initial: a function that returns whether a version is older than the log. A version is
-            given as a string that begins with the number of the transaction that wrote it.
+        log: the versions of all keys in the history; each key's versions are in the order in which
+            they were installed.
+        is_initial: a function that returns whether a version is older than the log. A version is a
+            string that begins with the number of the transaction that wrote it.
         into: the file to write; if it is ``None``, the history itself is replaced.
         values_are_writers: whether each value in the history is the number of the transaction that
-            wrote it, and transactions may have operations that were not recorded.
+            wrote it, and transactions may have unrecorded operations.
     """
     from isolang.history import read_history
 
@@ -177,7 +177,7 @@ class _RepairedLines:
                     text[number - 1] = line
 
     def unlogged_versions(self) -> dict[int, list[_NumberedVersion]]:
-        """Return one added writer for each version that was read but is not in the log.
+        """Return one added writer for each version that was read but is missing from the log.
 
         SOUND BECAUSE: a version that was written after a savepoint has a different number than its
         transaction has in the log. The version in the log is in the history, too. In every version
@@ -253,7 +253,7 @@ def _numbers_of_versions(
 
 
 def _operations_by_line(history: History, named: Iterable[int]) -> dict[int, list[int]]:
-    """Return the operations of transactions that state a version or are named, by line number."""
+    """Return, by line, the operations of transactions that are named or state a version."""
     import numpy as np
 
     columns = history.columns

@@ -1,4 +1,4 @@
-"""Encodes the lines of a recorder's file: one event per line, in EDN as Jepsen writes it.
+"""Encodes the lines of a recorder's file: one event per line, in Jepsen's EDN.
 
 Because a client waits until its line is written, the native core encodes most lines
 (``recorded_line``). This module encodes only rare values.
@@ -14,9 +14,9 @@ from isolang.history.values import Keyword, Literal, atom_text, encode
 _MAX_ERROR: Final = 300  # the maximum length of an error message in characters
 
 ORDERED_LINE: Final = b"{:versions :ordered}\n"
-"""The line which declares that versions in the history are integers that grow in version order."""
+"""The line that declares the history's versions to be integers that grow in version order."""
 
-UNKNOWN_START: Final = -1  # stands for an unknown time of sending an operation
+UNKNOWN_START: Final = -1  # represents an unknown time at which an operation was sent
 
 
 def nemesis_line(index: int, when: int, what: str, value: str) -> bytes:
@@ -32,7 +32,7 @@ def with_error(line: bytes, error: BaseException) -> bytes:
     """Add an error to the line of a completion, and shorten its message if necessary."""
     message = " ".join(str(error).split())
     text = f"{type(error).__name__}: {message}".rstrip(": ")[:_MAX_ERROR]
-    # Replace what UTF-8 cannot encode, because the outcome must be written in any case.
+    # Replace characters that UTF-8 cannot encode, because the outcome must be written anyway.
     text = text.encode(errors="backslashreplace").decode()
     return (
         line.removesuffix(b"}\n") + f", :error {atom_text(*encode(text, 'an error'))}}}\n".encode()
@@ -59,10 +59,10 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
     """Add the versions that the operations read or wrote to the line of a completion.
 
     Args:
-        line: the line that has no versions yet.
+        line: the line, without versions.
         versions: for each operation, the version that it read or wrote; ``None`` if unknown.
-        transaction: the name that the database gives to the transaction; ``None`` if the line does
-            not record it.
+        transaction: the database's name for the transaction; ``None`` if the line does not record
+            it.
     """
     shown = " ".join([str(v) if type(v) is int else to_edn(v) for v in versions])
     named = "" if transaction is None else f", :xid {to_edn(transaction)}"

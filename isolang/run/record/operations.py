@@ -20,7 +20,7 @@ _WRITES: Final = ("w", "insert", "delete")
 
 
 class RecordedOperations:
-    """The operations of one transaction, to which its block of code adds one after the other.
+    """The operations of one transaction, added one by one by its block of code.
 
     Attributes:
         operations: the operations so far.
@@ -39,7 +39,7 @@ class RecordedOperations:
         self.caller: Callable[[], str] | None = None
         self._statement: SentStatement | None = None
         self._sent = UNKNOWN_START
-        self._times: list[int] = []  # when each was sent and had ended
+        self._times: list[int] = []  # when each operation was sent and had ended
         self._versions: dict[int, Any] = {}  # stated versions by the index of their operation
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
@@ -48,8 +48,8 @@ class RecordedOperations:
         Args:
             key: the key of the register, row or list.
             value: the result of the read.
-            version: the name that the database gives to the version that was read, if it reports
-                one: an integer or a string (docs/versions.md).
+            version: the database's name for the version that was read, if it reports one: an
+                integer or a string (docs/versions.md).
         """
         if version is not None:
             self._versions[len(self.operations)] = version
@@ -64,9 +64,8 @@ class RecordedOperations:
 
         Args:
             key: the key of the register or row.
-            value: the value that is written.
-            version: the name that the database gives to the version that the write creates, if it
-                reports one.
+            value: the written value.
+            version: the database's name for the version created by the write, if it reports one.
         """
         if version is not None:
             self._versions[len(self.operations)] = version
@@ -77,11 +76,11 @@ class RecordedOperations:
         self._done(("append", key, value))
 
     def delete(self, key: Any) -> None:
-        """Record that a row is deleted, before or after it is sent; later reads return ``None``."""
+        """Record a delete of a row, before or after it is sent; later reads return ``None``."""
         self._done(("delete", key, None))
 
     def insert(self, key: Any, row: Any) -> None:
-        """Record that a row is inserted, either before or after the statement is sent.
+        """Record an insert of a row, either before or after it is sent.
 
         Args:
             key: the key of the row; ``(table, key)`` if predicates name tables.
@@ -95,8 +94,8 @@ class RecordedOperations:
         Args:
             predicate: the predicate (docs/predicates.md), such as ``("=", "room", 1)`` or
                 ``{"table": "booking", "where": ("<", "start", 8)}``.
-            rows: the rows by their keys; a row is a dictionary of all its columns, or the value of
-                its only column.
+            rows: the rows by key; a row is a dictionary of all its columns, or the value of its
+                only column.
 
         Raises:
             HistoryError: the predicate is malformed.
@@ -105,15 +104,15 @@ class RecordedOperations:
         self._done(("rp", text, {key: _row(row) for key, row in rows.items()}))
 
     def select(self, low: int, high: int, rows: Mapping[Any, Any], of: Sequence[str] = ()) -> None:
-        """Record a read of all rows with values in a range, or of those with keys in ``of``."""
+        """Record a read of all rows with values in a range, or only those with keys in ``of``."""
         self._done(("rp", range_predicate(low, high, of), dict(rows)))
 
     def matched(self, predicate: Literal, rows: Mapping[Any, Any]) -> None:
-        """Record a predicate read whose rows already have the form that histories use."""
+        """Record a predicate read whose rows already have the form used in histories."""
         self._done(("rp", predicate, dict(rows)))
 
     def sending(self) -> None:
-        """Store the current time as the time at which the next operation is sent."""
+        """Store the current time as the sending time of the next operation."""
         self._sent = monotonic_ns()
 
     def statement(self, lock: Lock = "") -> None:
@@ -132,10 +131,10 @@ class RecordedOperations:
         self._statement = SentStatement(number, lock)
 
     def installed(self, versions: Mapping[Any, Any]) -> None:
-        """Record the names that the database gave to the versions that the transaction created.
+        """Record the database's names for the versions created by the transaction.
 
         Args:
-            versions: for each key, the version that the last write of the key created.
+            versions: for each key, the version created by the last write of the key.
         """
         last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _WRITES}
         for key, version in versions.items():
@@ -153,7 +152,7 @@ class RecordedOperations:
 
 
 def _row(row: Any) -> Any:
-    """Return a row, with its columns named as predicates name them."""
+    """Return a row, with its columns named as in predicates."""
     if isinstance(row, Mapping):
         return {Literal(column_text(str(name))): value for name, value in row.items()}
     return row

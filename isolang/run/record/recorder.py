@@ -5,12 +5,13 @@ correct database. Therefore:
 
 * an invocation, with the values that the transaction will write, is in the file before the first
   statement is sent. If these values depend on a read, the invocation is in the file before COMMIT
-  is sent, because a client that dies earlier has committed nothing. In the order of events, the
-  invocation has the position at which the transaction began;
+  is sent, because a client that dies earlier has committed nothing. The invocation is ordered at
+  the point where the transaction began;
 * a completion is written after the response has arrived, as one line by one system call. Therefore
-  a process that is killed loses nothing that happened before;
-* *aborted* means that the server cannot have applied the transaction. After any other error, from
-  COMMIT on, the outcome is *maybe* (``:info``), and the session continues as a new ``:process``;
+  killing the process loses nothing that has already been written;
+* *aborted* means that the server cannot have applied the transaction. After any other error once
+  COMMIT has been sent, the outcome is *maybe* (``:info``), and the session continues as a new
+  ``:process``;
 * a value that no history can contain (a lone surrogate, NaN) is left out, and the outcome of its
   transaction becomes *maybe*; other transactions are not affected;
 * the order of ``:index`` agrees with real time, because a single counter yields all indices: the
@@ -57,14 +58,14 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _Steps: TypeAlias = Generator[Callable[[Any], object], Any, _T]
 
-_CLOSED_FILE: Final = -1  # stands for a closed file
+_CLOSED_FILE: Final = -1  # represents a closed file
 _BLOCK: Final = 1 << 22  # how many bytes at the end of a file are searched for a torn line
 _JOINED_LINES: Final = re.compile(rb"[^\n]\{:index \d+, :type :")
 _COMPLETION_TYPE: Final = {"committed": "ok", "aborted": "fail", "maybe": "info"}
 
 
 class Recorder:
-    """Writes transactions into the file of a history.
+    """Writes transactions into a history file.
 
     Attributes:
         path: the file that contains the history.
@@ -104,7 +105,7 @@ class Recorder:
 
         Args:
             path: the file to write, in EDN; an existing file is never overwritten.
-            about: lines that are written as comments before the history.
+            about: lines to write as comments before the history.
             versions: ``"ordered"`` if operations state versions as integers that grow, for each
                 key, in the order in which the versions were installed (docs/versions.md).
 
@@ -163,7 +164,7 @@ class Recorder:
                 the connection's type.
             label: one or several labels for the transaction in the history, for specifications that
                 treat labelled transactions differently.
-            level: the level of the transaction as ``.iso`` files name it, such as ``ser``.
+            level: the transaction's level, as named in ``.iso`` files, such as ``ser``.
 
         Raises:
             IsolangError: the connection cannot be committed; or, when the block begins, the
@@ -180,8 +181,8 @@ class Recorder:
     def initially(self, values: Mapping[Any, Any]) -> None:
         """Record the initial values of keys.
 
-        They are recorded as writes of a first transaction. Otherwise, a read of an initial value
-        would be a read of a value that no transaction wrote.
+        They are recorded as writes by a first transaction. Otherwise, a read of an initial value
+        would seem to return a value that no transaction wrote.
 
         Args:
             values: the initial value of each key.
@@ -208,9 +209,9 @@ class Recorder:
     def divide(self, number: int, of: int) -> None:
         """Prepare this process to record as one of several forked processes that share the file.
 
-        SOUND BECAUSE: the position of each event comes from the clock that all processes read. A
-        process reads it for a completion after the response has arrived, and for an invocation
-        before anything is sent.
+        SOUND BECAUSE: the position of each event comes from a clock shared by all processes. A
+        process reads the clock for a completion after the response has arrived, and for an
+        invocation before anything is sent.
 
         Args:
             number: the number of this process, beginning with 0.
@@ -220,7 +221,7 @@ class Recorder:
         self._processes = count(number, of)
 
     def now(self) -> int:
-        """Return how many nanoseconds have passed since the recording began."""
+        """Return the number of nanoseconds since the recording began."""
         return monotonic_ns() - self._began
 
     def history(self) -> History:
@@ -249,8 +250,8 @@ class Recorder:
 
     # --- for transactions ---
 
-    # Locks are not used, because threads would queue for them. SOUND BECAUSE: only one transaction
-    # uses a session, namely the transaction that has entered itself into a table by one atomic
+    # No locks are used, because threads would queue for them. SOUND BECAUSE: only one transaction
+    # uses a session, namely the transaction that has entered itself into a table in one atomic
     # step. Taking an index is an atomic step, too.
 
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
@@ -266,7 +267,7 @@ class Recorder:
     def _end_transaction(self, session: Hashable, outcome: Outcome) -> None:
         """Allow the session to begin its next transaction."""
         if outcome == "maybe":
-            del self._process[session]  # it may still commit, so a new session begins
+            del self._process[session]  # the transaction may still commit, so a new session begins
         del self._busy[session]
 
     def _write(self, line: bytes) -> None:
@@ -291,7 +292,7 @@ def cut_torn_line(path: Path) -> None:
     """Truncate a file at its first torn line; the lines after the torn line are lost.
 
     SOUND BECAUSE: each line is written before its effect is visible to other clients. Therefore any
-    prefix of the file's lines is a history of its own.
+    prefix of the file's lines is itself a history.
     """
     with suppress(OSError), path.open("rb+") as file:
         start = max(0, file.seek(0, os.SEEK_END) - _BLOCK)
@@ -328,7 +329,7 @@ class RecordedTransaction(RecordedOperations):
     Attributes:
         outcome: the outcome; ``None`` before the end.
         problem: the reason why an operation cannot be recorded; ``None`` if all operations can.
-        transaction_name: the database's name of the transaction; ``None`` if versions are not
+        transaction_name: the database's name for the transaction; ``None`` if versions are not
             recorded.
     """
 
@@ -345,7 +346,7 @@ class RecordedTransaction(RecordedOperations):
     ) -> None:
         super().__init__()
         self._recorder = recorder
-        # Different clients have different sessions, even if they share one connection of a pool.
+        # Different clients have different sessions, even if they share a pooled connection.
         client = recorder.client() if recorder.client is not None else 0
         self._session = ("client", client, session) if client else session
         self._connection = connection
@@ -454,7 +455,7 @@ class RecordedTransaction(RecordedOperations):
         return outcome
 
     def announce(self) -> None:
-        """Write the invocation, which must precede COMMIT, unless a plan was already written.
+        """Write the invocation, which must precede COMMIT, unless a plan has been written.
 
         Raises:
             BadAnswer: an operation cannot be recorded, and was left out of the file.
@@ -495,9 +496,10 @@ class RecordedTransaction(RecordedOperations):
     def _line(self, kind: str, operations: Sequence[RecordedOperation]) -> bytes:
         """Return the line of an event; leave out the operations that cannot be recorded.
 
-        If there are such operations, ``problem`` says why. SOUND BECAUSE: a transaction with a
-        problem is not recorded as committed, and its reads without a value mean nothing. A
-        transaction that reads a value that it wrote has the same problem.
+        If there are such operations, ``problem`` gives the reason. SOUND BECAUSE: a transaction
+        with a problem is not recorded as committed, and a read recorded without a value asserts
+        nothing. If a transaction reads back its own unrecordable value, its write is unrecordable
+        too.
         """
         planned = kind == "invoke"
         times = [] if planned or self._sent == UNKNOWN_START else self._times

@@ -1,4 +1,4 @@
-"""Represents a cluster, which consists of several started servers that form one database."""
+"""Represents a cluster: several started servers that form one database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Cluster:
     """
 
     def __init__(self, first: Server, size: int, user: str = "") -> None:
-        """Create the servers after the first server, without starting them.
+        """Create all servers except the first, without starting them.
 
         Args:
             first: the first server, which has been created but not started.

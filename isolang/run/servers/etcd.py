@@ -31,7 +31,7 @@ def start(
     Args:
         nodes: the servers to start.
         options: the command-line flags for all servers, without ``--``.
-        answers: a function that raises an error until the server at this address responds.
+        answers: a function that raises an error until the server at a given address responds.
         cluster: the cluster, if there are several servers; its ``network`` is set.
     """
     daemon = find_program("etcd")

@@ -15,7 +15,7 @@ from isolang.run.servers.server import Server, find_program, free_port
 _TIMEOUTS = "evs.keepalive_period=PT0.2S;evs.inactive_check_period=PT0.1S;" \
          "evs.suspect_timeout=PT1S;evs.inactive_timeout=PT2S"  # fmt: skip
 
-_JOIN_TIMEOUT_S = 60.0  # the time limit for a node to join, for which it first receives all data
+_JOIN_TIMEOUT_S = 60.0  # the time limit for a node to receive all data and join
 
 
 def start(

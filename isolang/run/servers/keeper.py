@@ -1,11 +1,11 @@
 """Runs a server for a parent process; when the parent ends, stops it and removes its folder.
 
 The keeper is a separate program: ``python -S keeper.py FOLDER UID GID``. It reads requests from its
-standard input. Each is a JSON list on a line, which begins with a word: ``run`` or ``start`` with a
-command, ``kill`` (SIGKILL to the server and all its descendants), ``pause`` or ``resume``. The
-response is an exit code (null if the request failed) and the output; for ``start``, the output is
-the process id. When the input ends, perhaps because the parent was killed, the keeper stops the
-server and removes the folder.
+standard input. Each request is a JSON list on one line, and begins with a word: ``run`` or
+``start`` with a command, ``kill`` (SIGKILL to the server and all its descendants), ``pause`` or
+``resume``. The response is an exit code (null if the request failed) and the output; for ``start``,
+the output is the process id. When the input ends, perhaps because the parent was killed, the keeper
+stops the server and removes the folder.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def run(command: list[str], folder: str, user: int, group: int) -> tuple[int, str]:
-    """Run a command as a user until it ends, and return its exit code and its output."""
+    """Run a command to completion as a user, and return its exit code and its output."""
     done = subprocess.run(
         command,
         cwd=folder,
@@ -132,7 +132,7 @@ def status(process: int) -> list[str]:
 
 
 def stop(server: subprocess.Popen[bytes]) -> None:
-    """End the server by SIGTERM; if it does not end, kill it and its descendants."""
+    """Stop the server with SIGTERM; if it does not exit, kill it and its descendants."""
     everybody = process_tree(server.pid) if server.poll() is None else []
     send_signal(everybody, signal.SIGCONT)
     if server.poll() is None:
@@ -140,7 +140,7 @@ def stop(server: subprocess.Popen[bytes]) -> None:
         until = time.monotonic() + GRACE_S
         while server.poll() is None and time.monotonic() < until:
             time.sleep(0.02)
-    # Descendants that are still alive notice that the server has ended, and end by themselves.
+    # Descendants that are still alive notice that the server has ended, and exit on their own.
     if server.poll() is None:
         send_signal(everybody, signal.SIGKILL)
     server.wait()

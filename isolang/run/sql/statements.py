@@ -31,7 +31,7 @@ INDEXES: Final = (
 )
 """The indexes of a table whose reads take several access paths: unique, secondary, composite.
 
-``{name}`` begins the name of an index, which has no schema."""
+``{name}`` is the prefix of the index's name, which has no schema."""
 
 PARTIAL: Final = "CREATE INDEX {name}_with_v ON {table} (v) WHERE v IS NOT NULL"
 """An index on the rows whose value is not NULL."""
@@ -93,7 +93,7 @@ class Paths(Struct, frozen=True, kw_only=True):
         reads: queries for one key, which is both the lower and the upper bound.
         scans: queries for a range of keys.
         selects: queries for a range of values.
-        deletes: statements that delete the row of one key, which is both the lower and the upper
+        deletes: statements that delete the row with one key, which is both the lower and the upper
             bound.
     """
 
@@ -104,7 +104,7 @@ class Paths(Struct, frozen=True, kw_only=True):
 
 
 def build_paths(d: Dialect, table: str) -> Paths:
-    """Return all access paths for reads of a table that has the indexes of the dialect."""
+    """Return all access paths for reads of a table with the dialect's indexes."""
     reads = f"SELECT v{d.version} FROM {table} WHERE "
     pairs = f"SELECT k, v FROM {table} WHERE "
     locking = tuple(f"{_READ_CONDITIONS[0]}{lock}" for lock in d.locks)
@@ -133,8 +133,8 @@ class Dialect(Struct, frozen=True, kw_only=True):
 
     Attributes:
         mark: the placeholder for a parameter.
-        upsert: the statement that inserts or updates a row, in which the table and the placeholders
-            for k, j and v must be filled in; empty if the database does not have one.
+        upsert: the statement that inserts or updates a row, with the table and the placeholders for
+            k, j and v still to be filled in; empty if the database has none.
         concat: the expression that concatenates the column v and a parameter.
         key: the column type for keys.
         text: the column type for long texts, in which lists are stored.
@@ -143,24 +143,24 @@ class Dialect(Struct, frozen=True, kw_only=True):
             value.
         version: a comma and the columns that identify the version of a row, which reads also
             select; empty if rows do not have such columns.
-        returning: the RETURNING clause of writes, which begins with a blank.
+        returning: the RETURNING clause of writes, beginning with a space.
         by_index: the statement that makes a connection use indexes even for a table of one page.
         tables: the text that follows ``CREATE TABLE (…)``.
-        batch: how many rows each INSERT contains when a table is loaded.
+        batch: the number of rows per INSERT when a table is loaded.
         indexes: the statements that create the indexes of a table whose reads take several access
             paths.
-        merge: the MERGE that inserts or updates a row, in which the table and the placeholders for
-            k, j and v must be filled in; empty if the database does not have it.
-        place: a condition on the physical places of rows (such as ``rowid``) that every row
-            satisfies, by which a scan finds all rows; empty if the database does not reveal the
-            places.
-        locks: the clauses with which a SELECT locks the rows that it reads, for an update and to
-            share them; empty if the database does not have both.
-        skip: the clause with which a SELECT locks rows, and skips rows that others have locked;
-            empty if the database does not have it.
+        merge: the MERGE that inserts or updates a row, with the table and the placeholders for k, j
+            and v still to be filled in; empty if the database has none.
+        place: a condition on the physical positions of rows (such as ``rowid``) that every row
+            satisfies, used to scan all rows by position; empty if the database does not expose
+            positions.
+        locks: the SELECT clauses that lock the rows read, for update and for share; empty unless
+            the database has both.
+        skip: the SELECT clause that locks rows and skips rows locked by others; empty if the
+            database has none.
         cascades: whether a foreign key can delete child rows with the row that they refer to.
-        explain: the words before a query that make the database return its plan, in the last column
-            of the result.
+        explain: the prefix that makes the database return a query's plan, in the last column of the
+            result.
     """
 
     mark: str
@@ -188,14 +188,14 @@ class Statements(Struct, frozen=True, kw_only=True):
 
     Attributes:
         read: the key.
-        write: the parameters that ``write_parameters`` returns.
+        write: the parameters returned by ``write_parameters``.
         append: the text and the key.
         insert: the key, the key again, and the value.
         delete: the key.
         scan: the first and the last key.
         select: the smallest and the largest value.
         change: the new value, and the smallest and the largest old value.
-        changed: a value; the statement returns the keys of the rows that have it.
+        changed: a value; the statement returns the keys of the rows with that value.
         update: the form of ``write``.
         put: the key, the key again, and the value; empty if the database has no upsert.
         merge: the parameters of ``put``; empty if the database has no MERGE.
@@ -239,7 +239,7 @@ class Statements(Struct, frozen=True, kw_only=True):
 
 
 def build_statements(d: Dialect, table: str, access: Access, update: Update) -> Statements:
-    """Build the statements for a table, for one access path and one form of writes."""
+    """Build the statements for a table, for one access path and one write form."""
     m, r = d.mark, d.returning
     column = "k" if access == "index" else "j"
     insert = f"INSERT INTO {table} (k, j, v) VALUES ({m}, {m}, {m})"
@@ -283,7 +283,7 @@ def insert_of_child(d: Dialect, table: str) -> str:
 
 
 def offered_features(d: Dialect, *, cascading: bool) -> frozenset[str]:
-    """Return the features that a dialect has, as ``offers`` of a target names them.
+    """Return the features of a dialect, as listed in a target's ``offers``.
 
     Args:
         d: the dialect.
@@ -303,7 +303,7 @@ def offered_features(d: Dialect, *, cascading: bool) -> frozenset[str]:
 
 
 def query_sent(s: Statements, mark: str, predicate: str) -> str:
-    """Return the query that a client sent for a recorded predicate, for explanations."""
+    """Return the query sent by a client for a recorded predicate, for explanations."""
     keys, condition = keys_in(predicate), condition_in(predicate)
     if condition in ("null", "not null"):
         return fill_in(

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from isolang.run.address import Address
 
 MARK_COLUMN: Final = "made_by_isocheck"
-"""The name of an extra column, by which isocheck recognises the tables of its runs."""
+"""The name of an extra column by which isocheck recognises the tables of its runs."""
 
 _MARK_KEY: Final = "run"  # the key of the row with the mark
 
 _NO_TABLE: Final = re.compile(r"exist|no such table|unknown table|invalid object", re.IGNORECASE)
-"""Matches error messages that say that a table is missing."""
+"""Matches error messages about a missing table."""
 
 _PREFIX: Final = re.compile(r"[A-Za-z0-9_.]*")
 
@@ -63,21 +63,21 @@ def _require_upsert(target: SqlTarget, update: Update) -> None:
 
 
 class SqlTarget(MarkedTarget):
-    """The base class for databases that are used through SQL.
+    """The base class for SQL databases.
 
     Attributes:
         dialect: the SQL dialect of the database.
         driver: how connections commit and roll back, and what their errors mean.
         client: the class that represents a session.
-        chores: for each chore, its maintenance statements, separated by ``; ``, in which
-            ``{table}`` stands for the table of the registers.
+        chores: for each chore, its maintenance statements, separated by ``; ``, with ``{table}`` in
+            place of the registers table.
         paths: the access paths for reads of that table; if ``access`` is ``any``, each read takes
             one of them.
-        forms: the statements for that table in each form of writes; if ``update`` is ``any``, each
+        forms: the statements for that table in each write form; if ``update`` is ``any``, each
             write takes one of them.
-        backups: for each way to copy the tables while clients use them, a description of it.
+        backups: for each method of copying the tables while clients use them, its description.
         reads_outside: the levels at which reads are not part of the transaction. Rows have no child
-            rows at these levels, because a delete could remove other ones than were read.
+            rows at these levels, because a delete could remove child rows other than those read.
     """
 
     name: ClassVar[str]
@@ -134,7 +134,7 @@ class SqlTarget(MarkedTarget):
         update: Update = "update",
         cascading: bool = False,
     ) -> None:
-        """Choose the level, access path, form of writes, and whether rows have child rows."""
+        """Choose the level, access path and write form, and whether rows have child rows."""
         _require_upsert(self, update)
         self.level, self.access, self.update = level, access, update
         self.cascading = cascading and self.dialect.cascades and level not in self.reads_outside
@@ -145,7 +145,7 @@ class SqlTarget(MarkedTarget):
         return self.driver.classify(error, phase)
 
     def admin(self) -> Any:
-        """Return the connection by which tables are created and removed; reopen it if necessary."""
+        """Return the connection that creates and removes tables; reopen it if necessary."""
         if self._admin is None or not self._admin.usable():
             self._admin = self.connect(direct=True)
         return self._admin
@@ -164,7 +164,7 @@ class SqlTarget(MarkedTarget):
         forms += ["upsert"] if d.upsert else []
         table = f"{self.prefix}registers"
         self.forms = [build_statements(d, table, self.access, form) for form in forms]
-        # A child row has no version, because the log is read only for the registers.
+        # A child row has no version, because only the registers' versions are taken from the log.
         self.offers = offered_features(d, cascading=self.cascading and not self.reports_versions)
         self.paths = build_paths(d, table)
 
@@ -274,13 +274,13 @@ class SqlTarget(MarkedTarget):
         return key in self.lists
 
     def statements_of(self, key: str) -> Statements:
-        """Return the statements for the table that has the row of a key."""
+        """Return the statements for the table that contains a key's row."""
         if self.cascading and parent_key(key):
             return self.child_statements
         return self.list_statements if self.holds_list(key) else self.registers
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the statement that a client sent for a recorded operation."""
+        """Return the statement sent by a client for a recorded operation."""
         if operation == "scan":
             return query_sent(self.registers, self.dialect.mark, key)
         s, text = self.statements_of(key), quote_literal(key)
@@ -325,7 +325,7 @@ class SqlTarget(MarkedTarget):
             return owner, owner != self.owner and is_alive(marks)
 
     def clean(self) -> list[str]:
-        """Remove the marked tables that killed runs have left, but no other tables.
+        """Remove the marked tables left by killed runs, but no other tables.
 
         Raises:
             TargetError: the run is still alive.
@@ -347,7 +347,7 @@ class SqlTarget(MarkedTarget):
         return removed
 
     def close(self) -> None:
-        """Remove the tables, and close the connection by which they were created."""
+        """Remove the tables, and close the connection that created them."""
         if self._admin is None:
             return
         with suppress(Exception):  # the server may be down
@@ -364,7 +364,7 @@ class SqlTarget(MarkedTarget):
 
 
 def plans_of(target: SqlTarget) -> list[str]:
-    """Return the query of each access path, with the plan that the database chooses for it.
+    """Return the query of each access path, with the plan chosen by the database.
 
     The plans are those of a new connection; connections that prefer indexes may use other plans.
     """
@@ -411,7 +411,7 @@ class SqlMarks:
         return "" if row is None else str(row[0] or "")
 
     def swap(self, old: str, new: str) -> bool:
-        """Replace the mark ``old`` by ``new``; return false if it is different or missing."""
+        """Replace the mark ``old`` with ``new``; return false if it is different or missing."""
         m = self._mark
         sql = f"UPDATE {self._table} SET v = {m} WHERE k = {m} AND v = {m}"
         try:
