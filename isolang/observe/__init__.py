@@ -1,7 +1,7 @@
-"""Observes what unchanged applications do on PostgreSQL.
+"""Observes unchanged applications on PostgreSQL.
 
 A proxy between an application and the server makes each statement that it understands also return
-the versions of the rows that the statement read or wrote, and removes these columns from the
-results. ``unseen`` names and counts what an observer could not record. docs/observe.md states what
-is seen and what is not.
+the versions of the rows read or written, and removes these columns from the results. ``unseen``
+names and counts the activity that an observer could not record. docs/observe.md explains what is
+seen and what is not.
 """

@@ -1,4 +1,4 @@
-"""Reads the address of a server, and opens connections to it."""
+"""Parses a server address, and opens connections to the server."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from msgspec import Struct
 from isolang.errors import IsolangError, message_in_one_line
 
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
-_CONNECT_SECONDS: Final = 30  # the largest number of seconds until the server accepts a connection
+_CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
 
 class ServerAddress(Struct, frozen=True, kw_only=True):
     """The address of a server.
 
     Attributes:
-        conninfo: the connection string with which ``psycopg.connect`` opens the observer's own
-            connection.
+        conninfo: the connection string for the observer's own connections through
+            ``psycopg.connect``.
         host: the host, or the folder of the server's socket.
         port: the port.
         user: the user.
         password: the password; empty if there is none.
         database: the name of the database.
         tls: ``require``, ``verify-ca`` or ``verify-full`` if the proxy connects applications to the
-            server through TLS; otherwise empty.
-        root: the file with the certificates of authorities, for ``verify-ca`` and ``verify-full``.
+            server over TLS; otherwise empty.
+        root: the file with the root certificates, for ``verify-ca`` and ``verify-full``.
     """
 
     conninfo: str
@@ -45,12 +45,12 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
     root: str = ""
 
     def environment(self, host: str, port: int, name: str) -> dict[str, str]:
-        """Return the environment variables with which a command connects to the proxy.
+        """Return the environment variables that make a command connect to the proxy.
 
         Args:
-            host: the host at which the proxy listens.
-            port: the port at which the proxy listens.
-            name: the name of the variable that contains the URL.
+            host: the host that the proxy listens on.
+            port: the port that the proxy listens on.
+            name: the name of the environment variable for the URL.
         """
         secret = f":{quote(self.password, safe='')}" if self.password else ""
         user = f"{quote(self.user, safe='')}{secret}"
@@ -62,7 +62,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         }  # fmt: skip
 
     def connect(self, database: str = "") -> Any:
-        """Open a connection for the observer, by default to the database in the address.
+        """Open a connection for the observer; by default, to the address's database.
 
         Raises:
             IsolangError: the database cannot be reached.
@@ -83,13 +83,13 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         """Open a connection on behalf of an application.
 
         Args:
-            protocol: a function that creates the protocol which receives the server's messages.
+            protocol: a function that creates the protocol for the server's messages.
 
         Returns:
             The protocol.
 
         Raises:
-            OSError: the server cannot be reached, or it does not offer TLS although the address
+            OSError: the server cannot be reached, or does not offer TLS although the address
                 requires it.
             TimeoutError: the server does not answer.
         """
@@ -123,7 +123,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         return one
 
     def _tls_context(self) -> ssl.SSLContext:
-        """Return the settings by which the server's certificate is checked."""
+        """Return the settings for checking the server's certificate."""
         context = ssl.create_default_context(cafile=self.root or None)
         context.check_hostname = self.tls == "verify-full"
         if self.tls == "require":

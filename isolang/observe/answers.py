@@ -1,4 +1,4 @@
-"""Handles the messages of a server, and removes the columns that were added to statements."""
+"""Handles a server's messages, and removes the columns that were added to statements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POSITION: Final = re.compile(rb"P(\d+)")
 
 
 class AnswerRewriter:
-    """Handles the messages of a server, each of which responds to a message of the application."""
+    """Handles a server's messages, matching each to the application's message that it answers."""
 
     def __init__(self, shared: Conversation) -> None:
         self._shared = shared
@@ -31,13 +31,13 @@ class AnswerRewriter:
         self._authenticated = False
 
     def rewrite(self, tag: int, buffer: bytes, at: int, end: int) -> bytes | None:
-        """Return what to forward instead of a message: empty for nothing, ``None`` if unchanged."""
+        """Return the message to forward instead: empty for none, ``None`` to leave it unchanged."""
         if tag == 0x53:  # ParameterStatus
             self._handle_setting(*buffer[at : end - 1].split(b"\0", 1))
             return None
         if tag in (0x4E, 0x41):  # notices, notifications
             return None
-        if not self._authenticated:  # the application may have sent further messages already
+        if not self._authenticated:  # the application may already have sent further messages
             self._authenticated = tag == 0x5A
             return None
         if not self._expected:
@@ -73,7 +73,7 @@ class AnswerRewriter:
         return None
 
     def _handle_setting(self, name: bytes, value: bytes) -> None:
-        """Handle a setting of the session."""
+        """Handle a session setting."""
         if name == b"standard_conforming_strings" and value != b"on":
             self._shared.unclear = True
             self._session.observation.history.unseen.note(SETTINGS)
@@ -81,14 +81,14 @@ class AnswerRewriter:
             self._session.set_label(value)
 
     def _handle_catalogue(self, query: CatalogueQuery, tag: int, body: bytes) -> bytes | None:
-        """Handle a message with the result of a query of the catalogue."""
+        """Handle a message of the result of a catalogue query."""
         if tag == 0x44:
             (size,) = _u32(body, 2)
             query.rows.append(body[6 : 6 + size])
         elif tag == 0x33:
             query.closed += 1
         elif tag == 0x45 and not query.simple:
-            # The server now ignores the application's messages, too, so the application gets the
+            # The server now ignores the application's messages too, so the application must get the
             # error.
             return self._note_error(body)
         if tag == 0x5A or query.closed == 2:
@@ -99,7 +99,7 @@ class AnswerRewriter:
     def _without_added_columns(
         self, head: ExpectedAnswer, buffer: bytes, at: int, end: int
     ) -> bytes | None:
-        """Return a row without the columns that were added, and store what these contained."""
+        """Return a row without the added columns, and store the contents of these columns."""
         done = head.current()
         if done is None:
             return None
@@ -130,7 +130,7 @@ class AnswerRewriter:
         return message(b"D", I16.pack(keep) + buffer[at + 2 : tail])
 
     def _expected_description(self, head: ExpectedAnswer, buffer: bytes, at: int) -> bytes | None:
-        """Return the description of only the columns that the application expects."""
+        """Return a row description with only the columns that the application expects."""
         if head.described is not None:
             self._expected.popleft()
             statement = head.described.statement
@@ -149,7 +149,7 @@ class AnswerRewriter:
         return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
 
     def _note_completion(self, head: ExpectedAnswer, tag: str) -> bytes | None:
-        """Note the end of an execution; return a corrected message if it counts an added row."""
+        """Note the end of an execution. Return a corrected message if it counts an added row."""
         done = head.current()
         if head.kind == "E":
             self._expected.popleft()
@@ -170,7 +170,7 @@ class AnswerRewriter:
         return message(b"C", b"SELECT 0\0") if done.empty else None
 
     def _note_suspension(self, head: ExpectedAnswer) -> bytes | None:
-        """Note that the application has received a part of the rows of a portal."""
+        """Note that the application has received some of a portal's rows."""
         done, portal = head.current(), head.portal
         if done is not None and done.empty:  # the portal has no row for the application
             return self._note_completion(head, "SELECT 1")
@@ -188,7 +188,7 @@ class AnswerRewriter:
         return None
 
     def _note_error(self, body: bytes) -> bytes | None:
-        """Note an error; return a corrected message if its position refers to a changed text."""
+        """Note an error. Return a corrected message if its position refers to a rewritten text."""
         head = self._expected[0]
         fields = {p[:1]: p[1:].decode(errors="replace") for p in body.split(b"\0") if p}
         fatal = fields.get(b"V", "ERROR") != "ERROR"

@@ -1,6 +1,6 @@
-"""Compares the rows of a database with the rows that the history predicts.
+"""Compares the rows of a database with the rows predicted by the history.
 
-If a row differs, a transaction that the proxy did not observe has written it. In this case,
+If a row differs, it was written by a transaction that the proxy did not observe. In this case,
 predicate reads of the row's table prove nothing.
 """
 
@@ -17,9 +17,9 @@ from isolang.observe.catalogue import Table
 from isolang.observe.history import ObservedHistory
 from isolang.observe.unseen import FOREIGN
 
-_LOCK_SECONDS: Final = 1  # the longest time in seconds that an audit waits for a lock
-_ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
-_PAUSE_SECONDS: Final = 0.05  # seconds between two attempts
+_LOCK_SECONDS: Final = 1  # how many seconds an audit waits for a lock
+_ATTEMPTS: Final = 3  # how often an audit before a changed definition is repeated at most
+_PAUSE_SECONDS: Final = 0.05  # seconds between attempts
 
 
 def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[Any] | None:
@@ -29,7 +29,7 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
         connection: a connection to the table's database.
         table: the table.
         most: the largest number of rows.
-        whole: whether to return the other columns, too.
+        whole: whether to return the other columns as well.
     """
     more = f", {table.row_sql('t')}::text" if whole else ""
     found = connection.execute(
@@ -40,14 +40,14 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
 
 
 class Audit:
-    """Audits each table with predicate reads that were recorded since its last audit."""
+    """Audits each table that has predicate reads recorded since its last audit."""
 
     def __init__(self, history: ObservedHistory, server: ServerAddress, most_rows: int) -> None:
         self._history, self._server, self._most = history, server, most_rows
         self._tasks: set[asyncio.Task[None]] = set()
 
     def audit_at_end(self) -> None:
-        """Audit all tables, and count the rows that unobserved transactions wrote."""
+        """Audit all tables, and count the rows written by unobserved transactions."""
         history = self._history
         tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
         for table, found in self._current_versions(tables):
@@ -57,7 +57,7 @@ class Audit:
                 self._compare(table, found)
 
     def audit_before_changes(self, then: Callable[[], None]) -> None:
-        """Run an audit in a task of the running loop, and then call a function."""
+        """Run an audit as a task on the running event loop, then call a function."""
 
         async def audited() -> None:
             with suppress(Exception):  # if the audit fails, the predicate reads are not recorded
@@ -69,7 +69,7 @@ class Audit:
         task.add_done_callback(self._tasks.discard)
 
     async def _audit_until_settled(self) -> None:
-        """Audit before definitions change; repeat the audit while transactions are ending."""
+        """Audit before definitions change, and repeat the audit while transactions are ending."""
         unaudited, present = self._history.unaudited, self._history.present
         for _ in range(_ATTEMPTS):
             tables = [one for one in unaudited.values() if not one.altered]
@@ -104,7 +104,7 @@ class Audit:
         if rows is None and table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         if rows is None:
-            # For a large table, only the rows that the history names are compared.
+            # In a large table, only the rows named in the history are compared.
             live = self._history.present.live.get(table.name, {})
             places = [number[number.index("(") :].partition("@")[0] for number in live]
             rows = connection.execute(
@@ -117,7 +117,7 @@ class Audit:
         return {table.version(oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
 
     def _compare(self, table: Table, there: set[str]) -> None:
-        """Count the rows of a table that unobserved transactions wrote."""
+        """Count a table's rows that were written by unobserved transactions."""
         history = self._history
         history.unaudited.pop(table.name, None)
         gone, new = history.present.differences(table.name, there)

@@ -1,13 +1,13 @@
 """Finds the query blocks of a SELECT that does not return their rows one by one.
 
 DISTINCT, UNION, WITH and subqueries hide which rows a statement read. A query block is one SELECT
-with its FROM and WHERE, at any depth. If the statement repeats the condition of a block in an
-additional column, this column returns the rows that the block read, because the whole statement has
-one snapshot.
+with its FROM and WHERE, at any depth. If the statement repeats a block's condition in an additional
+column, this column returns the rows that the block read, because the whole statement has one
+snapshot.
 
-SOUND BECAUSE: a block's condition is repeated only if it consists of comparisons between columns of
-its only table and constants. Therefore, the repeated condition reads no other row, calls no
-function, and raises no error that the block does not raise.
+SOUND BECAUSE: a block's condition is repeated only if it compares columns of the block's only table
+with constants. Therefore, the repeated condition reads no other row, calls no function, and raises
+no error that the block does not raise.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNSUPPORTED_WORDS: Final = frozenset({
     "insert", "update", "delete", "merge", "table", "tablesample", "lateral", "recursive", "into",
     "for", "offset", "fetch", "ordinality",
 })  # fmt: skip
-# Words after which a statement is incomplete, so that a syntax error refers to its end.
+# Words after which a statement is incomplete, so a syntax error refers to its end.
 _INCOMPLETE_ENDINGS: Final = frozenset({
     "all", "and", "any", "as", "between", "by", "case", "cross", "distinct", "else", "except",
     "exists", "from", "full", "group", "having", "in", "inner", "intersect", "is", "join", "left",
@@ -48,12 +48,12 @@ _INCOMPLETE_ENDINGS: Final = frozenset({
 def plan_with_blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> StatementPlan | None:
-    """Return a plan that also reports the rows of the query blocks; ``None`` if that is impossible.
+    """Return a plan that also reports the query blocks' rows; ``None`` if that is impossible.
 
     Args:
         part: the tokens of a statement.
-        made: the plan of the statement, in which these rows are unseen.
-        aggregates: the names of all aggregate functions of the database.
+        made: the statement's plan, in which these rows are unseen.
+        aggregates: the names of all aggregate functions in the database.
     """
     if made.locks or made.kind not in ("other", "select") or not OF_OTHER_SHAPE & {*made.unseen}:
         return None
@@ -77,7 +77,7 @@ def plan_with_blocks(
 
 
 def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
-    """Return whether the last SELECT outside of parentheses aggregates all rows into one row."""
+    """Return whether the last SELECT outside parentheses aggregates all rows into one."""
     outer = [
         n for n in range(len(reader.part)) if reader.word(n) == "select" and not reader.depth[n]
     ]
@@ -94,10 +94,10 @@ class _BlockReader:
         self._used: set[str] = set()
 
     def found(self) -> tuple[StatementTable, ...]:
-        """Return the tables of all blocks, each with the range of its condition.
+        """Return the tables of all blocks, each with the token range of its condition.
 
         Raises:
-            RefusedError: a block has a form that is not supported.
+            RefusedError: a block has an unsupported form.
         """
         reader = self._reader
         self._check()
@@ -208,7 +208,7 @@ class _BlockReader:
         return StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
 
     def _after_next_source(self, at: int, stop: int, depth: int) -> int:
-        """Return the position after the next comma or JOIN of a FROM."""
+        """Return the position after the next comma or JOIN in a FROM clause."""
         reader = self._reader
         while at < stop:
             if reader.depth[at] == depth and (
@@ -222,7 +222,7 @@ class _BlockReader:
         return at
 
     def _names_with_query(self, name: str, at: int) -> bool:
-        """Return whether a name at a position refers to a WITH query, and note the use."""
+        """Return whether the name at a position refers to a WITH query, and note the use."""
         if name not in self._names:
             return False
         if at < self._names[name][1]:  # the name refers to a table, or to a query of an outer WITH

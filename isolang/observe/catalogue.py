@@ -1,8 +1,8 @@
-"""Describes the tables of the database's catalogue as the application's session sees them.
+"""Describes the tables in the database's catalogue as seen by the application's session.
 
 The meaning of a name depends on the session, because temporary tables, ``search_path`` and roles
-differ between sessions. Therefore, each session queries the catalogue itself, and forgets the
-result when a statement may change it.
+differ between sessions. Each session therefore queries the catalogue itself, and forgets the result
+when a statement may change it.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provola
 
 
 def lookup_query(names: Iterable[str]) -> str:
-    """Return the query that describes tables, given the names that a statement uses."""
+    """Return the query that describes the tables with the names used in a statement."""
     values = ", ".join("('" + one.replace("'", "''") + "')" for one in names)
     return (
         f"SELECT {_DESCRIPTION_SQL} FROM (VALUES {values}) w(name) "
@@ -96,24 +96,24 @@ def lookup_query(names: Iterable[str]) -> str:
 
 
 class Table(Struct, kw_only=True):
-    """A table, as the catalogue describes it.
+    """A table, as described by the catalogue.
 
     Attributes:
-        oid: the number of the table.
+        oid: the object identifier of the table.
         where: the name with its schema, quoted for SQL.
         name: the name in the history.
-        why: the kind under which accesses to the table are unseen; empty if its rows can be
-            identified.
+        why: the kind of unseen activity that accesses to the table count as; empty if its rows can
+            be identified.
         partitioned: whether the rows are in partitions, so writes cannot return versions.
-        triggers: whether writes run triggers of the application.
-        cascades: whether writes may change rows of other tables through foreign keys.
-        columns: the columns whose values the history contains, by name.
+        triggers: whether writes fire triggers of the application.
+        cascades: whether writes may change rows in other tables through foreign keys.
+        columns: the columns whose values are recorded in the history, by name.
         quoted: the names of these columns, quoted for SQL.
-        key: the names of the columns of the primary key, in the order of its index.
+        key: the names of the primary key columns, in index order.
         others: the names of all other columns, quoted for SQL.
         unique: the sets of columns that identify a row.
         rows_known: whether every row of the table is completely known. If so, conditions on any
-            column can be evaluated; otherwise only conditions on the primary key.
+            column can be evaluated; otherwise, only conditions on the primary key.
         altered: whether the table was altered after this description.
         database: the name of the table's database.
     """
@@ -142,7 +142,7 @@ class Table(Struct, kw_only=True):
         )
 
     def version(self, oid: str, xmin: str, ctid: str) -> str:
-        """Return the number of a version, which for partitioned tables includes the partition."""
+        """Return a version's number, which includes the partition for partitioned tables."""
         return f"{xmin}{ctid}" + (f"@{oid}" if self.partitioned else "")
 
     def key_sql(self, alias: str) -> str:
@@ -151,17 +151,17 @@ class Table(Struct, kw_only=True):
         return f"pg_catalog.json_build_array({columns})"
 
     def row_sql(self, alias: str) -> str:
-        """Return the SQL expression for all columns that a history contains."""
+        """Return the SQL expression for all columns recorded in a history."""
         return columns_sql(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
     def returned_versions_sql(
         self, alias: str, how: str, *, old: bool, same_key: bool = False
     ) -> str:
-        """Return the SQL expression with which a write returns its transaction and both versions.
+        """Return the SQL expression that makes a write return its transaction and both versions.
 
         SOUND BECAUSE: at REPEATABLE READ and above, an UPDATE replaces the version in its snapshot,
-        or fails. A subquery in its RETURNING clause reads the same snapshot. Therefore, the
-        subquery returns this version by the key, which the statement does not change.
+        or fails. A subquery in its RETURNING clause reads the same snapshot. The statement does not
+        change the key, so the subquery returns this version by the key.
 
         Args:
             alias: the name of the table in the statement.
@@ -199,11 +199,11 @@ class Table(Struct, kw_only=True):
         return key_text(values)
 
     def row(self, reported: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Return the row that a history contains for a result of :meth:`row_sql`."""
+        """Return the row to record in a history for a result of :meth:`row_sql`."""
         return recorded_row(self.columns, reported)
 
     def key_row(self, values: Sequence[Any]) -> dict[str, Any]:
-        """Return the row that a history contains if only the primary key is known."""
+        """Return the row to record in a history if only the primary key is known."""
         return {
             name: self.columns[name].recorded(value)
             for name, value in zip(self.key, values, strict=True)
@@ -211,12 +211,11 @@ class Table(Struct, kw_only=True):
         }
 
     def may_change_other_tables(self, kind: str, assigned: Collection[str]) -> bool:
-        """Return whether a statement may change rows of other tables through foreign keys.
+        """Return whether a statement may change rows in other tables through foreign keys.
 
         Args:
             kind: the kind of the statement, such as ``delete``.
-            assigned: the columns to which the statement assigns; foreign keys refer to unique
-                columns.
+            assigned: the columns that the statement assigns; foreign keys refer to unique columns.
         """
         columns = {*self.key}.union(*self.unique)
         return self.cascades and (kind == "delete" or not columns.isdisjoint(assigned))
@@ -250,7 +249,7 @@ def columns_sql(columns: Iterable[str]) -> str:
 def recorded_row(
     columns: Mapping[str, RecordedColumn], reported: Sequence[Sequence[Any]]
 ) -> dict[str, Any]:
-    """Return the row that a history contains for a result of :func:`columns_sql`."""
+    """Return the row to record in a history for a result of :func:`columns_sql`."""
     values = [value for group in reported for value in group]
     return {
         name: column.recorded(value)
@@ -269,7 +268,7 @@ def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int
 
 
 def exact_json(text: str | bytes) -> Any:
-    """Return a value in JSON, in which decimals keep all their digits."""
+    """Parse a JSON value, keeping all digits of decimals."""
     return _EXACT.decode(text if isinstance(text, str) else text.decode())
 
 
@@ -284,7 +283,7 @@ def _text(value: Any) -> str:
 
 
 def parse_description(text: str) -> tuple[str, Table | None]:
-    """Return the name in a row of :func:`lookup_query`, and its table; ``None`` if missing."""
+    """Return the name in a row of :func:`lookup_query`, and the table, or ``None`` if missing."""
     (name, oid, schema, relation, kind, persistence, rules, children, partition, may, triggers,
      cascades, columns, indexes) = json.loads(text)  # fmt: skip
     if oid is None:
@@ -336,14 +335,14 @@ def parse_description(text: str) -> tuple[str, Table | None]:
 
 
 class Tables:
-    """The tables of a database that sessions have used, by their numbers in the catalogue."""
+    """The tables of a database that sessions have used, by object identifier."""
 
     def __init__(self, database: str = "", *, prefix: str = "") -> None:
         """Create a collection without tables.
 
         Args:
             database: the name of the database.
-            prefix: the text with which the names of these tables begin in the history.
+            prefix: the prefix of these tables' names in the history.
         """
         self._database, self._prefix = database, prefix
         self._known: dict[int, Table] = {}
@@ -352,13 +351,13 @@ class Tables:
     def add(self, table: Table, *, rows_known: bool = True) -> Table:
         """Return the shared object for a table that a session has described.
 
-        If a table was altered, truncated, or created again under its name, it is a different table
+        A table that was altered, truncated or re-created under the same name is a different table
         in the history.
 
         Args:
-            table: the description of the table by the catalogue.
-            rows_known: whether all rows are known that the table may have had before the
-                observation.
+            table: the catalogue's description of the table.
+            rows_known: whether all rows that the table may have had before the observation are
+                known.
         """
         known = self._known.get(table.oid)
         if known is not None and not known.altered and known.has_same_form(table):

@@ -1,10 +1,10 @@
-"""Turns the conditions of observed statements into predicate reads, and versions into whole rows.
+"""Turns conditions of observed statements into predicate reads, and versions into whole rows.
 
-During a recording, a read names the version of a row (``xmin``), and a condition is kept together
-with the versions that satisfied it. A predicate read also states that no other row matched. This
-claim needs all versions of the table, with their columns. After the recording, either all versions
-are known, or it is known that some are missing. The reason is that each recorded write states the
-version that it replaced (``RETURNING old.xmin``, from PostgreSQL 18 on), and that the table itself
+During a recording, a read names a row's version (``xmin``), and a condition is kept together with
+the versions that satisfied it. A predicate read also claims that no other row matched. Checking
+this claim takes all versions of the table, with their columns. After the recording, either all
+versions are known, or it is known that some are missing, because each recorded write states the
+version that it replaced (``RETURNING old.xmin``, since PostgreSQL 18), and the table itself
 contains the last versions.
 
 SOUND BECAUSE: suppose that a writer was not recorded. The versions of a key form one path, from its
@@ -51,7 +51,7 @@ class KnownVersion(Struct, frozen=True):
 
     Attributes:
         key: the key of the row in the history, which begins with the table.
-        number: the number of the transaction that wrote the version.
+        number: the number of the version's writer.
         cells: the comparable columns.
     """
 
@@ -61,7 +61,7 @@ class KnownVersion(Struct, frozen=True):
 
 
 class TracedRead(Struct, frozen=True, kw_only=True):
-    """A read of the version of a row."""
+    """A read of a row's version."""
 
     table: str
     key: str
@@ -94,14 +94,14 @@ class TracedWrite(Struct, frozen=True, kw_only=True):
 
 
 class TracedCondition(Struct, frozen=True, kw_only=True):
-    """A condition of a statement, with all rows that satisfied it.
+    """A statement's condition, with all rows that satisfied it.
 
     Attributes:
-        rows: the key and the number of each version.
-        covers: how many of the preceding steps are reads of these rows.
-        kind: the kind under which the condition counts as unseen if it cannot be recorded.
+        rows: the key and number of each version.
+        covers: the number of preceding steps that are reads of these rows.
+        kind: the kind of unseen activity that the condition counts as if it cannot be recorded.
         text: the text of the statement.
-        shown: the text of the statement with values.
+        shown: the text of the statement, including values.
     """
 
     table: str
@@ -119,13 +119,13 @@ Step: TypeAlias = TracedRead | TracedWrite | TracedCondition
 
 
 class Trace(Struct, frozen=True):
-    """A recorded transaction, in more detail than its lines in the history.
+    """A recorded transaction in more detail than its lines in the history.
 
     Attributes:
         begin: the index of the invocation.
         end: the index of the completion.
         outcome: how the transaction ended.
-        steps: what the transaction read and wrote.
+        steps: the reads and writes of the transaction.
     """
 
     begin: int
@@ -135,7 +135,7 @@ class Trace(Struct, frozen=True):
 
 
 class _TableVersions:
-    """The known versions of one table."""
+    """The known versions of a table."""
 
     def __init__(
         self,
@@ -147,7 +147,7 @@ class _TableVersions:
         self.name = name
         self.initial: dict[tuple[str, int], Cells] = {}
         self._made: dict[tuple[str, int], TracedWrite] = {}  # the last write of each version
-        self._names: dict[int, str] = {}  # maps the identity of each write to the name of its row
+        self._names: dict[int, str] = {}  # maps each write's identity to its row's name
         self._traces = traces
         self._last = last
         self._is_initial = is_initial
@@ -201,7 +201,7 @@ class _TableVersions:
             self.initial[version.key, version.number] = version.cells
 
     def _name_rows(self) -> None:
-        """Name the row of each write; a key that is inserted again names a different row.
+        """Name the row of each write. A key that is inserted again names a different row.
 
         SOUND BECAUSE: PostgreSQL lets an INSERT pass a DELETE of the same key that is not in its
         snapshot, even at REPEATABLE READ. The two rows do not replace each other.
@@ -236,22 +236,22 @@ class _TableVersions:
                     self._names[id(step)] = name_of(first[id(step)])
 
     def row_of(self, write: TracedWrite) -> str:
-        """Return the name of the row of a write."""
+        """Return the name of the row written by a write."""
         return self._names[id(write)]
 
     def version(
         self, key: str, number: int, own: Mapping[str, TracedWrite]
     ) -> tuple[str, TracedWrite | None]:
-        """Return which row a read version belongs to, and the recorded write that made the version.
+        """Return the row that a read version belongs to, and the recorded write of that version.
 
         Args:
             key: the key of the row, which begins with its table.
             number: the number of the version.
-            own: for each key, the last write of the reading transaction itself.
+            own: for each key, the reading transaction's own last write.
 
         Returns:
-            The name of the row, and the write. If no write of the version was recorded, return the
-            key and ``None``.
+            The name of the row, and the write; the key and ``None`` if no write of the version was
+            recorded.
         """
         previous = own.get(key)
         if previous is not None and previous.number == number:
@@ -280,13 +280,13 @@ def close(
     is_initial: Callable[[int], bool],
     into: Path,
 ) -> ClosedHistory:
-    """Write a history with predicate reads of those tables whose versions are all known.
+    """Write a history with predicate reads of the tables whose versions are all known.
 
     Args:
         path: the recorded history.
         traces: the observed transactions of the history.
         last_versions: a function that returns the current versions in a table, by key; ``None`` if
-            they are not known.
+            they are unknown.
         is_initial: a function that returns whether a transaction ended before the recording began.
         into: the file to write.
     """
@@ -301,7 +301,7 @@ def close(
     tables = {
         name: _TableVersions(name, traces, last_versions(name), is_initial)
         for name in sorted({one.table for one in conditions})
-        # If other recorders record rows of the table, these rows have other keys and values.
+        # Other recorders give rows of the same table different keys and values.
         if lines.to_edn(f"{name}/")[:-1].encode() not in others
     }
     recorded = {id(one) for one in conditions if one.table in tables and tables[one.table].closed}
@@ -319,7 +319,7 @@ def close(
 
 
 class _PredicateReadWriter:
-    """Writes the lines of transactions with whole rows, and with predicate reads."""
+    """Writes the lines of transactions with whole rows and predicate reads."""
 
     def __init__(
         self,
@@ -383,7 +383,7 @@ class _PredicateReadWriter:
 
         Args:
             trace: the transaction.
-            known: whether the results of reads are known, as those of a committed transaction.
+            known: whether the results of reads are known, as in a committed transaction.
         """
         own: dict[str, TracedWrite] = {}
         written: dict[str, str] = {}
@@ -403,7 +403,7 @@ class _PredicateReadWriter:
             elif isinstance(step, TracedWrite):
                 own[step.key] = step
                 text = self._write(step, table)
-                if written.get(step.key) != text:  # otherwise, the same version is written again
+                if written.get(step.key) != text:  # otherwise, this writes the same version again
                     yield text, step
                 written[step.key] = text
             elif n not in covered:
@@ -449,7 +449,7 @@ class _PredicateReadWriter:
     def _version(
         self, table: _TableVersions, key: str, number: int, own: Mapping[str, TracedWrite]
     ) -> tuple[str, str]:
-        """Return the key and the row, in EDN, of a version that was read."""
+        """Return the key and row, in EDN, of a version that was read."""
         row, write = table.version(key, number, own)
         cells = table.initial.get((key, number), {}) if write is None else write.cells
         return self._key(table.name, row), self._value(table.name, number, cells)
@@ -463,14 +463,14 @@ class _PredicateReadWriter:
 
 
 def _row_shown(step: Step) -> str:
-    """Return the text for the row of an operation."""
+    """Return the text shown for an operation's row."""
     if isinstance(step, TracedCondition):
         return f"{ROW_NOT_FOUND}{shortened(step.shown)}"
     return step.shown
 
 
 def _other_lines(path: Path, traces: Sequence[Trace]) -> bytes:
-    """Return the lines of transactions that were not observed."""
+    """Return the lines of unobserved transactions."""
     own = {index for trace in traces for index in (trace.begin, trace.end)}
     return b"".join(
         line

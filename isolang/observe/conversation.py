@@ -1,4 +1,4 @@
-"""Stores the state that both directions of a connection share."""
+"""Stores the state shared by both directions of a connection."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _OWN: Final = b"isolang_catalogue"
 
 
 def message(tag: bytes, body: bytes) -> bytes:
-    """Return a message of the protocol."""
+    """Return a protocol message."""
     return _HEAD.pack(tag, len(body) + 4) + body
 
 
 class NamedStatement(Struct, gc=False):
-    """A statement that the application has prepared under a name.
+    """A statement prepared by the application under a name.
 
     Attributes:
         statement: the statement; ``None`` if its text does not contain exactly one statement.
-        types: the numbers of the types of its parameters, as far as they are known.
+        types: the type numbers of its parameters, as far as they are known.
     """
 
     statement: PreparedStatement | None = None
@@ -39,7 +39,7 @@ class NamedStatement(Struct, gc=False):
 
 
 class Portal(Struct, gc=False):
-    """A bound statement, and the results that the application has received from it so far."""
+    """A bound statement, and the results received from it by the application so far."""
 
     statement: PreparedStatement | None
     parameters: Parameters
@@ -49,13 +49,13 @@ class Portal(Struct, gc=False):
 
 
 class CatalogueQuery(Struct):
-    """A query of the catalogue by the proxy, in the application's connection and transaction.
+    """A catalogue query by the proxy, in the application's connection and transaction.
 
     Attributes:
         names: the names of the tables to look up.
-        simple: whether it is one message of the simple protocol.
-        rows: the rows of the result so far.
-        closed: how many of the query's own names the server has closed.
+        simple: whether it is a single message of the simple protocol.
+        rows: the result rows so far.
+        closed: the number of the query's own names that the server has closed.
     """
 
     names: tuple[str, ...]
@@ -83,13 +83,13 @@ class CatalogueQuery(Struct):
 
 
 class ExpectedAnswer(Struct, gc=False):
-    """A message from the application to which the server will respond.
+    """A message from the application that the server will respond to.
 
     Attributes:
-        kind: the letter of the message; ``L`` is a query of the catalogue by the proxy.
+        kind: the letter of the message; ``L`` is a catalogue query by the proxy.
         prepared: the prepared text of a ``Q`` or ``P``.
         executed: the executions that the server will complete, in order.
-        at: how many of these executions the server has completed.
+        at: the number of these executions that the server has completed.
         described: the statement that the server will describe after a ``D``.
         portal: the portal of an ``E``.
         query: the query of an ``L``.
@@ -104,28 +104,28 @@ class ExpectedAnswer(Struct, gc=False):
     query: CatalogueQuery | None = None
 
     def current(self) -> ExecutedStatement | None:
-        """Return the next execution that the server will complete; ``None`` if there is none."""
+        """Return the next execution for the server to complete; ``None`` if there is none."""
         return self.executed[self.at] if self.at < len(self.executed) else None
 
 
 Delay: TypeAlias = Literal["none", "asks", "asked", "audits", "audited"]
-"""The reason why a message from the application waits, and is handled again later.
+"""The reason why a message from the application waits and is handled again later.
 
-In the state ``asks``, it waits for a result from the catalogue; in the state ``audits``, it waits
-for the end of an audit. Then it is handled again in the state ``asked`` or ``audited``, so it does
-not wait for the same event twice.
+In the state ``asks``, the message waits for a catalogue result; in the state ``audits``, for the
+end of an audit. It is then handled again in the state ``asked`` or ``audited``, so it does not wait
+for the same event twice.
 """
 
 
 class Conversation:
-    """The state that both directions of a connection share.
+    """The state shared by both directions of a connection.
 
     Attributes:
         session: the session, which follows the transactions.
-        expected: the messages to which the server has not responded, in order.
+        expected: the messages that the server has not responded to yet, in order.
         status: the server's last status: no transaction (I), an open one (T), or a failed one (E).
-        unclear: whether texts are sent unchanged, because a setting of the session changes the
-            meaning of string literals.
+        unclear: whether texts are sent unchanged, because a session setting changes the meaning of
+            string literals.
         delay: why the next message from the application waits, or has waited.
     """
 
@@ -138,21 +138,21 @@ class Conversation:
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether the application's messages wait."""
+        """Return whether the application's messages have to wait."""
         return self.delay in ("asks", "audits")
 
     def unanswered_executions(self) -> Iterator[ExecutedStatement]:
-        """Yield the executions that the server has not completed, in order."""
+        """Yield the executions that the server has not completed yet, in order."""
         for one in self.expected:
             yield from one.executed[one.at :]
 
     def oldest_event(self) -> int | None:
-        """Return the position of the connection's first event that has not been written."""
+        """Return the position of the connection's first event that has not been written yet."""
         tickets = [one.ticket[0] for one in self.unanswered_executions()][:1]
         begun = self.session.begin_position()
         return min([*tickets, *([] if begun is None else [begun])], default=None)
 
     def resume(self, query: CatalogueQuery) -> None:
-        """Store a result from the catalogue, so that the application's messages can continue."""
+        """Store a catalogue result, and let the application's messages continue."""
         self.session.store_descriptions(query.rows, query.names)
         self.delay = "asked"

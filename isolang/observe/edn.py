@@ -1,4 +1,4 @@
-"""Writes values, rows and predicates of observed histories in EDN."""
+"""Formats values, rows and predicates of observed histories as EDN."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SIMPLE: Final = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
 def edn(value: Any) -> str:
-    r"""Return a value in EDN, in one line.
+    r"""Return a value in EDN, on one line.
 
     >>> edn({"a": [1, None, "x\ty"]})
     '{"a" [1 nil "x\\ty"]}'
@@ -30,12 +30,12 @@ def edn(value: Any) -> str:
 
 
 def column_edn(name: str) -> str:
-    """Return a column name as a predicate in EDN contains it: ``:room`` or a string."""
+    """Return a column name as written in an EDN predicate: ``:room`` or a string."""
     return f":{name}" if _SIMPLE.fullmatch(name) else edn(name)
 
 
 def predicate_edn(predicate: Any) -> str:
-    """Return a predicate in EDN, in the form by which isolang finds remarks on its read.
+    """Return a predicate in EDN, in the form that isolang uses to look up remarks on its read.
 
     >>> predicate_edn(("and", ("in", "room", (1, 2)), ("not", ("null", "odd name"))))
     '[:and [:or [:= :room 1] [:= :room 2]] [:not [:null "odd name"]]]'
@@ -52,7 +52,7 @@ def predicate_edn(predicate: Any) -> str:
 
 
 def end_of_bracket(text: str, begin: int) -> int:
-    r"""Return the position after the bracket that closes the bracket at a position.
+    r"""Return the position after the bracket closing the one at a position.
 
     >>> end_of_bracket('[1 "]\\"" [2]] 3', 0)
     13

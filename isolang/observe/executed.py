@@ -1,4 +1,4 @@
-"""Derives from an executed statement which rows its condition did not match."""
+"""Derives the predicate read of an executed statement, which also covers rows not found."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
 
 
 class ExecutedStatement(Struct, kw_only=True, gc=False):
-    """An execution of a statement.
+    """An execution of a prepared statement.
 
     Attributes:
         statement: the statement.
-        ticket: the position and the time at which it was sent.
+        ticket: the position and time at which it was sent.
         parameters: the parameters of the execution.
-        rows: the number of rows that the application received.
-        reported: for each reported table, the row versions that the server returned.
-        empty: whether the only returned row carries the rows of query blocks, because the
+        rows: the number of rows received by the application.
+        reported: for each reported table, the row versions returned by the server.
+        empty: whether the only returned row just carries the rows of query blocks, because the
             application's statement returned no rows.
-        cut: whether the application requested no more rows although there may be more.
+        cut: whether the application stopped requesting rows although there may be more.
     """
 
     statement: PreparedStatement
@@ -55,19 +55,19 @@ def predicate_of(
     *,
     read_committed: bool,
 ) -> tuple[str, Predicate, tuple[str, bool] | None]:
-    """Return the predicate of a predicate read; if there is none, return the reason.
+    """Return the predicate of a statement's predicate read, or why there is none.
 
     Args:
         done: the execution of a statement.
         table: the table of the statement's condition.
         found: the number of rows that the condition found.
-        partial: why the condition alone does not determine which rows are found; empty if it does.
+        partial: why the condition alone does not determine the rows found; empty if it does.
         read_committed: whether the transaction is at READ COMMITTED.
 
     Returns:
-        A tuple: the unseen kind (empty if nothing is unseen); the predicate (empty if there is none
-        or if nothing is lost without it); and the column by which LIMIT chose the rows, with
-        whether the order descends (``None`` without such a LIMIT).
+        The kind of unseen activity (empty if nothing is unseen); the predicate (empty if there is
+        none or none is needed); and the column by which LIMIT chose the rows, with whether its
+        order is descending (``None`` without such a LIMIT).
     """
     statement = done.statement
     made, condition = statement.plan, statement.condition
@@ -78,7 +78,7 @@ def predicate_of(
     if looked is not None and found >= looked:
         return "", "", None
     if made.skips and not partial:
-        return "", "", None  # the statement skips locked rows, whatever its condition is
+        return "", "", None  # the statement skips locked rows regardless of its condition
     if partial or condition.why:
         return CONDITIONS, "", None
     if made.skips or (writes and table.triggers):
@@ -97,7 +97,7 @@ def predicate_of(
 def predicate_of_block(
     done: ExecutedStatement, block: ReportedBlock, found: int
 ) -> tuple[str, Predicate]:
-    """Return the unseen kind and the predicate of a query block; see :func:`predicate_of`."""
+    """Return the unseen kind and the predicate of a query block, as in :func:`predicate_of`."""
     table, condition = block.reported.table, block.condition
     looked = looked_up_key_count(condition, table, done)
     if looked is not None and found >= looked:
@@ -106,7 +106,7 @@ def predicate_of_block(
 
 
 def has_reached_limit(done: ExecutedStatement) -> bool:
-    """Return whether the LIMIT of a SELECT may have left out rows."""
+    """Return whether a SELECT's LIMIT may have left out rows."""
     made = done.statement.plan
     if done.cut:
         return True
@@ -120,7 +120,7 @@ def _predicate(
     used: Collection[str],
     done: ExecutedStatement,
 ) -> tuple[str, Predicate]:
-    """Return the unseen kind (empty if nothing is unseen), and the predicate."""
+    """Return the kind of unseen activity (empty if nothing is unseen), and the predicate."""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
     try:
@@ -133,12 +133,12 @@ def _predicate(
 def _kind_beyond_limit(
     done: ExecutedStatement, table: Table, found: int
 ) -> tuple[str | None, tuple[str, bool] | None]:
-    """Return the kind under which the rows that LIMIT and OFFSET left out are unseen.
+    """Return the kind of unseen activity that the rows left out by LIMIT and OFFSET count as.
 
     Returns:
-        The kind, empty if no predicate is needed, and ``None`` if all rows were returned; or
-        ``None`` and the column by which LIMIT ordered the rows, of which all rows before the last
-        one were returned.
+        The kind, and the column by which LIMIT ordered the rows. The kind is empty if no predicate
+        is needed. It is ``None`` if nothing is unseen: all rows were returned, or, if there is a
+        column, all rows before the last one in the column's order.
     """
     statement = done.statement
     made = statement.plan
@@ -160,7 +160,7 @@ def _kind_beyond_limit(
 def looked_up_key_count(
     condition: ParsedCondition, table: Table, done: ExecutedStatement
 ) -> int | None:
-    """Return how many rows a condition selects by a whole key; ``None`` for other conditions."""
+    """Return how many rows a condition looks up by whole keys; ``None`` for other conditions."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
     for name, node in condition.among.items():
@@ -175,10 +175,10 @@ def looked_up_key_count(
 
 
 def _first_order_column(statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
-    """Return the first column of ORDER BY, and whether it descends.
+    """Return the first column of ORDER BY, and whether its order is descending.
 
     Returns:
-        ``None`` if this is not a column of numbers without NULL.
+        The column; ``None`` if it is not a NOT NULL column of numbers.
     """
     begin, end = statement.plan.order
     words = [t.text for t in statement.part[begin:end]]
@@ -202,11 +202,11 @@ def _first_order_column(statement: PreparedStatement, table: Table) -> tuple[str
 
 
 def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
-    """Return whether a JOIN adds at most one row, because it equates a whole key of its table.
+    """Return whether a JOIN adds at most one row, because it fixes a whole key of its table.
 
     Args:
         part: the tokens of the statement.
-        source: the table as the statement names it.
+        source: the table as named in the statement.
         table: the table.
     """
     if source.join not in ("left", "inner"):

@@ -1,13 +1,13 @@
-"""Adds the writes of unobserved sessions to a history, from the server's log.
+"""Adds the writes of unobserved sessions from the server's log to a history.
 
-The log contains the changes of each committed transaction, and orders the changes of each row by
-its versions, but does not contain the places of versions. Readers and the table itself also name a
-version by its place. Therefore, if a session has seen a version, the version in the log gets the
+The log contains the changes of each committed transaction, and orders each row's changes by its
+versions, but does not contain the places of versions. Readers and the table itself also name a
+version by its place. If a session has seen a version, the version in the log therefore gets the
 name under which it was seen.
 
 SOUND BECAUSE: an added transaction has no reads, has a separate session, and claims nothing about
-its time. It is none of the recorded transactions, because these either state their numbers or wrote
-nothing.
+its time. It is not one of the recorded transactions, because those either state their numbers or
+wrote nothing.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ _FOREIGN_CLIENT: Final = "a client that is not observed"
 
 
 class KnownPlaces(Struct, frozen=True):
-    """The names of versions, by table, key and number of the transaction that wrote them."""
+    """The names of versions, by table, key and writer's number."""
 
     names: dict[tuple[str, str, int], RowVersion]
 
     def note(self, table: Table, version: RowVersion) -> None:
-        """Remember a version that a session has seen."""
+        """Remember a version seen by a session."""
         self.names[table.name, version.key, int(version.number.partition("(")[0])] = version
 
 
 class StartSnapshot(Struct, frozen=True):
-    """The snapshot in which the rows at the start were read.
+    """The snapshot from which the initial rows were read.
 
     Attributes:
-        lowest: the number of the oldest transaction that was open then.
+        lowest: the number of the oldest transaction open at that time.
         highest: the number of the next transaction.
         others: the numbers of the open transactions between these two, modulo 2**32.
     """
@@ -54,12 +54,12 @@ class StartSnapshot(Struct, frozen=True):
 
     @classmethod
     def parse(cls, text: str) -> StartSnapshot:
-        """Return the snapshot that PostgreSQL writes as ``10:20:10,14``."""
+        """Parse a snapshot in PostgreSQL's format, such as ``10:20:10,14``."""
         lowest, highest, *others = re.split("[:,]", text)
         return cls(int(lowest), int(highest), frozenset(int(o) % 2**32 for o in others if o))
 
     def contains(self, number: int) -> bool:
-        """Return whether the snapshot contains a transaction, given by its number modulo 2**32."""
+        """Return whether the snapshot contains the transaction with a number modulo 2**32."""
         if 0 < (self.lowest - number) % 2**32 < 2**31:
             return True
         return 0 < (self.highest - number) % 2**32 < 2**31 and number not in self.others
@@ -72,14 +72,14 @@ def add_foreign(
     places: KnownPlaces,
     start: StartSnapshot,
 ) -> int:
-    """Add the transactions of the log that are not in a history; return their number.
+    """Add the log's transactions that are missing in a history; return the number of them.
 
     Args:
-        history: the history, of which no line is written yet.
-        changes: the changes in the log.
+        history: the history, which must not have been written yet.
+        changes: the changes from the log.
         tables: the tables in their current form, by schema and name.
-        places: the versions that sessions have seen.
-        start: the snapshot in which the rows at the start were read.
+        places: the versions seen by sessions.
+        start: the snapshot from which the initial rows were read.
     """
     recorded = {one.number for one in history.recorded() if one.number}
     unnamed = [one for one in history.recorded() if one.unclear and not one.number]
@@ -104,7 +104,7 @@ def add_foreign(
 def _final_versions(
     history: ObservedHistory,
 ) -> Iterator[tuple[tuple[str, str, int], RowVersion]]:
-    """Yield the versions that recorded transactions wrote, by their transaction."""
+    """Yield the final versions written by recorded transactions, by table, key and transaction."""
     for one in history.recorded():
         for operation in one.operations:
             if isinstance(operation, WrittenRow) and operation.version is not None and one.number:
@@ -113,15 +113,15 @@ def _final_versions(
 
 
 class _LoggedTransaction(Struct, frozen=True):
-    """One transaction of the log.
+    """A transaction from the log.
 
     Attributes:
         history: the history.
         number: the number of the transaction.
         tables: the tables in their current form, by schema and name.
-        places: the versions that sessions have seen.
+        places: the versions seen by sessions.
         last: the last version of each row before the transaction.
-        foreign: whether the history lacks the transaction.
+        foreign: whether the transaction is missing in the history.
     """
 
     history: ObservedHistory
@@ -132,7 +132,7 @@ class _LoggedTransaction(Struct, frozen=True):
     foreign: bool
 
     def writes(self, changes: list[LoggedChange]) -> Iterator[WrittenRow]:
-        """Yield what the transaction wrote, and track the last version of each row."""
+        """Yield the writes of the transaction, and track the last version of each row."""
         found = []
         for change in changes:
             table = self.tables.get(change.table)
@@ -159,14 +159,14 @@ class _LoggedTransaction(Struct, frozen=True):
                 yield WrittenRow(table, new, row, old, _FOREIGN_CLIENT, inserts=old is None)
 
     def _note_incomplete_write(self, table: Table, key: str) -> None:
-        """Remember that the log does not describe a write of a row completely."""
+        """Remember that the log describes a row's write only incompletely."""
         if self.foreign:
             self.history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
             self.history.doubtful.setdefault(table.name, f"{table.name}/{key}")
 
 
 def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
-    """Return the keys of the row before and after a change; ``None`` for a missing row."""
+    """Return the row's keys before and after a change; ``None`` for a missing row."""
 
     def key(row: Mapping[str, str | None]) -> str:
         return table.key_text([_json_value(table, one, row.get(one)) for one in table.key])
@@ -179,7 +179,7 @@ def _keys(table: Table, change: LoggedChange) -> tuple[str | None, str | None]:
 
 
 def _json_value(table: Table, name: str, value: str | None) -> Any:
-    """Return a value of the log in its JSON form."""
+    """Return a value from the log in its JSON form."""
     column = table.columns.get(name)
     if value is None or column is None or column.oid != BOOL:
         return value
@@ -187,7 +187,7 @@ def _json_value(table: Table, name: str, value: str | None) -> Any:
 
 
 def _values(table: Table, change: LoggedChange) -> dict[str, Any] | None:
-    """Return the row that a history contains; ``None`` if the log lacks a column."""
+    """Return the row to record in a history; ``None`` if the log lacks a column."""
     try:
         return {
             name: column.recorded(_json_value(table, name, change.row[name]))

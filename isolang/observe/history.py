@@ -1,9 +1,9 @@
-"""Writes a history of the row versions that sessions read and wrote.
+"""Writes a history of the row versions read and written by sessions.
 
-A session may see a version before the writer of the version is known, because the response to the
-reader may arrive before the response to the writer. Therefore, an ended transaction waits here
-until all transactions that began before its end have ended, too. Then the lines of the transactions
-are written in the order of events.
+A session may see a version before the version's writer is known, because the response to the reader
+may arrive before the response to the writer. An ended transaction therefore waits here until all
+transactions that began before its end have ended as well. The lines of the transactions are then
+written in the order of events.
 
 SOUND BECAUSE: the writer of a version that a transaction read began before the reader ended, so all
 operations of the writer are known when the reader's lines are written.
@@ -28,16 +28,16 @@ from isolang.observe.versions import RecordedVersion, RecordedVersions
 
 
 class ObservedHistory:
-    """A history, and the transactions that are not written yet.
+    """A history, and the transactions that have not been written yet.
 
     Attributes:
-        unseen: what was not recorded.
+        unseen: the activity that was not recorded.
         versions: the versions whose writers are known.
         present: the versions that the database should have now.
-        oldest: a function that returns the position of the first event that may still come.
+        oldest: a function that returns the position of the first event that may still arrive.
         outcomes: the number of transactions by outcome.
         unaudited: the tables with predicate reads since their last audit, by name.
-        initial: if versions are stated, the rows at the start, by table and key.
+        initial: if versions are stated, the initial rows, by table and key.
         unclear: whether an unknown transaction may have written something unseen.
         unordered: the tables with writes whose old versions were not returned; the current versions
             of these tables are not tracked.
@@ -49,7 +49,7 @@ class ObservedHistory:
 
         Args:
             path: the file to write.
-            versions: whether operations state the numbers of their versions. If so, no line is
+            versions: whether operations state the numbers of their versions. If so, nothing is
                 written before the end.
         """
         self._states_versions = versions
@@ -103,13 +103,13 @@ class ObservedHistory:
         self._events.append((one.end, 1, one))
 
     def recorded(self) -> Iterator[SeenTransaction]:
-        """Yield the transactions that are not written yet."""
+        """Yield the recorded transactions that have not been written yet."""
         for _, what, one in self._events:
             if not what:
                 yield one
 
     def add(self, writes: Sequence[WrittenRow]) -> None:
-        """Add an unobserved transaction, which begins before and ends after all others."""
+        """Add an unobserved transaction that begins before and ends after all others."""
         begin = min(self._events[0][0], 0) - 1 if self._events else -1
         made = SeenTransaction(process=self.process(), begin=begin, began=0, operations=[*writes])
         self._ended(made, "ok", "")
@@ -129,7 +129,7 @@ class ObservedHistory:
     def write_initial_rows(
         self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]
     ) -> None:
-        """Write the rows that exist before the first transaction."""
+        """Write the rows that existed before the first transaction."""
         reported = []
         for table, version, row in rows:
             known = self.versions.register(table, version, row, rank=0)
@@ -141,7 +141,7 @@ class ObservedHistory:
             self._write_both_lines("init", "{" + " ".join(reported) + "}")
 
     def _write_loaded_row(self, table: Table, version: RowVersion) -> RecordedVersion:
-        """Write a row that a large table contained from the beginning, as a separate transaction.
+        """Write an initial row of a large table, as a separate transaction.
 
         SOUND BECAUSE: no other transaction has accessed the row before, and conditions use only the
         primary key of the row.
@@ -160,12 +160,12 @@ class ObservedHistory:
     # --- the file ---
 
     def flush(self, *, everything: bool = False) -> None:
-        """Write all events that come before every event of a transaction that is still open."""
+        """Write all events that precede every event of the open transactions."""
         if everything:
             for _, _, one in list(self._events):
                 if one.outcome is None:
                     self.end(one, "info", "the observation ended")
-        elif self._states_versions:  # other writers are known only at the end
+        elif self._states_versions:  # other writers become known only at the end
             self._lines.flush()
             return
         oldest = 1 << 62 if everything else self.oldest_event()

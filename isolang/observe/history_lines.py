@@ -14,7 +14,7 @@ from isolang.observe.versions import RecordedVersion, RecordedVersions
 from isolang.run.record.lines import ORDERED_LINE
 
 TAB: Final = "\t"
-"""The separator of the operations in a line, which contains no other tabs."""
+"""The separator between the operations in a line, which contains no other tabs."""
 
 _CALLERS: Final = ", :callers ["
 _STATEMENTS: Final = ", :statements ["
@@ -36,7 +36,7 @@ class HistoryLines:
         Args:
             path: the file.
             versions: the versions whose writers are known.
-            states_versions: whether operations state the number of their version.
+            states_versions: whether operations state the numbers of their versions.
         """
         self._file = path.open("xb", buffering=1 << 20)
         self._versions = versions
@@ -47,7 +47,7 @@ class HistoryLines:
             self._file.write(ORDERED_LINE)
 
     def begin(self, one: SeenTransaction) -> None:
-        """Write the line of a transaction's begin, with what it writes."""
+        """Write the line for a transaction's begin, with its writes."""
         planned: list[tuple[str, int | None]] = []
         for operation in one.operations:
             if isinstance(operation, WrittenRow):
@@ -61,10 +61,10 @@ class HistoryLines:
         self.write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
 
     def _written(self, write: WrittenRow) -> list[tuple[str, int | None]]:
-        """Return the operations of a write with their versions, and remember the new version.
+        """Return a write's operations with their versions, and remember the new version.
 
-        SOUND BECAUSE: in the history, a key has a version for each write of its row, and each write
-        states the version that it replaced. Therefore, the versions of a row have one order. The
+        SOUND BECAUSE: in the history, a key has one version per write of its row, and each write
+        states the version that it replaced. Therefore, a row's versions have a single order. The
         number of a version whose transaction was aborted is also the number of a later version.
         """
         table, new, old = write.table, write.version, write.old
@@ -73,7 +73,7 @@ class HistoryLines:
         reported = []
         if old is not None and (moved or made is None):
             replaced = self._versions.find(table, old, write.shown, writes=True)
-            # A row whose previous version was not seen is a different row in the history.
+            # A row whose previous version was not seen becomes a different row in the history.
             key = self._versions.new_key(table, old.key) if replaced is None else replaced.key
             reported.append((f"[:delete {key}]", 1 if replaced is None else replaced.next_rank()))
         if made is not None:
@@ -82,7 +82,7 @@ class HistoryLines:
         return reported
 
     def end(self, one: SeenTransaction) -> None:
-        """Write the line of a transaction's end, with what it read and wrote."""
+        """Write the line for a transaction's end, with its reads and writes."""
         planned = iter(one.planned)
         reported: list[tuple[str, int | None]] = []
         shown: list[str] = []
@@ -129,7 +129,7 @@ class HistoryLines:
             where = f"[:and {where} [:{'>' if descends else '<'} {column_edn(column)} {edn(end)}]]"
         found = " ".join(f"{one.key} {one.row}" for one in known)
         predicate = f"{{:table {edn(scan.table.name)} :where {where}}}"
-        # Checks judge the rows of a predicate read by their values.
+        # The rows of a predicate read are checked by their values.
         return [(f"[:rp {predicate} {{{found}}}]", None), *map(_read, last)]
 
     def write(  # noqa: PLR0917 - the parts of a line
@@ -151,7 +151,7 @@ class HistoryLines:
 
 
 def _read(one: RecordedVersion) -> tuple[str, int | None]:
-    """Return the read of a version in EDN, with the number of the version."""
+    """Return the read of a version in EDN, with the version's number."""
     return f"[:r {one.key} {one.row}]", one.rank
 
 
@@ -188,7 +188,7 @@ def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -
 
 
 def _split_at_vector(line: str, begin: str) -> tuple[str, str, str]:
-    """Split a line into the parts before, inside and after the brackets of a vector."""
+    """Split a line into the parts before, inside and after a vector's brackets."""
     at = line.index(begin) + len(begin)
     end = end_of_bracket(line, at - 1)
     return line[:at], line[at : end - 1], line[end - 1 :]

@@ -1,4 +1,4 @@
-"""Splits SQL texts into tokens and statements, and names the shape of a statement."""
+"""Splits SQL texts into tokens and statements, and computes the shape of a statement."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class Token(Struct, frozen=True):
     """A token of a text.
 
     Attributes:
-        kind: the kind, where ``text`` is a string, and ``mark`` a punctuation character or ``::``.
+        kind: the kind; ``text`` is a string literal, and ``mark`` a punctuation character or
+            ``::``.
         text: the token; lower case if it is a word.
         start: the position of the first character.
         end: the position after the last character.
@@ -47,14 +48,14 @@ class Token(Struct, frozen=True):
 
 
 class UnclearTextError(ValueError):
-    """Raised if a text contains something that this module cannot split with certainty."""
+    """Raised when this module cannot be certain how to split a text."""
 
 
 def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of a text, without blanks and comments.
+    """Yield the tokens of a text, skipping whitespace and comments.
 
     Raises:
-        UnclearTextError: a string or a comment does not end, or has an unusual form.
+        UnclearTextError: a string or a comment is not terminated, or has an unusual form.
     """
     at = 0
     while at < len(text):
@@ -77,8 +78,10 @@ def tokens(text: str) -> Iterator[Token]:
         if kind == "other" or part in _UNENDED:
             raise UnclearTextError(part)
         if kind != "space":
-            # SOUND BECAUSE: in a UTF-8 database, PostgreSQL also changes only the ASCII letters of
-            # a word to lower case. A word with other letters is left unchanged.
+            # SOUND BECAUSE: in a UTF-8 database, PostgreSQL folds only the ASCII letters of a word
+            # to lower case. This lexer folds only words that are entirely ASCII, and leaves other
+            # words as written. The server itself resolves such a table name. A column name that
+            # should have been folded is not found, so its condition is not evaluated.
             shown = part.lower() if kind == "word" and part.isascii() else part
             yield Token(kind, shown, at, end)  # type: ignore[arg-type]
         at = end
@@ -95,7 +98,7 @@ def _comment_end(text: str, at: int) -> int:
 
 
 def _operator(run: str) -> str:
-    """Return the first operator of a run of operator characters, by PostgreSQL's rules.
+    """Return the first operator in a run of operator characters, by PostgreSQL's rules.
 
     >>> _operator("=-"), _operator("<>"), _operator("*/*x"), _operator("@-")
     ('=', '<>', '*', '@-')
@@ -111,7 +114,7 @@ def _operator(run: str) -> str:
 
 
 def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield the tokens of each statement in a text whose statements are separated by semicolons."""
+    """Yield the tokens of each statement in a text with semicolons between statements."""
     part: list[Token] = []
     depth = 0
     for one in cut:
@@ -128,7 +131,7 @@ def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def shape(part: Sequence[Token]) -> str:
-    """Return the text of a statement with each literal replaced by the name of its kind."""
+    """Return a statement's text with each literal replaced by the name of its kind."""
     return " ".join([f"<{t.kind}>" if t.kind in _LITERALS else t.text for t in part])
 
 

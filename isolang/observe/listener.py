@@ -14,20 +14,20 @@ from isolang.observe.address import ServerAddress
 from isolang.observe.wire import Wire
 
 _SECONDS_BETWEEN_TASKS: Final = (
-    0.2  # seconds between two regular tasks, such as to write the history
+    0.2  # the number of seconds between regular tasks, such as writing the history
 )
 _MOST_WAITING_BYTES: Final = (
     1 << 20
-)  # bytes from an application that may wait while the catalogue is queried
+)  # how many bytes from an application may wait while the catalogue is queried
 
 Send = Callable[[bytes], None]
 
 
 class Listener:
-    """A proxy in front of one server, in a separate thread.
+    """A proxy in front of a server, running in its own thread.
 
     Attributes:
-        port: the port at which the proxy listens.
+        port: the port that the proxy listens on.
         clients: the connections of applications.
     """
 
@@ -37,13 +37,13 @@ class Listener:
         wire: Callable[[Send, Send], Wire],
         regularly: Callable[[], Awaitable[None]],
     ) -> None:
-        """Store the server and the handlers; :meth:`start` begins to listen.
+        """Store the server and the handlers; :meth:`start` starts listening.
 
         Args:
             server: the address of the server.
-            wire: a function that returns the wire of a connection. Its arguments are two functions,
-                which send bytes to the application and to the server.
-            regularly: a function that is called several times per second.
+            wire: a function that creates the wire of a connection. Its arguments are two functions
+                that send bytes to the application and to the server.
+            regularly: a function called several times per second.
         """
         self.server, self.wire, self._regularly = server, wire, regularly
         self.port = 0
@@ -53,7 +53,7 @@ class Listener:
         self._ended: asyncio.Event
 
     def start(self, host: str, port: int) -> None:
-        """Begin to listen; port 0 means any free port.
+        """Start listening; port 0 means any free port.
 
         Raises:
             IsolangError: the port cannot be used.
@@ -106,7 +106,7 @@ class _Client(asyncio.Protocol):
         self._listener = listener
         self.wire = listener.wire(self._send, self._pass)
         self.transport: Any = None
-        self.paused = False  # because too many bytes wait for the catalogue
+        self.paused = False  # true if too many bytes are waiting for the catalogue
         self._server: _Server | None = None
 
     def connection_made(self, transport: Any) -> None:
@@ -117,7 +117,7 @@ class _Client(asyncio.Protocol):
         self._reaching = asyncio.get_running_loop().create_task(self._connect_to_server())
 
     async def _connect_to_server(self) -> None:
-        """Connect to the server, and start to forward messages."""
+        """Connect to the server, and start forwarding messages."""
         try:
             self._server = await self._listener.server.open_connection(lambda: _Server(self))
         except (OSError, TimeoutError) as error:
@@ -167,7 +167,7 @@ class _Client(asyncio.Protocol):
             self._server.transport.abort()
 
     def ended(self) -> None:
-        """Record that the server has closed its connection."""
+        """Note that the server has closed its connection."""
         if not self.wire.cancels:
             self.wire.lost()
         self._listener.clients.discard(self)

@@ -1,4 +1,4 @@
-"""Stores the state that all sessions of one observed database share."""
+"""Stores the state shared by all sessions of an observed database."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from isolang.observe.rewriting import DatabaseFacts
 
 
 class Observation(Struct, kw_only=True):
-    """An observation of one database, which all sessions share.
+    """An observation of one database, shared by all of its sessions.
 
     Attributes:
         database: the known facts about the database.
-        history: the history to which sessions are written.
-        tables: the tables that sessions have used.
+        history: the history that sessions are written to.
+        tables: the tables used by sessions.
         most_rows: the largest number of rows in a predicate read.
-        epoch: how often a definition in the database has changed.
+        epoch: how many times definitions in the database have changed.
         refreshed: the epoch in which the names of functions were last read.
-        audit: a function that audits before a definition changes, and then calls its argument;
-            ``None`` if no audit is possible.
+        audit: a function that runs an audit before a definition changes, and then calls its
+            argument; ``None`` if no audit is possible.
     """
 
     database: DatabaseFacts

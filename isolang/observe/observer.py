@@ -1,7 +1,7 @@
-"""Provides the proxy, which connects applications to their server and finally audits the database.
+"""Provides the proxy that connects applications to their server and finally audits the database.
 
-An observation begins with the rows that are in the database. Then a listener forwards messages, and
-each connection records its transactions in one history.
+An observation begins with the rows already in the database. A listener then forwards messages, and
+all connections record their transactions in one history.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SNAPSHOT_QUERY: Final = "SELECT pg_current_snapshot()::text"
 
 
 class Observer:
-    """A proxy in front of a server, which records as a history what applications do.
+    """A proxy in front of a server that records the applications' transactions as a history.
 
     Attributes:
         history: the history of all sessions.
@@ -51,11 +51,11 @@ class Observer:
         Args:
             server: the address of the server.
             path: the file of the history.
-            listen: the host and the port at which to listen; port 0 means any free port.
-            most_rows: the largest number of rows of a table to read at the start and at the end,
+            listen: the host and port to listen on; port 0 means any free port.
+            most_rows: the largest number of rows to read from a table at the start and at the end,
                 and the largest number of rows in a predicate read.
-            versions: whether the history states the versions of rows. If it does, they are read
-                from the server's log at the end, together with the writes of unobserved sessions.
+            versions: whether the history states the versions of rows. If so, versions are read from
+                the server's log at the end, together with the writes of unobserved sessions.
         """
         self._server, self._path, self._listen = server, path, listen
         self._most, self._states_versions = most_rows, versions
@@ -66,11 +66,11 @@ class Observer:
 
     @property
     def port(self) -> int:
-        """Return the port at which the proxy listens."""
+        """Return the port that the proxy listens on."""
         return self._listener.port
 
     def start(self) -> None:
-        """Read the rows that the database contains, and start to listen.
+        """Read the rows in the database, and start listening.
 
         Raises:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
@@ -92,7 +92,7 @@ class Observer:
         """End all connections, audit the database, and complete the history.
 
         Returns:
-            A summary of what was not recorded.
+            A summary of the activity that was not recorded.
         """
         self._listener.stop()
         history = self.history
@@ -108,7 +108,7 @@ class Observer:
         return history.unseen.settled()
 
     def _add_foreign(self, log: PostgresLog) -> None:
-        """Add the transactions in the server's log that were not observed."""
+        """Add the unobserved transactions in the server's log."""
         from isolang.observe.foreign import KnownPlaces, StartSnapshot, add_foreign
 
         history, places = self.history, KnownPlaces({})
@@ -132,7 +132,7 @@ class Observer:
     # --- the observer's own connection ---
 
     def _new_observation(self, connection: Any, database: str, *, prefix: str) -> Observation:
-        """Return a new observation of a database, which all sessions of the database share."""
+        """Return a new observation of a database, to be shared by all sessions of that database."""
         made = Observation(
             database=DatabaseFacts(version=connection.info.server_version),
             history=self.history,
@@ -146,7 +146,7 @@ class Observer:
         return made
 
     def observe(self, database: str) -> Observation | None:
-        """Return the observation for a new session's database; ``None`` if it cannot be read."""
+        """Return the observation of a database; ``None`` if the database cannot be read."""
         if database in self._observations:
             return self._observations[database]
         try:
@@ -159,7 +159,7 @@ class Observer:
                         made.tables.add(
                             table, rows_known=connection.execute(sql).fetchone() is None
                         )
-        except Exception:  # the session is counted as unseen, and passed on unchanged
+        except Exception:  # the session is counted as unseen, and passed through unchanged
             return None
         return made
 
@@ -168,7 +168,7 @@ class Observer:
         observation.refreshed = observation.epoch
 
     def _initial_rows(self, connection: Any, observation: Observation) -> None:
-        """Read the rows of all tables that are not large, in one snapshot."""
+        """Read the rows of all tables that are not too large, in one snapshot."""
         import psycopg
 
         rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
@@ -206,9 +206,9 @@ class Observer:
         return min(found, default=1 << 62)
 
     async def _run_regular_tasks(self) -> None:
-        """Ask for the names of functions if a definition has changed, and write the history."""
+        """Query the names of functions if a definition has changed, and write the history."""
         if any(one.refreshed != one.epoch for one in self._observations.values()):
-            # If this fails, the known names of functions remain unchanged.
+            # If this fails, the known function names remain unchanged.
             with suppress(Exception):
                 await asyncio.to_thread(self._refresh_all)
         self.history.flush()

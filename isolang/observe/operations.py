@@ -1,4 +1,4 @@
-"""Derives what one statement read and wrote from the rows that the server returned."""
+"""Derives a statement's reads and writes from the rows returned by the server."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ from isolang.observe.unseen import (
     PRIVILEGE,
 )
 
-# The kinds of unseen writes that depend on the table into which an INSERT inserts.
+# The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
 
 class StatementOperations:
-    """Adds the operations of one executed statement to its transaction."""
+    """Adds the operations of an executed statement to its transaction."""
 
     def __init__(
         self, observation: Observation, transaction: SeenTransaction, done: ExecutedStatement
@@ -48,12 +48,12 @@ class StatementOperations:
         self._statement, self._shown = done.statement, done.statement.shown
 
     def record_rows(self) -> None:
-        """Record the rows that the application has received so far."""
+        """Record the rows received by the application so far."""
         for reported, text in self._done.reported:
             self._note_read_rows(reported.table, self._versions(reported, text))
 
     def record(self) -> None:
-        """Record what the statement read and wrote, and count what cannot be seen."""
+        """Record the statement's reads and writes, and count those that cannot be seen."""
         statement = self._statement
         self._count_hidden()
         if any(one is not None and one.table.altered for one in statement.columns):
@@ -73,7 +73,7 @@ class StatementOperations:
         self._observation.history.unseen.note(kind, self._statement.text, table=table)
 
     def _count_hidden(self) -> None:
-        """Count the reads and writes that the form of the statement hides."""
+        """Count the reads and writes hidden by the statement's form."""
         made = self._statement.plan
         if made.kind != "insert":
             self._observation.history.unseen.read.update(
@@ -89,7 +89,7 @@ class StatementOperations:
             self._transaction.read(table, version, self._shown)
 
     def _is_large(self, rows: Sequence[RowVersion]) -> bool:
-        """Return whether there are more rows than a predicate read may have, and count that."""
+        """Return whether there are too many rows for a predicate read; if so, count that."""
         if len(rows) <= self._observation.most_rows:
             return False
         self._note(LARGE)
@@ -102,7 +102,7 @@ class StatementOperations:
     # --- SELECT ---
 
     def _note_select(self) -> None:
-        """Record the rows that a SELECT read from each of its tables."""
+        """Record the rows read by a SELECT from each of its tables."""
         statement = self._statement
         found: dict[int, list[RowVersion]] = {id(one): [] for one in statement.reported}
         for reported, text in self._done.reported:
@@ -130,14 +130,14 @@ class StatementOperations:
             if not self._is_large(versions):
                 self._note_read_rows(reported.table, _distinct(versions))
         if not joined or any(len(one) != self._done.rows for one in found.values()):
-            # If LEFT JOIN finds no row, the statement has read that a row is missing.
+            # If a LEFT JOIN finds no row, the statement has observed that a row is missing.
             self._note(CONDITIONS)
         if joined:
             outer = all(one.source.join == "left" for one in statement.reported[1:])
             self._note_condition(table, rows, "" if outer else JOINS)
 
     def _note_blocks(self) -> None:
-        """Note which rows the query blocks of a SELECT found, and which rows they did not find."""
+        """Note the rows found by the query blocks of a SELECT, and that no other rows matched."""
         done = self._done
         if has_reached_limit(done):  # the statement itself may have read fewer rows
             self._note(LIMITED)
@@ -159,7 +159,7 @@ class StatementOperations:
     # --- INSERT, UPDATE and DELETE ---
 
     def _note_writes(self) -> None:
-        """Note the rows that a statement wrote, and the rows that it found to write them."""
+        """Note the rows written by a statement, and the rows found by its condition."""
         one, made = self._transaction, self._statement.plan
         (reported,) = self._statement.reported
         table = reported.table
@@ -202,7 +202,7 @@ class StatementOperations:
             one.write(write)
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
-        """Note a write of rows whose replaced versions an old server does not return."""
+        """Note a write of rows for which an old server does not return the replaced versions."""
         history, made = self._observation.history, self._statement.plan
         history.doubtful.setdefault(table.name, table.name)
         history.unordered.add(table.name)
@@ -225,13 +225,12 @@ class StatementOperations:
     # --- conditions ---
 
     def _note_condition(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
-        """Note which rows a statement on one table found, and which its condition did not find.
+        """Note the rows found by a statement on one table, and that its condition found no others.
 
         Args:
             table: the table.
-            rows: the rows that it found.
-            partial: why the condition alone does not determine which rows are found; empty if it
-                does.
+            rows: the rows found.
+            partial: why the condition alone does not determine the rows found; empty if it does.
         """
         if self._is_large(rows):
             return
@@ -250,7 +249,7 @@ class StatementOperations:
             self._note_read_rows(table, rows)
 
     def _depends_on_rows(self, table: Table) -> bool:
-        """Return whether the effect of a write depends on more of its rows than their keys."""
+        """Return whether the effect of a write depends on more than the keys of its rows."""
         condition = self._statement.condition
         key_only = not condition.why and condition.columns <= set(table.key)
         return self._statement.plan.computes or not key_only
@@ -262,7 +261,7 @@ class StatementOperations:
         predicate: Predicate,
         order: tuple[str, bool] | None = None,
     ) -> None:
-        """Note a predicate read: the rows that were found, and that no other rows matched."""
+        """Note a predicate read: the rows found, and that no other rows matched."""
         one = self._transaction
         where = predicate_edn(predicate)
         one.operations.append(
@@ -274,7 +273,7 @@ class StatementOperations:
     # --- versions of rows ---
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
-        """Return the versions of rows in a column that a SELECT reports."""
+        """Return the row versions in a column reported by a SELECT."""
         if reported.source.how == "all":
             members = json.loads(text) or ()
             return [v for member in members if (v := self._version(reported, member)) is not None]
@@ -291,7 +290,7 @@ class StatementOperations:
     def _version_of(
         self, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]
     ) -> RowVersion | None:
-        """Return the version of a row; ``None`` if it belongs to another table with this name."""
+        """Return a row's version; ``None`` if it belongs to another table with the same name."""
         if not table.partitioned and int(oid) != table.oid:
             self._observation.history.unseen.note(OTHER_TABLE, table.name)
             self._observation.epoch += 1
@@ -300,5 +299,5 @@ class StatementOperations:
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
-    """Return the versions without repetitions, because a join may return a row several times."""
+    """Return the versions without duplicates, because a join may return a row several times."""
     return list({version.number: version for version in versions}.values())

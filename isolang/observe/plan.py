@@ -1,7 +1,7 @@
-"""Plans how a statement can also return the versions of the rows that it read or wrote.
+"""Plans how a statement can also return the versions of the rows it reads or writes.
 
 A plan states which columns to add to a statement, and where. If no plan is certain to be right, the
-statement remains unchanged, and is counted under the kind of reads or writes that cannot be seen.
+statement remains unchanged, and is counted under the kind of its unseen reads or writes.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OF_OTHER_SHAPE: Final = frozenset({
     SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
     "subqueries in FROM",
 })  # fmt: skip
-"""The kinds of SELECTs that may be split into query blocks (:mod:`isolang.observe.blocks`)."""
+"""The kinds of SELECT that may be split into query blocks (:mod:`isolang.observe.blocks`)."""
 
 CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
@@ -90,18 +90,18 @@ _INCOMPLETE: Final = frozenset({
 
 
 class StatementTable(Struct, frozen=True, kw_only=True):
-    """A table in a statement, whose row versions the statement returns in an additional column.
+    """A table in a statement that returns the table's row versions in an additional column.
 
     Attributes:
-        name: the name, as the statement writes it.
-        alias: the name by which the statement refers to the table, as the statement writes it.
-        how: ``row`` if each row of the result has one row of the table, ``all`` if the rows are
+        name: the name, as written in the statement.
+        alias: the name by which the statement refers to the table, as written in the statement.
+        how: ``row`` if each result row contains one row of the table, ``all`` if the rows are
             collected in an array, ``write`` or ``delete``.
-        where: the range of tokens of the condition on the table.
+        where: the token range of the condition on the table.
         join: ``left`` or ``inner`` if JOIN … ON joins the table to the tables before it; ``other``
             for other joins; empty for the first table.
-        on: the range of tokens of the condition of the join.
-        text: the range of tokens of a subquery's FROM and WHERE, if the column needs them.
+        on: the token range of the join condition.
+        text: the token range of a subquery's FROM and WHERE, if the column needs them.
     """
 
     name: str
@@ -114,35 +114,35 @@ class StatementTable(Struct, frozen=True, kw_only=True):
 
 
 class StatementPlan(Struct, frozen=True, kw_only=True):
-    """The effect of a statement, and how to make the statement return row versions.
+    """The effect of a statement, and how to make it return row versions.
 
     Attributes:
         kind: the effect.
-        sources: the tables whose row versions the statement returns.
-        place: the position of the token before which columns are added.
-        silent: whether the statement returns no rows by itself, so added columns need a RETURNING
+        sources: the tables whose row versions are returned by the statement.
+        place: the position of the token that columns are added before.
+        silent: whether the statement returns no rows of its own, so added columns need a RETURNING
             clause.
-        unseen: the kinds of reads and writes in this statement that cannot be seen.
-        partial: why the condition alone does not determine which rows are returned; empty if it
-            does.
-        limit: the position of the token of LIMIT; 0 if there is none.
-        offset: the position of the token of OFFSET; 0 if there is none.
-        body: for a SELECT, the range of tokens of FROM and WHERE.
-        order: the range of tokens of ORDER BY.
-        locks: whether the statement locks the rows that it finds.
+        unseen: the kinds of unseen reads and writes in this statement.
+        partial: why the condition alone does not determine the rows returned; empty if it does.
+        limit: the position of LIMIT's token; 0 if there is none.
+        offset: the position of OFFSET's token; 0 if there is none.
+        body: for a SELECT, the token range of FROM and WHERE.
+        order: the token range of ORDER BY.
+        locks: whether the statement locks the rows it finds.
         lock: how the statement locks the rows of its only table against writers.
         single: whether a SELECT always returns one row.
-        skips: whether the statement skips rows that other transactions have locked.
-        claims: the column by which a subquery with SKIP LOCKED names the rows of an UPDATE or
+        skips: whether the statement skips rows locked by other transactions.
+        claims: the column that a subquery with SKIP LOCKED uses to name the rows of an UPDATE or
             DELETE; empty for other statements.
-        computes: whether an UPDATE uses columns in SET.
-        assigned: the columns to which SET assigns.
+        computes: whether an UPDATE uses columns in the expressions of SET.
+        assigned: the columns assigned by SET.
         upserts: whether an INSERT may update rows.
-        proposed: for an INSERT of VALUES, the number of rows; -1 if it is not known.
-        name: the name of a savepoint, of a level, or ``chain``.
-        names: the names of the functions that the statement calls.
-        tables: the names of tables, as the statement writes them.
-        wrapped: the tables of query blocks, whose row versions an enclosing statement returns.
+        proposed: for an INSERT of VALUES, the number of rows; -1 if unknown.
+        name: the name of a savepoint or of a level, or ``chain``.
+        names: the names of the functions called by the statement.
+        tables: the names of tables, as written in the statement.
+        wrapped: the tables of query blocks; their row versions are returned by an enclosing
+            statement.
     """
 
     kind: StatementKind
@@ -171,7 +171,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
 
 
 class RefusedError(Exception):
-    """Raised if a statement must remain unchanged; the message is the unseen kind."""
+    """Raised when a statement must remain unchanged; the message is the kind of unseen activity."""
 
 
 def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
@@ -179,7 +179,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
 
     Args:
         part: the tokens of one statement.
-        aggregates: the names of all aggregate functions of the database.
+        aggregates: the names of all aggregate functions in the database.
     """
     called = frozenset(
         catalogue_name(a.text) for a, b in pairwise(part)
@@ -202,7 +202,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
 
 
 def _is_complete(part: Sequence[Token], found: StatementPlan) -> bool:
-    """Return whether added text leaves the server's message about any syntax error unchanged."""
+    """Return whether the server's message about any syntax error is the same despite added text."""
     last = part[found.place - 1]
     if last.kind == "operator":
         return last.text == "*"
@@ -238,14 +238,14 @@ class Reader:
         return at < len(self.part) and self.part[at].kind in ("word", "quoted")
 
     def find(self, words: Collection[str], begin: int, end: int, depth: int = 0) -> int:
-        """Return the first position of one of the words at a depth; if there is none, ``end``."""
+        """Return the first position of any of the words at a depth; ``end`` if there is none."""
         for at in range(begin, end):
             if self.depth[at] == depth and self.word(at) in words:
                 return at
         return end
 
     def find_text(self, text: str, begin: int, depth: int) -> int:
-        """Return the first position of a text at a depth; the end if it does not occur."""
+        """Return the first position of a text at a depth; the statement's end if there is none."""
         places = range(begin, len(self.part))
         return next(
             (n for n in places if self.depth[n] == depth and self.part[n].text == text),
@@ -253,7 +253,7 @@ class Reader:
         )
 
     def close(self, at: int) -> int:
-        """Return the position after the parenthesis that closes the one at a position."""
+        """Return the position after the parenthesis closing the one at a position."""
         depth = self.depth[at]
         behind = at + 1
         while behind < len(self.part) and not (
@@ -263,7 +263,7 @@ class Reader:
         return behind + 1
 
     def table(self, at: int) -> tuple[str, str, int]:
-        """Return the name of a table, its alias, and the position after both.
+        """Return a table's name, its alias, and the position after both.
 
         The name is empty if a function is called instead.
         """
@@ -379,7 +379,7 @@ def _truncated_tables(reader: Reader) -> Iterator[str]:
 
 
 class _FromTables(Struct):
-    """The tables of a FROM, the unseen kinds, and whether joins affect which rows are returned."""
+    """The tables of a FROM clause, the unseen kinds, and whether joins affect the rows returned."""
 
     tables: list[tuple[str, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
@@ -396,13 +396,13 @@ _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "n
 def _join(
     reader: Reader, before: int, at: int, end: int
 ) -> tuple[Literal["", "left", "inner", "other"], tuple[int, int]]:
-    """Return the kind of a join, and the range of its condition.
+    """Return the kind of a join, and the token range of its condition.
 
     Args:
         reader: the statement.
         before: the position of JOIN or of a comma.
-        at: the position after the table that is joined.
-        end: the end of FROM.
+        at: the position after the joined table.
+        end: the end of the FROM clause.
     """
     words = [reader.word(n) for n in range(max(before - 2, 0), before)]
     words = words[1:] if words[-1:] != ["outer"] else words[:1]
@@ -532,7 +532,7 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
 
 
 def lock_of(strengths: Collection[str]) -> Lock:
-    """Return how a SELECT locks the rows of its only table, given the words that follow FOR."""
+    """Return how a SELECT locks the rows of its only table, given the words after FOR."""
     if not strengths or "key" in strengths:  # FOR KEY SHARE lets other transactions write the row
         return ""
     return "share" if set(strengths) == {"share"} else "update"
@@ -543,7 +543,7 @@ def _is_in_catalogue(name: str) -> bool:
 
 
 def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
-    """Return the names of WITH queries at any depth, with the range of tokens of their scopes."""
+    """Return the names of WITH queries at any depth, with the token ranges of their scopes."""
     reader = Reader(part)
     found = []
     for at in range(1, len(part)):
@@ -569,11 +569,11 @@ def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
 
 
 def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
-    """Return whether the subqueries of a statement read only the catalogue.
+    """Return whether a statement's subqueries read only the catalogue.
 
     Args:
         reader: the statement.
-        names: the names of WITH queries, each with the range of tokens of its scope.
+        names: the names of WITH queries, each with the token range of its scope.
     """
     for at in range(1, len(reader.part)):
         if reader.word(at) == "table" and reader.text(at - 1) == "(":
@@ -600,13 +600,13 @@ def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] 
 
 
 def _clause_position(reader: Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
-    """Return the position of a clause; 0 if it is missing, or if the result is one aggregate."""
+    """Return the position of a clause; 0 if it is missing or the result is a single aggregate."""
     at = reader.find(words, begin, len(reader.part))
     return 0 if at == len(reader.part) or aggregated else at
 
 
 def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
-    """Return whether a SELECT at a position aggregates all its rows into one row."""
+    """Return whether the SELECT at a position aggregates all its rows into one."""
     depth = reader.depth[begin]
     end = begin + 1
     while end < len(reader.part) and reader.depth[end] >= depth:
@@ -619,7 +619,7 @@ def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
 
 
 def _calls_aggregate(reader: Reader, names: Collection[str], places: Sequence[int]) -> bool:
-    """Return whether an aggregate is called, other than as a window function."""
+    """Return whether an aggregate function is called, except as a window function."""
     inside = 0
     for at in places:
         if at < inside:
@@ -639,7 +639,7 @@ def _calls_aggregate(reader: Reader, names: Collection[str], places: Sequence[in
 
 
 def _plan_of_subqueries(reader: Reader) -> StatementPlan:
-    """Return the plan of a SELECT whose tables are in subqueries: SELECT EXISTS (SELECT …)."""
+    """Return the plan of a SELECT with tables only in subqueries: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))
         if reader.text(n - 1) == "(" and reader.word(n) in ("select", "with", "values")
@@ -754,12 +754,12 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
 def _skip_locked_claim(
     reader: Reader, written: tuple[str, str], where: tuple[int, int]
 ) -> tuple[str, tuple[int, int]]:
-    """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, which job queues use.
+    """Recognise ``WHERE id = (SELECT id FROM … FOR UPDATE SKIP LOCKED)``, as used by job queues.
 
     Returns:
         The column, and the condition in the subquery; for other conditions, an empty string and
-        ``where``. The subquery must read the same table by the same alias, both as in ``written``,
-        and must be the only subquery of the statement.
+        ``where``. The subquery must read the same table under the same alias, both as in
+        ``written``, and must be the statement's only subquery.
     """
     part, (begin, end) = reader.part, where
     qualified = reader.text(begin + 1) == "."
@@ -797,7 +797,7 @@ def _skip_locked_claim(
 
 
 def _reads_tables(reader: Reader, begin: int) -> bool:
-    """Return whether a FROM after a position names anything except functions and VALUES."""
+    """Return whether any FROM after a position names anything except functions and VALUES."""
     places = [n for n in range(begin, len(reader.part)) if reader.word(n) == "from"]
     places = [n for n in places if (reader.text(n + 1), reader.word(n + 2)) != ("(", "values")]
     try:
@@ -820,7 +820,7 @@ def _insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
 
 
 def _proposed_rows(reader: Reader, at: int, end: int) -> int:
-    """Return how many rows an INSERT with ON CONFLICT DO NOTHING proposes; 0 if unknown."""
+    """Return the number of rows proposed by an INSERT with ON CONFLICT DO NOTHING; 0 if unknown."""
     values = reader.find({"values"}, at, end)
     rows = 0
     behind = values + 1
@@ -840,7 +840,7 @@ _CONSTANT_WORDS: Final = frozenset({
 
 
 def _uses_columns(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bool:
-    """Return whether the expressions that SET assigns use columns."""
+    """Return whether the expressions assigned by SET use columns."""
     right = False
     for at in range(begin, end):
         one = part[at]
@@ -856,7 +856,7 @@ def _uses_columns(part: Sequence[Token], reader: Reader, begin: int, end: int) -
 
 
 def _assigned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
-    """Return the columns on the left sides of SET."""
+    """Return the columns assigned by SET."""
     found = set()
     left = True
     for at in range(begin, end):
@@ -870,5 +870,5 @@ def _assigned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
 @lru_cache(maxsize=4096)
 @lru_cache(5000)
 def name_parts(alias: str) -> tuple[str, ...]:
-    """Return the parts of a name in the form that the catalogue uses."""
+    """Return the parts of a name as the catalogue stores them."""
     return tuple(catalogue_name(one) for one in re.findall(r'"(?:[^"]|"")+"|[^.]+', alias))

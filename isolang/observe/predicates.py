@@ -1,7 +1,7 @@
 """Parses the condition of a statement as a predicate that ``isocheck`` can evaluate on rows.
 
-The predicate has the logic of SQL. A condition that it cannot express exactly raises
-``CannotEvaluateError``.
+Predicates follow the logic of SQL. If no predicate expresses a condition exactly,
+``CannotEvaluateError`` is raised.
 """
 
 from __future__ import annotations
@@ -38,24 +38,24 @@ _NOT_NAMES: Final = frozenset({
     "session_user", "user", "current_role", "current_catalog", "current_schema",
 })  # fmt: skip
 _TYPED: Final = frozenset({"date", "timestamp", "timestamptz"})
-_DEEPEST: Final = 50  # the largest depth of nested parentheses, signs and NOTs
+_DEEPEST: Final = 50  # the deepest nesting of parentheses, signs and NOTs
 
 Predicate: TypeAlias = tuple[Any, ...] | str
 """A predicate in the form of ``isolang.history``; ``"true"`` for every row."""
 
 
 class CannotEvaluateError(ValueError):
-    """Raised if the condition cannot be expressed; the message states the reason."""
+    """Raised when a condition cannot be expressed; the message states the reason."""
 
 
 class Constant(Struct, frozen=True):
-    """A constant of a condition, whose value may differ from one execution to the next.
+    """A constant in a condition; its value may differ from one execution to the next.
 
     Attributes:
         place: the position of its token in the statement, or -1 for a parameter.
-        parameter: the number of the parameter, counted from 1; 0 for a literal.
+        parameter: the number of the parameter, starting from 1; 0 for a literal.
         negative: whether the constant has a minus sign.
-        oid: the number of the type to which the constant is cast; 0 without a cast.
+        oid: the number of the type that the constant is cast to; 0 without a cast.
     """
 
     place: int
@@ -69,7 +69,7 @@ class Parameters(Struct, frozen=True, gc=False):
 
     Attributes:
         values: the text of each parameter, its bytes in binary format, or ``None`` for NULL.
-        oids: the number of the type of each parameter; 0 if it is not known.
+        oids: the type number of each parameter; 0 if unknown.
     """
 
     values: Sequence[str | bytes | None] = ()
@@ -78,7 +78,7 @@ class Parameters(Struct, frozen=True, gc=False):
 
 Node: TypeAlias = tuple[Any, ...]
 ColumnLookup: TypeAlias = Callable[[Sequence[str]], str | None]
-"""A function that returns the column to which a name refers, given the parts of the name.
+"""A function that returns the column a name refers to, given the parts of the name.
 
 It returns ``None`` if the column belongs to another table.
 """
@@ -88,11 +88,10 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     """A parsed condition on one table.
 
     Attributes:
-        node: the tree, in which constants are not evaluated.
-        columns: the names of the columns that the condition uses.
-        equal: for each column that the condition equates with a constant, this constant.
-        among: for each column that must equal one of several constants, the list of these
-            constants.
+        node: the tree, with unevaluated constants.
+        columns: the names of the columns used in the condition.
+        equal: for each column that the condition equates with a constant, the constant.
+        among: for each column that must equal one of several constants, the list of constants.
         why: why the condition has no predicate; empty if it has one.
     """
 
@@ -105,7 +104,7 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     def predicate(
         self, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
     ) -> Predicate:
-        """Return the predicate with the constants of one execution.
+        """Return the predicate, using the constants of one execution.
 
         Raises:
             CannotEvaluateError: a constant or a column cannot be compared with certainty.
@@ -115,7 +114,7 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
         return _evaluated(self.node, columns, part, parameters)
 
     def parameters(self) -> dict[int, tuple[str, int]]:
-        """Return, for each parameter that is a constant, its column and the type of its cast.
+        """Return the column and cast type of each parameter that is a constant.
 
         Parameters that are arrays are left out.
         """
@@ -146,10 +145,10 @@ def columns_in(predicate: Predicate) -> set[str]:
 def parse_condition(
     part: Sequence[Token], begin: int, end: int, column: ColumnLookup
 ) -> ParsedCondition:
-    """Parse a condition between two positions of a statement; an empty condition is true.
+    """Parse the condition between two positions of a statement. An empty condition is true.
 
     Raises:
-        CannotEvaluateError: isolang's predicates cannot express the condition.
+        CannotEvaluateError: the condition cannot be expressed as a predicate.
     """
     if begin >= end:
         return ParsedCondition(node=("true",))
@@ -174,9 +173,9 @@ def parse_condition(
 def parse_known_parts(
     part: Sequence[Token], begin: int, end: int, column: ColumnLookup
 ) -> ParsedCondition:
-    """Parse a condition; if it has no predicate, return the reason and the columns that it fixes.
+    """Parse a condition; if it has no predicate, return the reason and the columns it fixes.
 
-    SOUND BECAUSE: a row matches only if it matches each of the parts that AND connects.
+    SOUND BECAUSE: a row matches only if it matches every part connected by AND.
     """
     try:
         return parse_condition(part, begin, end, column)
@@ -195,9 +194,9 @@ def parse_known_parts(
 
 
 def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the begin and the end of each of the parts of a condition that AND connects.
+    """Yield the begin and end of each part of a condition connected by AND.
 
-    Yield nothing if OR or CASE occurs outside parentheses, because then a part need not hold.
+    Yield nothing if OR or CASE occurs outside parentheses, because a part then need not hold.
     """
     depth, between, first = 0, False, begin
     found = []
@@ -227,7 +226,7 @@ def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[in
 
 
 class _ConditionParser:
-    """A recursive-descent parser of conditions."""
+    """A recursive-descent parser for conditions."""
 
     def __init__(self, part: Sequence[Token], at: int, end: int, column: ColumnLookup) -> None:
         self.part, self.at, self.end = part, at, end
@@ -237,7 +236,7 @@ class _ConditionParser:
 
     @contextmanager
     def _nested(self) -> Iterator[None]:
-        """Track the depth of nesting within the block, and limit it."""
+        """Track the nesting depth within the block, and limit it."""
         self._depth += 1
         if self._depth > _DEEPEST:
             raise CannotEvaluateError("a deep condition")
@@ -247,11 +246,11 @@ class _ConditionParser:
             self._depth -= 1
 
     def remaining_text(self) -> str:
-        """Return the text at which the parser stopped."""
+        """Return the text where the parser stopped."""
         return " ".join(t.text for t in self.part[self.at : min(self.end, self.at + 6)])
 
     def accept(self, *words: str) -> bool:
-        """Consume words if they come next, and return whether they did."""
+        """Consume these words if they come next. Return whether they did."""
         following = self.part[self.at : min(self.at + len(words), self.end)]
         found = [t.text for t in following if t.kind in ("word", "mark", "operator")]
         if found != list(words):
@@ -365,7 +364,7 @@ class _ConditionParser:
         return found
 
     def operand(self, *, array: bool = False) -> str | Constant:
-        """Parse a column or a constant; a column is returned as its name."""
+        """Parse a column or a constant. A column is returned as its name."""
         with self._nested():
             return self._operand(array=array)
 
@@ -464,7 +463,7 @@ class _ConditionParser:
 def _evaluated(
     node: Node, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
 ) -> Predicate:
-    """Return the predicate of a tree."""
+    """Return the predicate for a tree."""
     name = node[0]
     if name == "true":
         return "true"
@@ -472,7 +471,7 @@ def _evaluated(
         return (name, *(_evaluated(one, columns, part, parameters) for one in node[1:]))
     if name == "same":
         numbers = [part[one.place].text for one in node[1:]]
-        # A statement of the same shape may have other constants.
+        # Another statement of the same shape may have different constants.
         if not all(map(str.isdigit, numbers)):
             raise CannotEvaluateError("a comparison of constants")
         return "true" if len({*map(int, numbers)}) == 1 else ("not", "true")
@@ -500,7 +499,7 @@ def _evaluated(
 def _value(
     one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
 ) -> Any:
-    """Return the value of a constant in the form that histories contain."""
+    """Return a constant's value in the form used in histories."""
     value, oid = _constant_text(one, part, parameters)
     found = column.constant(value, oid)
     if one.negative:
@@ -524,7 +523,7 @@ def _list_values(
 
 
 def _parameter(one: Constant, parameters: Parameters) -> tuple[str | bytes, int]:
-    """Return the text or bytes of a parameter, and its type without the cast."""
+    """Return the text or bytes of a parameter, and its type before the cast."""
     if one.parameter > len(parameters.values):
         raise UnknownValueError("a parameter that is missing")
     value = parameters.values[one.parameter - 1]

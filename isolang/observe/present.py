@@ -14,7 +14,7 @@ class PresentRows:
 
     def __init__(self) -> None:
         self.live: dict[str, dict[str, str]] = {}
-        # The versions that were replaced before the end of their writers was seen.
+        # The versions replaced before their writers were seen to end.
         self._replaced: dict[str, set[str]] = {}
         self._possibly_live: dict[
             str, set[str]
@@ -29,7 +29,7 @@ class PresentRows:
             self.live.setdefault(table, {})[version.number] = version.key
 
     def ended(self, outcome: Outcome, write: WrittenRow) -> None:
-        """Update the current versions for a write of a transaction that has ended."""
+        """Update the current versions with a write of an ended transaction."""
         table, new, old = write.table.name, write.version, write.old
         if outcome == "info":
             named = {version.number for version in (new, old) if version is not None}
@@ -41,11 +41,11 @@ class PresentRows:
                 self._replaced.setdefault(table, set()).add(old.number)
 
     def differences(self, table: str, there: set[str]) -> tuple[set[str], set[str]]:
-        """Return the versions that the database lacks, and the versions that the history lacks.
+        """Return the versions missing in the database, and the versions missing in the history.
 
         Args:
             table: the name of the table in the history.
-            there: the versions that the database has.
+            there: the versions in the database.
         """
         live = self.live.get(table, {}).keys()
         perhaps = self._possibly_live.get(table, set())

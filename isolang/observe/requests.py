@@ -1,4 +1,4 @@
-"""Rewrites the messages of an application on the way to its server."""
+"""Rewrites an application's messages on the way to its server."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _u32, _u16 = I32.unpack_from, I16.unpack_from
 
 
 class MustWaitError(Exception):
-    """A message from the application must wait, and be handled again later.
+    """Raised when a message from the application must wait and be handled again later.
 
     Attributes:
         instead: the messages to send now.
@@ -35,13 +35,13 @@ class MustWaitError(Exception):
 
 
 class RequestRewriter:
-    """Handles the messages of an application, and the statements that it prepared and bound."""
+    """Handles an application's messages, and the statements that it has prepared and bound."""
 
     def __init__(self, shared: Conversation, resume: Callable[[], None]) -> None:
-        """Create a rewriter for a connection that has prepared no statement.
+        """Create a rewriter for a connection without prepared statements.
 
         Args:
-            shared: what both directions of the connection share.
+            shared: the state shared by both directions of the connection.
             resume: a function that handles a message again after it has waited for an audit.
         """
         self._shared, self._resume = shared, resume
@@ -80,10 +80,10 @@ class RequestRewriter:
         return None
 
     def _prepare(self, raw: bytes, *, simple: bool) -> Prepared:
-        """Return a prepared text.
+        """Return a text prepared for sending.
 
         Raises:
-            MustWaitError: the catalogue must be queried first, or an audit is necessary first.
+            MustWaitError: the catalogue must be queried first, or an audit must run first.
         """
         shared, text = self._shared, raw.decode("utf-8", "surrogateescape")
         batch = bool(self._expected) and self._expected[-1].kind not in ("Q", "S", "F")
@@ -175,12 +175,13 @@ class RequestRewriter:
         )
         self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))
         if portal.statement.hidden and rest != b"\0\0\0\0":
-            # With a limit, the portal could be suspended at rows that the application must not get.
+            # With a limit, the portal could be suspended at rows that the application must not
+            # receive.
             return message(b"E", name + b"\0\0\0\0\0")
         return None
 
 
 def types_of(buffer: bytes, at: int) -> tuple[int, ...]:
-    """Return the numbers of the types that are listed at a position in a message."""
+    """Return the type numbers listed at a position in a message."""
     (number,) = _u16(buffer, at)
     return tuple(_u32(buffer, at + 2 + 4 * n)[0] & 0xFFFFFFFF for n in range(number))

@@ -1,4 +1,4 @@
-"""Rewrites the statements of one session, using the catalogue's descriptions of their tables."""
+"""Rewrites a session's statements, using the catalogue's descriptions of their tables."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from isolang.observe.unseen import (
     UNKNOWN_TABLES,
 )
 
-_FIRST_WITH_OLD: Final = 180000  # the first version of the server with RETURNING old
+_FIRST_WITH_OLD: Final = 180000  # the first server version with RETURNING old
 _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached text
-_LONGEST_SHOWN: Final = 100  # the largest number of characters of a statement in the history
+_LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
 _MOST_CACHED: Final = 5000  # the largest number of cached texts
 
 
 class ReportedTable(Struct, frozen=True):
-    """A table of a statement whose row versions the rewritten statement returns.
+    """A table whose row versions are returned by a rewritten statement.
 
     Attributes:
         source: the table in the statement.
@@ -42,7 +42,7 @@ class ReportedTable(Struct, frozen=True):
 
 
 class ReportedBlock(Struct, frozen=True):
-    """A query block of a statement, whose row versions an enclosing statement returns.
+    """A query block of a statement; its row versions are returned by an enclosing statement.
 
     Attributes:
         reported: the only table of the block.
@@ -54,22 +54,22 @@ class ReportedBlock(Struct, frozen=True):
 
 
 class PreparedStatement(Struct, kw_only=True):
-    """A statement of the application, as it was sent to the server.
+    """An application's statement, as sent to the server.
 
     Attributes:
         plan: the plan of the statement.
         text: the application's text.
         part: the tokens of the statement.
-        shown: the text in one line, shortened, as the history shows it.
-        reported: the tables whose row versions the statement returns, each in a column after the
-            application's columns.
+        shown: the text on one line, shortened, as shown in the history.
+        reported: the tables whose row versions are returned by the statement, each in a column
+            after the application's columns.
         hidden: whether the server returns rows that the application must not receive.
-        condition: the condition on the statement's only table, or on the first of its joined
+        condition: the condition on the statement's only table, or on the first of the joined
             tables.
-        unseen: the kinds of reads and writes that are not seen.
+        unseen: the kinds of unseen reads and writes.
         blocks: the query blocks, each in a column after a column that states whether there is a
-            row. If the statement returns no rows, the enclosing statement returns one row that the
-            application must not receive.
+            row. If the statement returns no rows, the enclosing statement returns one row that must
+            not reach the application.
         columns: the table of each column after the application's columns; ``None`` for the column
             that states whether there is a row.
     """
@@ -94,14 +94,14 @@ class PreparedStatement(Struct, kw_only=True):
 
 
 class Prepared(Struct, kw_only=True):
-    """A text from the application, prepared to be sent.
+    """A text from the application, prepared for sending.
 
     Attributes:
         sent: the text to send.
         statements: the statements of the text.
-        shifts: the position and the length of each added text, in the text that is sent.
-        asks: the names of tables to look up in the catalogue first. If there are any, no other
-            attribute is set.
+        shifts: the position and length of each added text, in the text to send.
+        asks: the names of tables to look up in the catalogue first. If there are any, the other
+            attributes are not set.
     """
 
     sent: str
@@ -111,14 +111,14 @@ class Prepared(Struct, kw_only=True):
 
 
 class DatabaseFacts(Struct, kw_only=True):
-    """The facts about the database that all sessions share.
+    """The facts about a database that are shared by all sessions.
 
     Attributes:
-        version: the version of the server, such as 180006.
+        version: the server version, such as 180006.
         aggregates: the names of the database's aggregate functions.
         functions: the names of functions that may read or write rows.
-        volatile: the names of functions whose result may differ from one call to the next.
-        shapes: the plans of statements by their shape, which depend on the aggregate functions.
+        volatile: the names of functions that may return a different result for each call.
+        shapes: the plans of statements by shape; they depend on the aggregate functions.
     """
 
     version: int
@@ -128,7 +128,7 @@ class DatabaseFacts(Struct, kw_only=True):
     shapes: dict[str, StatementShape] = field(default_factory=dict)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
-        """Read the names of functions from the database; ``answer`` returns the rows of a query."""
+        """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
         self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
         self.volatile = frozenset(row[0] for row in answer(VOLATILE))
@@ -136,7 +136,7 @@ class DatabaseFacts(Struct, kw_only=True):
 
     @property
     def unrepeatable_functions(self) -> frozenset[str]:
-        """The functions whose second call may differ from the first call."""
+        """The functions whose second call may have a different result or effect from the first."""
         return self.functions | self.volatile
 
     @property
@@ -146,13 +146,13 @@ class DatabaseFacts(Struct, kw_only=True):
 
 
 class StatementShape(Struct, frozen=True):
-    """The meaning of the tokens of a statement, apart from the values of its constants.
+    """The meaning of a statement's tokens, apart from the values of constants.
 
     Attributes:
         plan: the plan.
         condition: the condition on the statement's only table, or why it cannot be evaluated.
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
-            none.
+            no such plan.
         conditions: the conditions of these blocks.
     """
 
@@ -166,8 +166,7 @@ class Rewriter:
     """Rewrites the statements of a session.
 
     Attributes:
-        tables: the tables that the session has used, by name; ``None`` for a table that does not
-            exist.
+        tables: the tables used by the session, by name; ``None`` for a table that does not exist.
     """
 
     def __init__(self, database: DatabaseFacts) -> None:
@@ -177,17 +176,17 @@ class Rewriter:
         self._edits: dict[tuple[Any, ...], tuple[Any, ...]] = {}
 
     def forget(self) -> None:
-        """Clear the cache of tables and rewritten statements, in case a name has a new meaning."""
+        """Clear the caches of tables and rewritten statements, in case a name has a new meaning."""
         self.tables.clear()
         self._texts.clear()
         self._edits.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
-        """Return a text in the form in which it is sent to the server.
+        """Return a text in the form to send to the server.
 
         Args:
             text: the application's text.
-            may_ask: whether the catalogue can be queried first; if not, unknown tables are unseen.
+            may_ask: whether the catalogue can be queried first. If not, unknown tables are unseen.
         """
         cached = self._texts.get(text)
         if cached is not None:
@@ -255,7 +254,7 @@ class Rewriter:
         return made
 
     def shape_of(self, part: Sequence[Token]) -> StatementShape:
-        """Return the plan and the condition of a statement, which depend only on its shape."""
+        """Return a statement's plan and condition, which depend only on its shape."""
         name = shape(part)
         shapes = self._database.shapes
         found = shapes.get(name)
@@ -271,13 +270,13 @@ class Rewriter:
         return found
 
     def _blocks(self, found: StatementShape) -> tuple[ReportedBlock, ...]:
-        """Return the query blocks of a statement; empty if the rows of any block cannot be seen."""
+        """Return a statement's query blocks; empty if the rows of any block cannot be seen."""
         seen: list[ReportedBlock] = []
         if found.wrapped is None:
             return ()
         for one, condition in zip(found.wrapped.wrapped, found.conditions, strict=True):
             table = self.tables.get(one.name)
-            # Another name may refer to a column of the enclosing statement.
+            # Any other name may refer to a column of the enclosing statement.
             if table is None or table.why or not condition.columns <= table.columns.keys():
                 return ()
             seen.append(ReportedBlock(ReportedTable(one, table), condition))
@@ -321,7 +320,7 @@ class Rewriter:
     def _column_sql(
         self, one: StatementTable, table: Table, number: int, planned: StatementPlan
     ) -> str:
-        """Return the SQL of the column that returns the row versions of a table."""
+        """Return the SQL expression for the column with a table's row versions."""
         name = f"isolang_{number}"
         if one.how == "row":
             return f", {table.identity_sql(one.alias)} AS {name} "
@@ -337,12 +336,12 @@ class Rewriter:
 
 
 def keeps_key(planned: StatementPlan, table: Table) -> bool:
-    """Return whether a write leaves the primary keys of the rows that it updates unchanged."""
+    """Return whether a write leaves the primary keys of the updated rows unchanged."""
     return not (planned.assigned & set(table.key) or table.triggers)
 
 
 def _braced(text: str) -> str:
-    """Escape the braces in a text, so that ``format`` returns the text itself."""
+    """Escape the braces in a text so that ``format`` returns the text itself."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -355,7 +354,7 @@ def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
 def _enclosing_texts(
     seen: Sequence[ReportedBlock], part: Sequence[Token], text: str
 ) -> tuple[str, str]:
-    """Return the texts before and after a statement that enclose it in another statement.
+    """Return the texts to put before and after a statement to enclose it in another statement.
 
     The enclosing statement returns the same rows in the same order, or one row if the inner
     statement returns no rows. Its first row also contains the rows of the blocks.
@@ -388,7 +387,7 @@ def _plan_with_blocks(
 
 
 def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
-    """Return the condition of a plan on its first table."""
+    """Return a plan's condition on its first table."""
     if not made.sources:
         return ParsedCondition(why="no table")
     one, *others = made.sources
@@ -406,7 +405,7 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
 
 
 def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:
-    """Return the number of LIMIT, OFFSET or FETCH; ``None`` if it is not certain."""
+    """Return the number in LIMIT, OFFSET or FETCH; ``None`` if it is uncertain."""
     place = at + 1
     if part[at].text == "fetch":
         place += 1

@@ -1,4 +1,4 @@
-"""Represents what sessions saw: versions of rows, and the transactions that accessed them."""
+"""Represents the row versions seen by sessions, and the transactions that accessed them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
 
 class RowVersion(Struct, frozen=True, gc=False):
-    """A version of a row, as the database names it.
+    """A version of a row, as named by the database.
 
     Attributes:
         key: the text of the primary key.
@@ -28,7 +28,7 @@ class RowVersion(Struct, frozen=True, gc=False):
 
     @classmethod
     def of(cls, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]) -> RowVersion:
-        """Return the version of a row that the server describes, with the values of its key."""
+        """Return the row version described by the server, with the values of its key."""
         return cls(table.key_text(key), table.version(oid, xmin, ctid), tuple(key))
 
 
@@ -36,7 +36,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     """A row that was read.
 
     Attributes:
-        statement: the statement that read it, as the history names it; empty if unknown.
+        statement: the statement that read it, as named in the history; empty if unknown.
     """
 
     table: Table
@@ -46,14 +46,14 @@ class ReadRow(Struct, frozen=True, gc=False):
 
 
 class ScannedRows(Struct, frozen=True, gc=False):
-    """A predicate read: the rows that a condition found, and no others.
+    """A predicate read: the rows found by a condition, and no others.
 
     Attributes:
         where: the predicate, in EDN.
         order: the column by which LIMIT chose the rows, and whether the order descends. All rows
-            before the last returned row were returned, but perhaps not all rows that equal it in
-            this column. ``None`` if no LIMIT applied.
-        statement: the statement that read the rows, as the history names it.
+            before the last returned row were returned, but perhaps not all rows with the same value
+            in this column. ``None`` if no LIMIT applied.
+        statement: the statement that read the rows, as named in the history.
     """
 
     table: Table
@@ -68,11 +68,11 @@ class WrittenRow(Struct, frozen=True, gc=False):
     """A version that was written.
 
     Attributes:
-        row: the values of the version's columns; ``None`` for a deletion.
-        old: the version that it replaced; ``None`` for an INSERT, or if it is not known.
+        row: the version's column values; ``None`` for a deletion.
+        old: the replaced version; ``None`` for an INSERT, or if it is unknown.
         inserts: whether the row did not exist before.
-        same_key: whether the replaced version, which is not known, had the same key.
-        statement: the statement that wrote it, as the history names it.
+        same_key: whether the replaced version, which is unknown, had the same key.
+        statement: the statement that wrote it, as named in the history.
     """
 
     table: Table
@@ -96,16 +96,16 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         begin: the position of the transaction's first event.
         began: the time of the transaction's first event.
         level: the isolation level, in PostgreSQL's words.
-        labels: the names that the application gave the transaction.
-        operations: what the transaction read and wrote.
+        labels: the names given to the transaction by the application.
+        operations: the transaction's reads and writes.
         sent: the number of executed statements.
-        statement: the current statement, as the history names it; empty if it is not complete.
-        cut: the SELECTs of which the application has not requested all rows yet.
-        number: the database's number for the transaction, modulo 2**32; 0 if it is not known.
+        statement: the current statement, as named in the history; empty if it is incomplete.
+        cut: the SELECTs whose rows the application has not all requested yet.
+        number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         unclear: whether the transaction may have written something that was not seen.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
-        error: the message of the error that ended it.
+        error: the message of the error that ended the transaction.
     """
 
     process: int
@@ -132,7 +132,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     planned: list[tuple[str, int | None]] = field(default_factory=list)
 
     def read(self, table: Table, version: RowVersion, shown: str) -> None:
-        """Note that a row was read, unless the transaction has already read the same version."""
+        """Note the read of a row, unless the transaction has already read the same version."""
         one = table.name, version.number
         if one not in self.seen:
             self.seen.add(one)
@@ -145,7 +145,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             self.seen.discard((operation.table.name, operation.version.number))
 
     def versions(self) -> Iterator[tuple[Table, RowVersion]]:
-        """Yield the versions of rows that the transaction read, replaced or wrote."""
+        """Yield the row versions read, replaced or written by the transaction."""
         for one in self.operations:
             found: Sequence[RowVersion | None]
             if isinstance(one, WrittenRow):
@@ -155,7 +155,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             yield from ((one.table, version) for version in found if version is not None)
 
     def execute(self, lock: Lock = "") -> None:
-        """Note that a statement was executed, and how it locked the rows that it read."""
+        """Note that a statement was executed, and how it locked the rows it read."""
         self.sent += 1
         self.statement = str(SentStatement(self.sent, lock))
 
@@ -175,7 +175,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                 return
 
     def release(self, name: str) -> None:
-        """Remove a savepoint and all savepoints that were set after it."""
+        """Remove a savepoint and all savepoints set after it."""
         for place in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[place][0] == name:
                 del self.savepoints[place:]

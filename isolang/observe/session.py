@@ -1,4 +1,4 @@
-"""Tracks the transactions of one session, and records what each statement read and wrote."""
+"""Tracks a session's transactions, and records the reads and writes of each statement."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ class Session:
         self._epoch = observation.epoch
 
     def set_label(self, name: bytes) -> None:
-        """Label transactions with the application's name, unless it is the name of a tool."""
+        """Label transactions with the application's name, unless that is the name of a tool."""
         self.label = "" if name in (b"psql", b"pgbench") else name.decode(errors="replace")
 
     # --- texts ---
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
-        """Return a statement's text in the form in which it is sent to the server."""
+        """Return a statement's text in the form to send to the server."""
         if self._epoch != self.observation.epoch:
             self._epoch = self.observation.epoch
             self.rewriter.forget()
         return self.rewriter.prepare(text, may_ask=may_ask)
 
     def store_descriptions(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
-        """Store the catalogue's descriptions of tables, one text for each table."""
+        """Store the catalogue's descriptions of tables, one text per table."""
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
@@ -74,16 +74,16 @@ class Session:
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
 
     def begin_position(self) -> int | None:
-        """Return the position of the current transaction's first event; ``None`` outside of one."""
+        """Return the position of the current transaction's first event; ``None`` outside one."""
         return None if self.transaction is None else self.transaction.begin
 
     # --- answers ---
 
     def complete(self, done: ExecutedStatement, tag: str) -> None:
-        """Record the operations of a statement that the server has executed."""
+        """Record the operations of a statement executed by the server."""
         try:
             self._complete(done, tag)
-        except Exception as error:  # an application must not notice errors of the observer
+        except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
@@ -158,7 +158,7 @@ class Session:
         self.observation.epoch += 1
 
     def _begin(self, done: ExecutedStatement, *, implicit: bool) -> SeenTransaction:
-        """Return the current transaction; if there is none, begin a new transaction."""
+        """Return the current transaction; if there is none, begin one."""
         one = self.transaction
         if one is None:
             if done.ticket[0] < self._last_end:
@@ -192,7 +192,7 @@ class Session:
             self._process = self._history.process()
 
     def note_ready(self, status: str) -> None:
-        """Note that the server waits for statements, inside a transaction (T, E) or outside (I)."""
+        """Note that the server waits for statements, inside (T, E) or outside (I) a transaction."""
         one = self.transaction
         if one is None:
             if status != "I":
@@ -212,7 +212,7 @@ class Session:
     def note_error(
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
-        """Note an error that the server reported."""
+        """Note an error reported by the server."""
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
                 return
@@ -226,7 +226,7 @@ class Session:
             self._finish("info" if fatal else "fail")
 
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
-        """Note that the connection has ended before the ``waiting`` statements were answered."""
+        """Note that the connection ended before the ``waiting`` statements were answered."""
         one = self.transaction
         harmless = ("quiet", "begin", "select", "level", "forget")
         if one is not None:
@@ -241,7 +241,7 @@ class Session:
                 break
 
     def unclear(self, kind: str) -> None:
-        """Note a reason why the connection may have written something that was not seen."""
+        """Note a reason why the connection may have made unseen writes."""
         self._history.unclear = True
         self._history.unseen.note(kind)
 
@@ -251,10 +251,10 @@ class Session:
         self._finish("info", "a message on the connection violated the protocol")
 
     def note_partial_result(self, done: ExecutedStatement) -> None:
-        """Note that the application has received a part of the rows of a SELECT.
+        """Note that the application has received some of a SELECT's rows.
 
-        If the application does not request the remaining rows before the transaction ends, these
-        rows are treated as if a LIMIT had left them out.
+        If the application does not request the remaining rows before the transaction ends, the
+        remaining rows are treated as left out by a LIMIT.
         """
         one = self._begin(done, implicit=True)
         one.statement = ""

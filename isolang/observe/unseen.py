@@ -1,8 +1,8 @@
-"""Counts what an observer of an application could not record, by kind.
+"""Counts, by kind, the activity that an observer of an application could not record.
 
-A history that lacks operations never accuses a database wrongly, but it may hide a violation.
-Therefore, a verdict on such a history is unknown instead of valid, unless the user accepts the
-kind, or the kind is harmless. :data:`KINDS` is the only list of the kinds.
+A history that lacks operations never accuses a database wrongly, but it may hide a violation. The
+verdict on such a history is therefore unknown instead of valid, unless the user accepts the kind,
+or the kind is harmless. :data:`KINDS` is the only list of the kinds.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ if TYPE_CHECKING:
 
 
 class Kind(Struct, frozen=True):
-    """A kind of thing that an observer could not record.
+    """A kind of activity that an observer could not record.
 
     Attributes:
         meaning: a plural noun phrase that names the things.
-        details: the things that an observer counts separately within the kind, in the words of the
-            output.
+        details: the things counted separately within the kind, in the words of the output.
         harmless: whether a verdict may be valid despite these things.
     """
 
@@ -145,7 +144,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     DEFINITIONS: Kind("definitions of tables", harmless=True),
     TEMPORARY: Kind("temporary tables, which no other session sees", harmless=True),
 }  # fmt: skip
-"""All kinds, by the name that ``allow_unseen`` and ``--allow-unseen`` take.
+"""All kinds, by the name used in ``allow_unseen`` and ``--allow-unseen``.
 
 Temporary tables are harmless because other sessions do not see them. Definitions are harmless
 because the rows of an altered table are rows of another table in the history.
@@ -158,7 +157,7 @@ _KIND_OF: Final = {one: name for name, kind in KINDS.items() for one in (name, *
 
 
 def kind_of(what: str) -> str:
-    """Return the name of the kind to which a thing belongs: a kind, or one of a kind's details.
+    """Return the name of the kind that a thing belongs to: a kind, or one of a kind's details.
 
     >>> kind_of("views"), kind_of("tables")
     ('tables', 'tables')
@@ -167,7 +166,7 @@ def kind_of(what: str) -> str:
 
 
 def output_wording(what: str) -> str:
-    """Return the words that the output uses for a kind (its meaning) or for a detail (itself)."""
+    """Return the output's words for a kind (its meaning) or for a detail (the detail itself)."""
     return KINDS[what].meaning if what in KINDS else what
 
 
@@ -182,7 +181,7 @@ _READS: Final = re.compile(r"\b(?:select|conflict|with|table|to)\b", re.IGNORECA
 
 
 def table_added_to(text: str) -> str:
-    """Return the table of a statement that only adds rows; empty if the statement may read rows.
+    """Return the table of a statement that only adds rows; empty if it may read rows.
 
     >>> table_added_to("INSERT INTO public.log VALUES (1)"), table_added_to("COPY log FROM STDIN")
     ('log', 'log')
@@ -204,7 +203,7 @@ def base_name(table: str) -> str:
 
 
 def shortened(text: str) -> str:
-    """Return the text of a statement in one line, without its columns if it is long."""
+    """Return a statement's text on one line, without its columns if it is long."""
     shown = " ".join(text.split())
     if len(shown) > _LONGEST:  # the condition matters more than the columns
         shown = _LISTED.sub("SELECT … FROM", shown, count=1)
@@ -212,19 +211,20 @@ def shortened(text: str) -> str:
 
 
 class Unseen(Counter[str]):
-    """The counts of things that were not recorded, by the names of their kinds or by their details.
+    """The counts of unrecorded activity, by kind name or detail.
 
     Attributes:
-        examples: the first example of each: the statement or row, and the caller's ``file:line``.
-        read: the tables that recorded statements read, without their schemas.
+        examples: the first example of each, which is a statement or row with the caller's
+            ``file:line``.
+        read: the tables read by recorded statements, without their schemas.
     """
 
     def __init__(self, caller: Callable[[], str] = str) -> None:
         """Create the counts.
 
         Args:
-            caller: a function that returns the ``file:line`` of the application, or an empty
-                string.
+            caller: a function that returns the current ``file:line`` in the application, or an
+                empty string.
         """
         super().__init__()
         self.examples: dict[str, str] = {}
@@ -241,9 +241,9 @@ class Unseen(Counter[str]):
         Args:
             what: the name of a kind, or one of its details.
             example: the statement or row.
-            where: the ``file:line`` of the application, if it is not that of the current call.
-            number: how often the thing occurred.
-            table: the table to which the statement adds rows, if it does nothing else.
+            where: the ``file:line`` in the application, if it is not that of the current call.
+            number: the number of occurrences.
+            table: the table that the statement adds rows to, if it does nothing else.
         """
         assert what in _KIND_OF, what
         self[what] += number
@@ -263,7 +263,7 @@ class Unseen(Counter[str]):
         self._first = other._first | self._first
 
     def settled(self) -> Unseen:
-        """Return the counts with a separate kind for writes to tables that no statement reads."""
+        """Return the counts, with a separate kind for writes to tables that no statement reads."""
         found = Unseen()
         found.update(self)
         found.read = set(self.read)
@@ -287,13 +287,13 @@ class Unseen(Counter[str]):
 
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
-    """Return the kinds of unseen things despite which a verdict may be valid.
+    """Return the kinds of unseen activity that do not prevent a valid verdict.
 
     Args:
         allow_unseen: the names of kinds to accept; ``True`` for all of them.
 
     Raises:
-        IsolangError: a name is not the name of a kind.
+        IsolangError: a name is not a kind's name.
     """
     if isinstance(allow_unseen, bool):
         return frozenset(KINDS) if allow_unseen else frozenset(KINDS) - HARMFUL_KINDS
@@ -305,9 +305,9 @@ def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
 
 
 def reason_for_unknown(unseen: Unseen, accepted: Collection[str]) -> tuple[str, list[str]]:
-    """Return the reason why a valid verdict is unknown, and the kinds that were not accepted.
+    """Return the reason why a valid verdict becomes unknown, and the unaccepted kinds.
 
-    Both are empty if nothing was unseen, or only things of accepted kinds.
+    Both are empty if nothing was unseen, or only activity of accepted kinds.
     """
     lines = [
         (what, detail) for what, detail in unseen.settled().lines() if kind_of(what) not in accepted
@@ -323,7 +323,7 @@ def reason_for_unknown(unseen: Unseen, accepted: Collection[str]) -> tuple[str, 
 
 
 def unknown_if_unseen(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
-    """Return the verdict; return *unknown* instead if anything unseen has no accepted kind."""
+    """Return the verdict, or *unknown* if there is unseen activity of an unaccepted kind."""
     from msgspec.structs import asdict
 
     from isolang.verdict import Unknown

@@ -1,7 +1,7 @@
-"""Converts values of columns, literals and parameters to numbers and texts for histories.
+"""Converts column values, literals and parameters to numbers and texts for histories.
 
 Dates and timestamps become microseconds since 1970, and decimals of a fixed scale become integers.
-A value that another session or setting may read differently is rejected.
+Values that might be read differently in another session or under another setting are rejected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
-# The types of PostgreSQL by their numbers.
+# The type numbers of PostgreSQL's types.
 BOOL, TEXT, VARCHAR, NAME, UNKNOWN, UUID_OID = 16, 25, 1043, 19, 705, 2950
 INT8 = 20
 INTEGERS: Final = {21: "!h", 23: "!i", 20: "!q"}
@@ -31,13 +31,13 @@ _OIDS: Final = {
     "timestamp without time zone": TIMESTAMP, "timestamp with time zone": TIMESTAMPTZ,
 }  # fmt: skip
 USER_TYPE: Final = -1
-"""Replaces the number of a type of which only the name in a cast is known."""
+"""Stands in for the number of a type known only by its name in a cast."""
 CAST_NAMES: Final = {
     BOOL: "bool", TEXT: "text", VARCHAR: "text", UUID_OID: "uuid", 21: "int2", 23: "int4",
     20: "int8", DATE: "date", TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamptz",
     NUMERIC: "numeric", FLOAT8: "float8",
 }  # fmt: skip
-"""For each type, by its number, the name with which a value is cast to the type."""
+"""For each type number, the name used to cast a value to the type."""
 
 _ARRAYS: Final = {1000: BOOL, 1005: 21, 1007: 23, 1016: 20, 1009: TEXT, 1015: VARCHAR,
                   2951: UUID_OID, 1182: DATE, 1115: TIMESTAMP, 1185: TIMESTAMPTZ,
@@ -51,7 +51,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SINCE_2000: Final = 946_684_800_000_000
 _DAY: Final = 86_400_000_000
 _LARGEST: Final = 2**63 - 1
-_EXACT: Final = 2**53  # from this number on, databases compare floats and integers differently
+_EXACT: Final = 2**53  # from here on, databases differ in comparing floats with integers
 _LONGEST_TEXT: Final = 64  # a longer text is replaced by its hash
 _SCALE: Final = 6  # the largest number of digits after the decimal point
 _INTEGER: Final = re.compile(r"[+-]?\d+")
@@ -62,18 +62,18 @@ _OFFSET: Final = re.compile(r"[+-]\d\d(?::?\d\d)?|Z|z|\+00")
 
 
 class UnknownValueError(ValueError):
-    """Raised if a value cannot be converted with certainty."""
+    """Raised when a value cannot be converted with certainty."""
 
 
 class RecordedColumn(Struct, frozen=True, kw_only=True):
     """A column of a table.
 
     Attributes:
-        name: the name, as the catalogue stores it.
-        oid: the number of the column's type.
+        name: the name, as stored in the catalogue.
+        oid: the type number of the column.
         enum: whether the type is an enumeration.
-        scale: for a decimal, the number of digits after the point; -1 if it is not fixed.
-        equal: whether two texts are equal only if their bytes are equal; true for other types.
+        scale: for a decimal, the number of digits after the point; -1 if not fixed.
+        equal: whether texts are equal only if their bytes are equal; true for other types.
         required: whether the column is declared NOT NULL.
     """
 
@@ -95,12 +95,12 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
 
     @property
     def ordered(self) -> bool:
-        """Return whether the values of the column are numbers in a history."""
+        """Return whether the column's values are numbers in a history."""
         fixed = self.oid == NUMERIC and 0 <= self.scale <= _SCALE
         return fixed or self.oid in INTEGERS or self.oid in (DATE, TIMESTAMP, TIMESTAMPTZ)
 
     def recorded(self, value: Any) -> Any:
-        """Return the value that a history contains for a result of ``to_json``."""
+        """Return the value to record in a history for a result of ``to_json``."""
         if value is None or self.oid == BOOL:
             return value
         if self.oid in INTEGERS:
@@ -112,16 +112,16 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
             try:
                 return _microseconds(str(value))
             except (UnknownValueError, ValueError, OverflowError):
-                # infinity, or a year that no constant in a parsed condition has
+                # infinity, or a year beyond those of constants in parsed conditions
                 return -_LARGEST if value == "-infinity" or "BC" in str(value) else _LARGEST
         return short_text(str(value))
 
     def constant(self, value: Any, oid: int) -> Any:
-        """Return the value that a history contains for a constant compared with this column.
+        """Return the value used in a history for a constant compared with this column.
 
         Args:
             value: the text, or the bytes in binary format.
-            oid: the type of the constant; 0 if it takes the type of the column.
+            oid: the type number of the constant; 0 if it takes the column's type.
 
         Raises:
             UnknownValueError: the comparison cannot be repeated with certainty.
@@ -147,7 +147,7 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
 
 
 def oid_of_cast(name: str) -> int:
-    """Return the number of a type by its name in a cast.
+    """Return a type's number, given its name in a cast.
 
     Raises:
         UnknownValueError: values of the type cannot be compared.
@@ -159,7 +159,7 @@ def oid_of_cast(name: str) -> int:
 
 
 def keeps_value(oid: int, cast: int) -> bool:
-    """Return whether a cast from one type to another keeps each value that it accepts.
+    """Return whether a cast from one type to another preserves every value that it accepts.
 
     >>> keeps_value(23, 1700), keeps_value(1700, 23)
     (True, False)
@@ -173,17 +173,17 @@ def keeps_value(oid: int, cast: int) -> bool:
 
 
 def short_text(text: str) -> str:
-    """Return a text, or the hash of a long text; equal results mean equal texts."""
+    """Return a text, or its hash if it is long. Equal results mean equal texts."""
     if len(text) <= _LONGEST_TEXT:
         return text
     return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def array_items(value: Any, oid: int) -> tuple[list[Any], int]:
-    """Return the elements of an array, and the number of their type.
+    """Return the elements of an array, and their type number.
 
     Raises:
-        UnknownValueError: the array has NULL, several dimensions, or quoted elements.
+        UnknownValueError: the array has NULLs, several dimensions, or quoted elements.
     """
     item = _ARRAYS.get(oid, 0)
     if oid and not item:
@@ -211,7 +211,7 @@ def array_items(value: Any, oid: int) -> tuple[list[Any], int]:
 
 
 def binary_value(value: bytes, oid: int) -> Any:
-    """Return the value of a parameter in binary format.
+    """Decode the value of a parameter in binary format.
 
     Raises:
         UnknownValueError: the type is not supported.
@@ -256,7 +256,7 @@ def _decimal(value: bytes) -> Decimal:
 
 
 def _parsed(text: str, oid: int) -> Any:
-    """Return the value that PostgreSQL reads from a constant's text under every setting."""
+    """Return the value that PostgreSQL reads from a constant's text under all settings."""
     if oid in INTEGERS:
         plain = text.strip()
         if _INTEGER.fullmatch(plain):
@@ -298,7 +298,7 @@ def _parsed(text: str, oid: int) -> Any:
 
 
 def _microseconds(text: str) -> int:
-    """Return the microseconds since 1970 of a date or time in ISO's form."""
+    """Return the microseconds since 1970 for a date or time in ISO format."""
     try:
         when = datetime.fromisoformat(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Stores the versions that the lines of a history name until no transaction can read them."""
+"""Stores the versions named in a history's lines until no transaction can read them."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from isolang.observe.edn import edn
 from isolang.observe.seen import RowVersion, SeenTransaction, WrittenRow
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
 
-_FIRST_NUMBER: Final = 3  # versions of transactions with smaller numbers are older than all others
-_HALF: Final = 2**31  # numbers of transactions are compared modulo 2**32
+_FIRST_NUMBER: Final = 3  # transactions with smaller numbers wrote versions older than all others
+_HALF: Final = 2**31  # transaction numbers are compared modulo 2**32
 
 
 class RecordedVersion(Struct, gc=False):
@@ -24,7 +24,7 @@ class RecordedVersion(Struct, gc=False):
         key: the key of its row in the history.
         row: the row in EDN.
         columns: the columns of the row.
-        rank: the number of earlier versions of the row; ``None`` if that is not known.
+        rank: the number of earlier versions of the row; ``None`` if unknown.
     """
 
     key: str
@@ -33,7 +33,7 @@ class RecordedVersion(Struct, gc=False):
     rank: int | None = 0
 
     def next_rank(self) -> int | None:
-        """Return the rank of the version that replaces this version."""
+        """Return the rank of the version that replaces this one."""
         return None if self.rank is None else self.rank + 1
 
 
@@ -41,8 +41,8 @@ class RecordedVersions:
     """The versions whose writers are known, by table and number.
 
     Attributes:
-        before: the oldest transaction that ran when the observation began.
-        is_old: whether the server does not return the old versions of writes.
+        before: the oldest transaction that was running when the observation began.
+        is_old: whether the server is too old to return the versions replaced by writes.
     """
 
     def __init__(
@@ -56,8 +56,7 @@ class RecordedVersions:
         Args:
             unseen: counts the versions whose writers were not seen.
             doubtful: receives the tables of these versions.
-            load: a function that writes and registers a row that a large table contained from the
-                beginning.
+            load: a function that writes and registers an initial row of a large table.
         """
         self._unseen, self._doubtful, self._load = unseen, doubtful, load
         self.before = 0
@@ -69,7 +68,7 @@ class RecordedVersions:
         self._obsolete: deque[tuple[int, tuple[str, str]]] = deque()
 
     def ended(self, one: SeenTransaction, write: WrittenRow) -> None:
-        """Register a write of a transaction that has ended."""
+        """Register a write of an ended transaction."""
         table, new, old = write.table.name, write.version, write.old
         if new is not None:
             self._pending[table, new.number] = write
@@ -84,21 +83,21 @@ class RecordedVersions:
             self._obsolete.append((one.end, (table, old.number)))
 
     def forget(self, horizon: int) -> None:
-        """Forget versions that no transaction which ends after a position can read."""
+        """Forget versions that cannot be read by transactions ending after a position."""
         while self._obsolete and self._obsolete[0][0] < horizon:
             _, name = self._obsolete.popleft()
             self._known.pop(name, None)
             self._pending.pop(name, None)
 
     def version_of(self, write: WrittenRow) -> RecordedVersion | None:
-        """Return the version that a write created; ``None`` for a deletion."""
+        """Return the version created by a write; ``None`` for a deletion."""
         new = write.version
         if new is None:
             return None
         return self._known.get((write.table.name, new.number)) or self._remember_write(write)
 
     def _remember_write(self, write: WrittenRow) -> RecordedVersion:
-        """Remember the version that a write created, and return its key and row."""
+        """Remember the version created by a write, and return its key and row."""
         table, new, old = write.table, write.version, write.old
         assert new is not None
         assert write.row is not None
@@ -110,9 +109,9 @@ class RecordedVersions:
         return self.register(table, new, write.row, before)
 
     def _placeholder_before(self, write: WrittenRow, key: str) -> RecordedVersion | None:
-        """Return a placeholder for the version that a write replaced, if one row had its key.
+        """Return a placeholder for the version replaced by a write, if only one row had its key.
 
-        Return ``None`` if several rows had this key, one after the other.
+        Return ``None`` if several rows had this key, one after another.
 
         SOUND BECAUSE: the deletion of a row ended before another row with the same key was updated,
         so the deletion is known when the lines of that update are written.
@@ -134,7 +133,7 @@ class RecordedVersions:
         *,
         rank: int = 1,
     ) -> RecordedVersion:
-        """Remember a version under the key of the version that it replaces, or under a new key."""
+        """Remember a version under the key of the version it replaces, or under a new key."""
         shown = edn({**row, "xmin": version.number})
         made = (
             RecordedVersion(self.new_key(table, version.key), shown, row, rank)
@@ -157,8 +156,8 @@ class RecordedVersions:
     def find(
         self, table: Table, version: RowVersion, shown: str, *, writes: bool = False
     ) -> RecordedVersion | None:
-        """Return what is known about a version; ``None`` if its writer was not seen."""
-        # The writer may have ended although its lines are not in the file yet.
+        """Return the record of a version; ``None`` if its writer was not seen."""
+        # The writer may have ended although its lines have not been written yet.
         chain: list[WrittenRow] = []
         name = table.name, version.number
         while name not in self._known and name in self._pending:

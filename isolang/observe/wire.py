@@ -1,8 +1,8 @@
 """Speaks PostgreSQL's protocol between an application and its server.
 
-Statements are rewritten on the way to the server (:mod:`isolang.observe.requests`); the added
+Statements are rewritten on the way to the server (:mod:`isolang.observe.requests`), and the added
 columns are removed on the way back (:mod:`isolang.observe.answers`). All other messages pass
-unchanged. The formats of messages are those of protocol 3.
+unchanged. Messages have the formats of protocol 3.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from isolang.observe.unseen import ERRORS, NOT_OBSERVED
 
 _u32 = I32.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
-_MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # the letters of messages from applications
-# The letters of messages that the server accepts only if they are short.
+_MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # the message letters used by applications
+# The letters of the messages that the server accepts only if they are short.
 _SHORT: Final = frozenset(b"DECSHX")
 # The largest number of bytes in a short message, and in any message.
 _MOST_SHORT, _MOST = 10_000, 1 << 30
@@ -33,11 +33,11 @@ _OF_SERVERS: Final = (1 << 31,) * 256
 
 
 class MessageBuffer:
-    """The bytes of one direction that are not forwarded yet, because a message is incomplete.
+    """The bytes of one direction that have not been forwarded yet, because a message is incomplete.
 
     Attributes:
-        rest: the bytes that are not forwarded yet, without the last bytes of a message that is
-            known to be incomplete.
+        rest: the bytes that have not been forwarded yet, except for the last bytes of a message
+            that is known to be incomplete.
     """
 
     def __init__(self) -> None:
@@ -46,7 +46,7 @@ class MessageBuffer:
         self._missing = 0
 
     def take(self, data: bytes) -> bool:
-        """Append received bytes; return whether the first message may now be complete."""
+        """Append received bytes. Return whether the first message may now be complete."""
         self._missing -= len(data)
         if self._missing > 0:
             self._more.append(data)
@@ -66,13 +66,13 @@ class MessageBuffer:
         longest: Sequence[int],
         rewrite: Callable[[int, bytes, int, int], bytes | None],
     ) -> Exception | None:
-        """Forward all complete messages, some of them changed.
+        """Forward all complete messages, rewriting some of them.
 
         Args:
-            out: the list to which the forwarded bytes are added.
+            out: the list that the forwarded bytes are added to.
             longest: for each letter, the largest number of bytes in a message.
             rewrite: a function whose arguments are the letter of a message, the bytes that contain
-                it, and the begin and the end of its body in these bytes. It returns the message to
+                it, and the begin and end of its body in these bytes. It returns the message to
                 forward instead: empty to drop the message, ``None`` to keep it.
 
         Returns:
@@ -95,7 +95,7 @@ class MessageBuffer:
                     begin = at + length
                 at += length
             out.append(buffer[begin:at])
-        except MustWaitError as held:  # the message stays until it is handled again
+        except MustWaitError as held:  # the message stays in the buffer until it is handled again
             out += (buffer[begin:at], held.instead)
         except Exception as error:
             out.append(buffer[begin:at])
@@ -107,14 +107,14 @@ class MessageBuffer:
 class Wire:
     """One connection of an application: its messages in both directions.
 
-    The messages from the application have three phases. A connection ``starts`` until the server
-    knows the user and the database. After that, its messages are ``observed``, or they ``pass``
-    without being examined: if the connection cannot be observed, and after a message that cannot be
-    understood.
+    The application's messages have three phases. A connection ``starts`` until the server knows the
+    user and the database. After that, its messages are ``observed``, or they ``pass`` without being
+    examined, either because the connection cannot be observed or because an earlier message could
+    not be understood.
 
     Attributes:
-        cancels: whether the connection only requests the cancellation of a statement.
-        broken: whether the server's messages cannot be understood any more.
+        cancels: whether the connection only requests that a statement be cancelled.
+        broken: whether the server's messages can no longer be understood.
     """
 
     def __init__(
@@ -135,17 +135,17 @@ class Wire:
         self._from_client, self._from_server = MessageBuffer(), MessageBuffer()
 
     def oldest_event(self) -> int | None:
-        """Return the position of this connection's first event that has not been written."""
+        """Return the position of this connection's first event that has not been written yet."""
         return None if self._conversation is None else self._conversation.oldest_event()
 
     def waiting_bytes(self) -> int:
-        """Return how many bytes from the application wait for a result from the catalogue."""
+        """Return the number of bytes from the application that wait for a catalogue result."""
         rest = self._from_client.rest
         return len(rest) if rest and self.is_waiting else 0
 
     @property
     def is_waiting(self) -> bool:
-        """Return whether the application's messages wait for a result from the catalogue."""
+        """Return whether the application's messages wait for a catalogue result."""
         return self._conversation is not None and self._conversation.is_waiting
 
     def handle_client_bytes(self, data: bytes) -> None:
@@ -167,14 +167,14 @@ class Wire:
             self._to_server(sent)
 
     def _give_up(self, failure: Exception) -> None:
-        """Stop observing after a message that cannot be understood; count an internal error."""
+        """Stop observing after a message that cannot be understood. Count internal errors."""
         if not isinstance(failure, (ValueError, IndexError, struct.error)):
             self._history.unseen.note(ERRORS, repr(failure))
         assert self._conversation is not None
         self._conversation.session.note_broken()
 
     def _start(self, out: list[bytes]) -> None:
-        """Handle the messages that the application sends before the session begins."""
+        """Handle the messages sent by the application before the session begins."""
         buffer = self._from_client
         while self._phase == "starts" and len(buffer.rest) >= 8:
             length, code = _u32(buffer.rest)[0], _u32(buffer.rest, 4)[0]
@@ -192,7 +192,7 @@ class Wire:
                 self._phase = "observed" if observed else "pass"
 
     def _begin(self, startup: bytes) -> bool:
-        """Begin a session by its StartupMessage; return whether the connection can be observed."""
+        """Begin a session with its StartupMessage; return whether it can be observed."""
         parts = startup[8:].split(b"\0")
         reported = dict(zip(parts[::2], parts[1::2], strict=False))
         database = (reported.get(b"database") or reported.get(b"user", b"")).decode(

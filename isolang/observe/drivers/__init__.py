@@ -1,5 +1,6 @@
-"""Observes an application in the drivers that its own process uses: psycopg and asyncpg.
+"""Observes an application inside its own process, in the drivers psycopg and asyncpg.
 
-A watch replaces methods of a driver. It records the versions of the rows that each statement read
-or wrote, by the ``xmin`` that further queries return, with the ``file:line`` of the application.
+A watch replaces methods of a driver. It records the versions of the rows read or written by each
+statement, using the ``xmin`` returned by additional queries, with the ``file:line`` of the
+application.
 """

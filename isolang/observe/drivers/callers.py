@@ -1,4 +1,4 @@
-"""Finds the line of the application's code that sent a statement, for messages."""
+"""Finds the line of application code that sent a statement, for messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def caller() -> str:
 
 
 def _frames() -> Iterator[FrameType]:
-    """Yield the frames of the current greenlet, and then those of the greenlets that wait for it.
+    """Yield the frames of the current greenlet, followed by those of the greenlets waiting for it.
 
     The outer greenlets matter because SQLAlchemy runs the code of an asynchronous engine in a
     separate greenlet.

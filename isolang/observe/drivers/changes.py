@@ -1,4 +1,4 @@
-"""Formats the rows that a transaction read or changed, for explanations."""
+"""Formats the rows read or changed by a transaction, for explanations."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 from msgspec import Struct, field
 
-LONGEST: Final = 40  # the largest number of characters of a value to fetch and to show
+LONGEST: Final = 40  # the largest number of characters of a value to fetch and show
 _MOST: Final = 8  # the largest number of columns of a row to show
 _PLAIN: Final = re.compile(r"[\w.:+/@ -]+")
 
@@ -17,13 +17,13 @@ Row: TypeAlias = Mapping[str, str]
 
 
 class SeenRow(Struct, frozen=True, kw_only=True):
-    """The known columns of the row that an operation read or wrote.
+    """The known columns of a row read or written by an operation.
 
     Attributes:
-        row: the values that the operation read, or the values after the write.
-        before: the values that the transaction had seen before the write; empty for a read.
-        named: the names of the columns that the write sets; empty for a read, and if the names are
-            not known.
+        row: the values read, or the values after the write.
+        before: the values seen by the transaction before the write; empty for a read.
+        named: the names of the columns set by the write; empty for a read, or if the names are
+            unknown.
     """
 
     row: Row
@@ -36,7 +36,7 @@ class SeenRow(Struct, frozen=True, kw_only=True):
 
 
 def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
-    """Return the columns of a row that was read, as text for an explanation.
+    """Format the columns of a row that was read, for an explanation.
 
     >>> read_text(SeenRow(row={"name": "a", "balance": "100"}), ["balance"])
     '{balance: 100, name: a}'
@@ -50,9 +50,9 @@ def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
 
 
 def written_text(seen: SeenRow) -> str:
-    """Return the columns that a write changed, as text for an explanation.
+    """Format the columns changed by a write, for an explanation.
 
-    If the columns that differ from the row seen before are not known, show all written columns.
+    If it is unknown which columns differ from the row seen before, show all written columns.
 
     >>> row, before = {"name": "a", "balance": "90"}, {"name": "a", "balance": "100"}
     >>> written_text(SeenRow(row=row, before=before))
@@ -71,7 +71,7 @@ def written_text(seen: SeenRow) -> str:
 
 
 def value_text(value: object) -> str:
-    """Return a column's value as short text; this never fails, whatever the value is.
+    """Return a column's value as short text. This never fails, whatever the value is.
 
     >>> value_text("a, b"), value_text(None), value_text(2.5)
     ('"a, b"', 'null', '2.5')
@@ -80,9 +80,9 @@ def value_text(value: object) -> str:
         return "null"
     try:
         text = str(value)
-    except Exception:  # ``__str__`` of an application's class may raise any error
+    except Exception:  # the ``__str__`` method of an application's class may raise any error
         text = f"a {type(value).__name__}"
-    # Escape characters that cannot be encoded, or the history could not be written.
+    # Escape characters that cannot be encoded; otherwise the history could not be written.
     text = text[:LONGEST].encode(errors="backslashreplace").decode()
     text = text if len(text) < LONGEST else text[: LONGEST - 1] + "…"
     if _PLAIN.fullmatch(text.removesuffix("…")) and text == text.strip():

@@ -1,6 +1,6 @@
-"""Records what an unchanged application does through a library of PostgreSQL.
+"""Records what an unchanged application does through a PostgreSQL library.
 
-:mod:`isolang.observe.drivers.recording` explains how, and why this never accuses a correct
+:mod:`isolang.observe.drivers.recording` explains how this works, and why it never accuses a correct
 database.
 """
 
@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 
 
 class DriverWatch:
-    """A watch of all connections of a library to one database. It is a context manager.
+    """A context manager that watches all connections of a library to one database.
 
     Attributes:
-        unseen: the number of things that were not recorded, by kind; its ``examples`` name a
+        unseen: the number of things that were not recorded, by kind, with an example of each: a
             statement and ``file:line``.
         transactions: the transactions of the watched connections.
     """
@@ -72,7 +72,7 @@ class DriverWatch:
         )
 
     def __enter__(self) -> Self:
-        """Begin to watch.
+        """Start watching.
 
         Raises:
             IsolangError: the database cannot be reached, or does not log its versions.
@@ -105,10 +105,10 @@ class DriverWatch:
     # --- versions from the database's log ---
 
     def account(self, path: Path, into: Path) -> RewrittenHistory:
-        """Write the history recorded so far with the versions from the database's log.
+        """Write the history recorded so far, with versions from the database's log.
 
-        The written history also contains the transactions of clients that are not watched, and the
-        writes of watched transactions in statements that are not recognised.
+        The written history also contains the transactions of unwatched clients, and the writes made
+        by watched transactions in unrecognised statements.
 
         Args:
             path: the file of the recorded history.
@@ -130,10 +130,11 @@ class DriverWatch:
         watches of one library would record each transaction twice.
 
         Returns:
-            Whether another watch of the database exists, which also reads its log if this one does.
+            Whether there is another watch of the database, which also reads the log if this one
+            does.
 
         Raises:
-            IsolangError: another watch records the same transactions, or has other versions.
+            IsolangError: another watch records the same transactions, or uses different versions.
         """
         here = self.transactions.where
         shares = False
@@ -167,20 +168,20 @@ class DriverWatch:
         return shares
 
     def close(self, path: Path, into: Path | None) -> Path:
-        """Write the history recorded so far with predicate reads, and return its file.
+        """Write the history recorded so far, with predicate reads, and return its file.
 
-        The conditions that cannot be recorded are counted as unseen from then on.
+        Conditions that cannot be recorded are counted as unseen from then on.
 
         Args:
             path: the file of the recorded history.
-            into: the file to write if there is a predicate read; ``None`` if another watch records,
-                too, because then predicate reads are impossible.
+            into: the file to write if there are predicate reads; ``None`` if another watch also
+                records, because predicate reads are then impossible.
         """
         return self._conditions.close(path, into, self._versions.before or 0)
 
     @property
     def all_unseen(self) -> Unseen:
-        """The counts of what was not recorded, with the conditions that :meth:`close` left out."""
+        """The counts of unrecorded activity, including the conditions left out by :meth:`close`."""
         every = Unseen()
         every.add(self.unseen)
         every.add(self._conditions.unresolved)
@@ -192,7 +193,7 @@ class DriverWatch:
     # --- statements ---
 
     def note_unrecorded(self, connection: Any, kind: str, text: str = "") -> None:
-        """Count a call whose reads and writes cannot be recorded."""
+        """Count a call if its reads and writes cannot be recorded."""
         one = self.transactions.transaction_for_statement(connection)
         if one is not None:
             one.sent()
@@ -207,12 +208,12 @@ class DriverWatch:
         send: Callable[[], Any],
         hidden: Callable[[str], Steps],
     ) -> Steps:
-        """Send one statement with several rows of values, and record what it wrote.
+        """Send one statement with several rows of values, and record its writes.
 
         Args:
             each: the statement with each row of values.
-            send: the call of the application.
-            hidden: a function that sends the statement with a RETURNING clause of the given
+            send: the application's call.
+            hidden: a function that sends the statement with a RETURNING clause for the given
                 columns, and returns the rows of each execution.
         """
         connection, text = each[0].connection, each[0].text
@@ -241,11 +242,11 @@ class DriverWatch:
             yield from self._statements.writes.hidden(one, sent, statement, table, answer)
 
     def statement(self, sent: Sent) -> Steps:
-        """Send a statement of the application, and record what it read and wrote."""
+        """Send a statement of the application, and record its reads and writes."""
         connection = sent.connection
         statement = self._parsed(sent)
         kind, name = statement.plan.kind, statement.plan.name
-        # COMMIT AND CHAIN begins a transaction, whose end the watch would not know.
+        # COMMIT AND CHAIN begins a transaction whose end the watch would not notice.
         if kind in CONTROLS and (kind not in ("commit", "rollback") or name != "chain"):
             return (
                 yield from self.transactions.send_control(connection, statement.plan, sent.send)
@@ -262,11 +263,11 @@ class DriverWatch:
         found = self._planner.parse(literal or sent.text)
         if literal or not sent.text:
             return found
-        # If a value cannot be written as a literal, the statement's condition is not known.
+        # If a value cannot be written as a literal, the statement's condition is unknown.
         return replace(found, plan=StatementPlan(kind="other", unseen=(SHAPES,)))
 
     def _send_outside(self, sent: Sent, statement: Statement) -> Steps:
-        """Send a statement outside watched transactions; in autocommit, record it by itself."""
+        """Send a statement outside watched transactions. In autocommit mode, record it alone."""
         connection, text = sent.connection, sent.text
         own = connection in server.OWN_CONNECTIONS
         if (

@@ -1,4 +1,4 @@
-"""Replaces methods of a library's public classes temporarily, so that calls can be recorded."""
+"""Temporarily replaces methods of a library's public classes, so that calls can be recorded."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any, TypeAlias
 from isolang.run.record.steps import run_steps, run_steps_async
 
 Steps: TypeAlias = Generator[Callable[[], Any], Any, Any]
-"""A generator that runs instead of a method: it yields functions to call and receives the results.
+"""A generator that runs instead of a method: it yields functions to call, and receives the results.
 
-The same generator can run as a coroutine, which awaits the result of each call.
+The same generator can run as a coroutine that awaits the result of each call.
 """
 
 
 class Hooks:
-    """Replaces methods of classes, and keeps the original methods until they are restored."""
+    """Replaces methods of classes, and keeps the originals until they are restored."""
 
     def __init__(self) -> None:
         self._replaced: list[tuple[type, str, Any]] = []
 
     @property
     def active(self) -> bool:
-        """Return whether any method is replaced at present."""
+        """Return whether any method is currently replaced."""
         return bool(self._replaced)
 
     def replace_method(
         self, owner: type, name: str, steps: Callable[..., Steps], *, awaits: bool = False
     ) -> None:
-        """Replace a method by the steps of a generator.
+        """Replace a method with the steps of a generator.
 
         Args:
             owner: the class that has the method.
             name: the name of the method.
-            steps: the generator function, which receives the original method and the arguments of
-                the call.
+            steps: the generator function; it receives the original method and the arguments of the
+                call.
             awaits: whether the method is a coroutine function.
         """
         original = getattr(owner, name)
@@ -51,7 +51,7 @@ class Hooks:
         self._replace(owner, name, then if awaits else now)
 
     def call_before(self, owner: type, name: str, note: Callable[..., None]) -> None:
-        """Replace a method by one that first calls ``note`` with the same arguments."""
+        """Replace a method with one that first calls ``note`` with the same arguments."""
         original = getattr(owner, name)
 
         @wraps(original)

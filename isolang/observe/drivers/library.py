@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from isolang.observe.drivers.driver import DriverWatch
 
 State: TypeAlias = Literal["idle", "open", "failed", "unknown"]
-"""The state of the transaction on a connection; ``unknown`` if the connection is closed or busy."""
+"""The transaction state of a connection; ``unknown`` if the connection is closed or busy."""
 
 
 class Sent(Protocol):
-    """A statement that the application sends, and the call of the library that sends it.
+    """A statement sent by the application, and the library call that sends it.
 
     Attributes:
-        connection: the connection over which the statement is sent.
-        text: the statement with placeholders for its values; empty if it is not known.
+        connection: the connection that the statement is sent over.
+        text: the statement with placeholders for its values; empty if unknown.
     """
 
     connection: Any
@@ -32,11 +32,11 @@ class Sent(Protocol):
 
     @property
     def send(self) -> Callable[[], Any]:
-        """A function that sends the statement as the application called the library."""
+        """A function that sends the statement through the application's original library call."""
         ...
 
     def literal(self) -> str:
-        """Return the statement with a literal in place of each value.
+        """Return the statement with each value replaced by a literal.
 
         Return an empty string if some value cannot be written as a literal.
         """
@@ -46,33 +46,33 @@ class Sent(Protocol):
         """Send a query of the watch over the application's connection, and return its rows.
 
         Args:
-            query: the query, which may contain parts of the text that :meth:`literal` returned.
+            query: the query, which may contain parts of the text returned by :meth:`literal`.
             values: the values for the placeholders in the query.
         """
         ...
 
     def count(self, result: Any) -> int | None:
-        """Return how many rows the application received; ``None`` if the number is not known."""
+        """Return the number of rows received by the application; ``None`` if it is unknown."""
         ...
 
     def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
-        """Return the rows that the application received from a SELECT of ``width`` columns.
+        """Return the rows received by the application from a SELECT of ``width`` columns.
 
         Returns:
-            The names of the columns, or an empty list if they are not known; and the rows in the
+            The names of the columns, or an empty list if they are unknown; and the rows, in the
             same form as from :meth:`returning`.
         """
         ...
 
     def hidden(self, selected: str) -> Steps:
-        """Send a write with a RETURNING clause whose rows only the watch receives.
+        """Send a write with a RETURNING clause whose rows are received only by the watch.
 
         Args:
             selected: the columns of the RETURNING clause.
 
         Returns:
             The result for the application, which is the same as without the clause; and the
-            returned rows, in which each value is text, or ``None`` for NULL.
+            returned rows, with each value as text, or ``None`` for NULL.
         """
         ...
 
@@ -80,15 +80,15 @@ class Sent(Protocol):
         """Send a write of the application that has its own RETURNING clause.
 
         Returns:
-            The result for the application, and the rows that it received. Each value is written as
-            the server reads it. ``None`` stands for NULL, for a value that cannot be written so,
-            and, in place of the rows, for unknown rows.
+            The result for the application, and the rows that it received. Each value is in the form
+            that the server reads. ``None`` represents NULL, or a value without such a form; instead
+            of the rows, ``None`` means that they are unknown.
         """
         ...
 
 
 class Library(Protocol):
-    """A library whose connections a watch can record.
+    """A library whose connections can be recorded by a watch.
 
     Attributes:
         name: the name of the method of ``Isolation`` that watches the library.
@@ -97,22 +97,22 @@ class Library(Protocol):
     name: str
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Replace the library's public methods by methods that report to the watch."""
+        """Replace the library's public methods with methods that report to the watch."""
         ...
 
     def database_of(self, connection: Any) -> tuple[Any, ...]:
-        """Return the host, port and database of a connection, as libpq represents them.
+        """Return the host, port and database of a connection, in libpq's form.
 
         Return an empty tuple if the connection is closed.
         """
         ...
 
     def state(self, connection: Any) -> State:
-        """Return the state of the transaction on a connection."""
+        """Return the transaction state of a connection."""
         ...
 
     def begins_transaction(self, connection: Any) -> bool:
-        """Return whether the next statement begins a transaction if no transaction is open."""
+        """Return whether the next statement begins a transaction if none is open."""
         ...
 
     def is_pipelined(self, connection: Any) -> bool:

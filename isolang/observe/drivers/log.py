@@ -1,4 +1,4 @@
-"""Reads versions and their writers from the log of the watched database."""
+"""Reads versions and their writers from the watched database's log."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 
 class VersionsLog:
-    """The changes that the database logs while a watch runs."""
+    """The changes logged by the database while a watch runs."""
 
     def __init__(self, connect: Callable[[], Any], name: str, names: Mapping[str, str]) -> None:
-        """Start to read the log.
+        """Start reading the log.
 
         Args:
             connect: a function that opens a separate connection for the watch.
             name: the name of the watch, for messages.
-            names: the names of tables in the history, if they differ from those in the database.
+            names: the names of tables in the history, where they differ from those in the database.
 
         Raises:
             IsolangError: the database does not log its versions.
@@ -37,13 +37,13 @@ class VersionsLog:
         self._ended = False
 
     def end(self) -> None:
-        """Read what was logged, and stop."""
+        """Read the remaining log, and stop."""
         self._changes += self._log.changes()
         self._log.close()
         self._ended = True
 
     def account(self, path: Path, into: Path) -> RewrittenHistory:
-        """Write a recorded history with the versions from the log."""
+        """Write a recorded history, with versions from the log."""
         if not self._ended:
             self._changes += self._log.changes()
         before = self._log.before % 2**32
@@ -68,7 +68,7 @@ class VersionsLog:
 
 
 def _versions_of(change: LoggedChange, table: Table) -> Iterator[LoggedVersion]:
-    """Yield the versions that a change of the log installs, with their keys in the history."""
+    """Yield the versions installed by a logged change, with their keys in the history."""
     number = change.transaction % 2**32
 
     def key(row: Mapping[str, str | None]) -> str | None:

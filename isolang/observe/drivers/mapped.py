@@ -1,8 +1,8 @@
-"""Watches the database of a SQLAlchemy engine, and names the lines that assign values.
+"""Watches the database of a SQLAlchemy engine, and names the lines assigning values.
 
 The statements are recorded by the watch of the engine's driver. An ORM sends a write later than the
-application assigns the value, so the statement comes from the line of the flush. Therefore, this
-watch remembers the line of each assignment, and names it for the write.
+application assigns the value, so the statement comes from the line of the flush. This watch
+therefore remembers the line of each assignment, and names that line for the write.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ if TYPE_CHECKING:
 
     from isolang.run.record.recorder import Recorder
 
-_ASSIGNED: Final = "isolang_assigned"  # where an object stores the line of its last assignment
+_ASSIGNED: Final = "isolang_assigned"  # stores the line of an object's last assignment
 _LIBRARIES: Final[dict[str, type[Library]]] = {"psycopg": Psycopg, "asyncpg": Asyncpg}
-# The parameters that both drivers have, by their names in libpq.
+# The parameters common to both drivers, with their names in libpq.
 _LIBPQ_NAMES: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
                   "database": "dbname", "dbname": "dbname"}  # fmt: skip
 
 
 class SqlAlchemyWatch(DriverWatch):
-    """A watch of the database of an engine. It is a context manager."""
+    """A context manager that watches the database of an engine."""
 
     def __init__(
         self,
@@ -48,7 +48,8 @@ class SqlAlchemyWatch(DriverWatch):
         """Choose a database; see :meth:`isolang.testing.isolation.Isolation.watch`.
 
         Raises:
-            IsolangError: the engine is not for PostgreSQL with the driver psycopg or asyncpg.
+            IsolangError: the engine is not for PostgreSQL, or its driver is neither psycopg nor
+                asyncpg.
         """
         dialect = engine.dialect
         if dialect.name != "postgresql" or dialect.driver not in _LIBRARIES:
@@ -96,7 +97,7 @@ class SqlAlchemyWatch(DriverWatch):
     def _name_assignment_line(
         self, mapper: Mapper[Any], connection: Connection, target: Any
     ) -> None:
-        """Name the line of the assignment for a write that a flush has sent."""
+        """Name the line of the assignment for a write sent by a flush."""
         from sqlalchemy import inspect
 
         where = inspect(target).info.pop(_ASSIGNED, "")
@@ -108,18 +109,18 @@ class SqlAlchemyWatch(DriverWatch):
 
 
 def _store_assignment_line(target: Any, value: Any, old: Any, initiator: Any) -> None:
-    """Store the line that assigns an attribute, because a later flush sends the write."""
+    """Store the line assigning an attribute, because the write is sent by a later flush."""
     from sqlalchemy import inspect
 
     inspect(target).info[_ASSIGNED] = caller()
 
 
 class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect
-    """Raised when the parameters of a connection are known."""
+    """Raised as soon as the parameters of a connection are known."""
 
 
 def parameters_of(engine: Engine) -> dict[str, Any]:
-    """Return the parameters with which psycopg connects to the database of an engine."""
+    """Return the parameters for connecting psycopg to an engine's database."""
     from sqlalchemy import event
 
     _, found = engine.dialect.create_connect_args(engine.url)
@@ -128,7 +129,7 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
         found.update(parameters)
         raise _Connecting
 
-    # The engine may have further parameters, which only an attempt to connect shows.
+    # The engine may have further parameters that only show when it attempts to connect.
     event.listen(engine, "do_connect", ask, insert=True)
     pool = engine.pool.recreate()
     try:

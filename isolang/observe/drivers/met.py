@@ -1,4 +1,4 @@
-"""Stores the conditions of statements until it is known which rows they did not find.
+"""Stores the conditions of statements until all versions of their tables may be known.
 
 A condition becomes a predicate read if all versions of its table turn out to be known
 (:mod:`isolang.observe.closed`). If not, it is counted as unseen.
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LEVEL_QUERY: Final = "SELECT current_setting('transaction_isolation')"
-_MOST_ROWS: Final = 100_000  # the largest number of rows of a table whose versions are compared
+_MOST_ROWS: Final = 100_000  # the largest number of rows in a table whose versions are compared
 
 
 class ConditionRecorder:
@@ -41,14 +41,14 @@ class ConditionRecorder:
 
     Attributes:
         possible: whether conditions may become predicate reads.
-        unresolved: the conditions that :meth:`close` left out.
+        unresolved: the conditions left out by :meth:`close`.
     """
 
     def __init__(self, unseen: Unseen, connect: Callable[[], Any]) -> None:
         """Create a recorder without conditions.
 
         Args:
-            unseen: the watch's counts of unseen things.
+            unseen: the watch's counts of unseen activity.
             connect: a function that opens a separate connection for the watch.
         """
         self.possible = False
@@ -59,7 +59,7 @@ class ConditionRecorder:
         self._altered: set[str] = set()
 
     def ended(self, trace: Trace) -> None:
-        """Store the trace of a transaction that has ended."""
+        """Store the trace of an ended transaction."""
         if self.possible:
             self._traces.append(trace)
 
@@ -81,23 +81,23 @@ class ConditionRecorder:
         partial: str | None = None,
         covers: int = 0,
     ) -> Steps:
-        """Keep or count a condition, unless it looked up a key that was found.
+        """Keep a condition or count it as unseen, unless it looked up a key that was found.
 
         Args:
             one: the transaction.
             sent: the statement as it was sent.
             statement: the statement.
             table: the table of the statement's condition.
-            found: the number of rows that the condition found.
+            found: the number of rows found by the condition.
             met: the version of each row that satisfied the condition; ``None`` if not all are
                 known.
-            partial: why the condition alone does not determine which rows are found; empty if it
-                does. The default is the plan's ``partial``.
-            covers: how many of the transaction's last steps are reads of these rows.
+            partial: why the condition alone does not determine the rows found; empty if it does.
+                The default is the plan's ``partial``.
+            covers: the number of the transaction's last steps that are reads of these rows.
         """
         plan, condition = statement.plan, statement.condition
         if plan.skips and not plan.claims:
-            return  # the result does not reveal the rows that were skipped
+            return  # the result does not reveal which rows were skipped
         if found and any(key <= condition.equal.keys() for key in table.unique):
             return
         done = ExecutedStatement(
@@ -143,7 +143,7 @@ class ConditionRecorder:
         )
 
     def _committed(self, one: OpenTransaction, sent: Sent, plan: StatementPlan) -> Steps:
-        """Return whether a locking or writing statement checks the newest versions again."""
+        """Return whether a locking or writing statement rechecks the newest versions."""
         if not self.possible or not (plan.locks or plan.kind != "select"):
             return False
         if not one.level:
@@ -151,14 +151,14 @@ class ConditionRecorder:
         return one.level not in ("repeatable read", "serializable")
 
     def _values(self, sent: Sent, statement: Statement, table: Table) -> Steps:
-        """Return the parameters of a condition and of LIMIT and OFFSET, as the server reads them.
+        """Return the parameters of a condition and of LIMIT and OFFSET as read by the server.
 
         The server evaluates the parameters, because only it knows how it converts a value to the
         type of the column.
 
         Raises:
-            CannotEvaluateError: the values of a compared column are not recorded, or a parameter
-                is cast to a type that the watch cannot compare.
+            CannotEvaluateError: the values of a compared column are not recorded, or the watch
+                cannot compare the type that a parameter is cast to.
         """
         types = {}
         for number, (name, cast) in statement.condition.parameters().items():
@@ -182,15 +182,15 @@ class ConditionRecorder:
         return Parameters(values, [types.get(n, 0) for n in range(1, most + 1)])
 
     def close(self, path: Path, into: Path | None, before: int) -> Path:
-        """Write the history recorded so far with predicate reads, and return its file.
+        """Write the history recorded so far, with predicate reads, and return its file.
 
-        The conditions that cannot be recorded are counted as unseen from then on.
+        Conditions that cannot be recorded are counted as unseen from then on.
 
         Args:
             path: the file of the recorded history.
-            into: the file to write if there is a predicate read; ``None`` if another watch
-                records, too, so that there can be none.
-            before: the oldest transaction that ran when the recording began.
+            into: the file to write if there are predicate reads; ``None`` if another watch also
+                records, because predicate reads are then impossible.
+            before: the oldest transaction that was running when the recording began.
         """
 
         def is_initial(number: int) -> bool:
@@ -205,10 +205,9 @@ class ConditionRecorder:
         return closed.path or path
 
     def _last(self, name: str) -> dict[str, KnownVersion] | None:
-        """Return the last versions of a table by key; ``None`` if they are not known."""
+        """Return the last versions in a table by key; ``None`` if they are unknown."""
         if name in self._altered:
-            # SOUND BECAUSE: versions that were recorded before the change have other columns or
-            # types.
+            # SOUND BECAUSE: versions recorded before the change have other columns or types.
             return None
         table = self._tables[name]
         query = (
@@ -235,7 +234,7 @@ class ConditionRecorder:
 def _predicate_before_last(
     predicate: Predicate, found: list[tuple[str, rows.Version]], column: str, descends: bool
 ) -> tuple[Predicate, list[tuple[str, rows.Version]]]:
-    """Return a predicate for the rows before the last row in a column's order, and these rows."""
+    """Return a predicate for the rows before the last one in a column's order, and these rows."""
     values = [version.cells[column] for _, version in found]
     end = min(values) if descends else max(values)
     order = (">" if descends else "<", column, end)
@@ -244,5 +243,5 @@ def _predicate_before_last(
 
 
 def _postgres_text(value: Any) -> str:
-    """Return the text of a JSON value in the form that PostgreSQL reads."""
+    """Return a JSON value as text that PostgreSQL can read."""
     return str(value).lower() if isinstance(value, bool) else str(value)

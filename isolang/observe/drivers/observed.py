@@ -1,7 +1,7 @@
-"""Collects the observed operations of an application's transactions, and the written versions.
+"""Collects the observed operations of an application's transactions, and the versions written.
 
-Operations that cannot be observed are left out of the history and counted. They are never guessed,
-because a history that lacks operations never accuses a correct database.
+Operations that cannot be observed are left out of the history and counted. They are never guessed:
+a history that lacks operations never accuses a correct database.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from isolang.run.record.recorder import Recorder
 
 HALF_OF_NUMBERS: Final = 2**31  # PostgreSQL compares transaction numbers modulo 2**32
-FIRST_NUMBER: Final = 3  # smaller numbers stand for versions that are older than all transactions
+FIRST_NUMBER: Final = 3  # smaller numbers represent versions older than all transactions
 
 
 class WrittenVersions:
-    """The versions of rows that watched transactions have written.
+    """The row versions written by watched transactions.
 
     Args:
-        all_known: whether the history will also get the writes of clients that are not watched,
-            from the database's log.
+        all_known: whether the history will also get the writes of unwatched clients, from the
+            database's log.
 
     Attributes:
-        before: the number of the oldest transaction that ran when the watch began; ``None`` until
-            it is known.
+        before: the number of the oldest transaction that was running when the watch began; ``None``
+            until it is known.
     """
 
     def __init__(self, *, all_known: bool = False) -> None:
@@ -44,20 +44,20 @@ class WrittenVersions:
         self._written: set[tuple[str, int]] = set()
 
     def note_write(self, key: str, version: int) -> None:
-        """Record that a watched transaction wrote a version of a row."""
+        """Record that a watched transaction has written a row's version."""
         self._written.add((key, version))
 
     def forget(self, written: Iterable[tuple[str, int]]) -> None:
-        """Remove written versions, because the operations of their transaction were removed."""
+        """Remove written versions, because their transaction's operations were removed."""
         self._written.difference_update(written)
 
     def value(
         self, key: str, version: int, *, after: int | None = None
     ) -> tuple[int | None] | tuple[()]:
-        """Return a tuple with the value that represents a version in the history.
+        """Return a tuple with the value representing a version in the history.
 
-        The tuple contains ``None`` for a version that was written before the watch began. It is
-        empty if the history has no writer of the version.
+        The tuple contains ``None`` for a version written before the watch began. It is empty if the
+        history has no writer for the version.
 
         Args:
             key: the key of the row.
@@ -77,7 +77,7 @@ class WrittenVersions:
 
 
 class ObservedTransaction:
-    """A transaction of the application, with the operations that were observed."""
+    """A transaction of the application, with its observed operations."""
 
     def __init__(self, session: Hashable, recorder: Recorder, *, versions: bool = False) -> None:
         self._versions = versions
@@ -85,7 +85,7 @@ class ObservedTransaction:
         self.number: int | None = None  # the number of the transaction, once it is known
         self.unclear = False  # whether the watch may have missed some of its writes
         self.committing = False
-        self.alone = False  # whether it is one statement in autocommit mode
+        self.alone = False  # whether it is a single statement in autocommit mode
         self.failed = False
         self._own: dict[str, Any] = {}  # the last written value of each row
         self._remarks: list[
@@ -101,18 +101,18 @@ class ObservedTransaction:
         self._begun = self._t.index
 
     def sent(self, lock: Lock = "") -> None:
-        """Note that the application has sent a statement, and how the statement locks rows."""
+        """Note that the application has sent a statement, and how it locks rows."""
         self._current = SentStatement(self._current.number + 1, lock)
         self._where = ""
 
     @property
     def statement(self) -> str:
-        """The text of the current statement in the history; empty if none was sent."""
+        """The text of the current statement in the history; empty if none has been sent."""
         return str(self._current) if self._current.number else ""
 
     @property
     def where(self) -> str:
-        """The ``file:line`` of the application that sent the current statement."""
+        """The ``file:line`` in the application that sent the current statement."""
         self._where = self._where or caller()
         return self._where
 
@@ -130,9 +130,9 @@ class ObservedTransaction:
         Args:
             key: the key of the row.
             value: the value that was read.
-            seen: the known columns of the row; ``None`` if no column is known.
-            table: the table of the row in the history, if conditions on this table may be recorded;
-                otherwise empty.
+            seen: the known columns of the row; ``None`` if none are known.
+            table: the row's table in the history, if conditions on it may be recorded; otherwise
+                empty.
             number: the number of the version.
         """
         if self._own.get(key, value) != value:
@@ -163,14 +163,14 @@ class ObservedTransaction:
         *,
         step: TracedWrite | None = None,
     ) -> None:
-        """Add a write of a row; if the last write of the row has the same value, merge the two.
+        """Add a write of a row, merging it with the row's last write if that has the same value.
 
         Args:
             key: the key of the row.
             value: the written value.
-            seen: the known columns of the row; ``None`` if no column is known.
-            step: the write with more details, if conditions on the table may be recorded. Its
-                caller and text are filled in.
+            seen: the known columns of the row; ``None`` if none are known.
+            step: the write in more detail, if conditions on the table may be recorded. Its caller
+                and text are filled in.
         """
         if step is not None:
             known = [
@@ -200,7 +200,7 @@ class ObservedTransaction:
         self._statements.append(self.statement)
 
     def set_write_caller(self, key: str, where: str) -> None:
-        """Set the ``file:line`` of the application that caused the last write of a row."""
+        """Set the ``file:line`` in the application that caused the last write of a row."""
         for n, (name, one, _) in reversed(list(enumerate(self.operations))):
             if (name, one) == ("w", key):
                 self._remarks[n] = where, self._remarks[n][1]
@@ -211,7 +211,7 @@ class ObservedTransaction:
                 break
 
     def _rows(self) -> Iterator[str]:
-        """Yield the row of each operation as text; yield an empty string if it is not known."""
+        """Yield each operation's row as text; yield an empty string if the row is unknown."""
         changed = {
             key: seen.changed()
             for (name, key, _), (_, seen) in zip(self.operations, self._remarks, strict=True)
@@ -224,7 +224,7 @@ class ObservedTransaction:
                 yield written_text(seen) if name == "w" else read_text(seen, changed.get(key, ()))
 
     def savepoint(self, name: str) -> None:
-        """Record a savepoint, and how many operations precede it."""
+        """Record a savepoint, and the number of operations before it."""
         self._savepoints.append((name, len(self.operations), len(self.steps)))
 
     def release(self, name: str) -> None:
@@ -243,12 +243,12 @@ class ObservedTransaction:
         del self._savepoints[index + 1 :]
 
     def _index(self, name: str) -> int:
-        """Return the index of the last savepoint with this name; if there is none, return 0."""
+        """Return the index of the last savepoint with this name; return 0 if there is none."""
         found = [n for n, (one, _, _) in enumerate(self._savepoints) if one == name]
         return found[-1] if found else 0
 
     def clear(self) -> list[tuple[str, Any]]:
-        """Remove all operations, and return the key and value of each removed write."""
+        """Remove all operations. Return the key and value of each removed write."""
         written = [(key, value) for name, key, value in self.operations if name == "w"]
         self.operations.clear()
         self.steps.clear()
@@ -264,10 +264,10 @@ class ObservedTransaction:
         self._t.announce()
 
     def end(self, error: BaseException | None) -> Trace:
-        """Write the outcome to the history, and the operations if they are not written yet.
+        """Write the outcome to the history, and the operations if they have not been written yet.
 
         Args:
-            error: the exception with which the transaction ended; ``None`` if it succeeded.
+            error: the exception that ended the transaction; ``None`` if it succeeded.
         """
         if not self.committing:
             self._record()
@@ -289,7 +289,7 @@ class ObservedTransaction:
 
 
 def _with_seen_before(seen: SeenRow | None, before: Row) -> SeenRow | None:
-    """Add the columns that the transaction had seen before a write to the written row."""
+    """Add the columns that the transaction saw before a write to the written row."""
     return None if seen is None else replace(seen, before={**seen.before, **before})
 
 

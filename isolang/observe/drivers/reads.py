@@ -1,8 +1,8 @@
-"""Records the rows that a SELECT of an application read, by queries before and after it.
+"""Records the rows read by an application's SELECT, using queries before and after it.
 
-SOUND BECAUSE: the versions of a row that a transaction can see only go forward. A version that is
-present before a statement and after it was therefore in the statement's snapshot. If the two
-versions differ, the row is unseen. Rows that a statement has locked do not change after it.
+SOUND BECAUSE: the versions of a row that a transaction can see only move forward. A version that is
+present both before and after a statement was therefore in the statement's snapshot. If the two
+versions differ, the row is unseen. Rows locked by a statement do not change after it.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ from isolang.observe.unseen import (
     Unseen,
 )
 
-_ATTEMPTS: Final = 5  # how often a SELECT is executed if its rows change meanwhile
+_ATTEMPTS: Final = 5  # how often a SELECT is executed at most if its rows keep changing
 
 
 class Matched(Struct):
-    """The rows of a SELECT that a query of the watch found.
+    """The rows of a SELECT that were found by a query of the watch.
 
     Attributes:
         tables: for each table of each FROM clause, the versions of its rows.
         size: the number of rows in the query's result.
-        lacks: whether an outer join found no row of some table.
+        lacks: whether an outer join found no row in some table.
     """
 
     tables: list[rows.Versions] = field(default_factory=list)
@@ -69,10 +69,10 @@ class ReadRecorder:
         """Create a recorder for a watch.
 
         Args:
-            planner: the planner, which parses the statements.
-            versions: the versions that watched transactions have written.
+            planner: the planner that parses the statements.
+            versions: the versions written by watched transactions.
             conditions: the recorder of conditions.
-            unseen: the watch's counts of unseen things.
+            unseen: the watch's counts of unseen activity.
         """
         self._database = planner.database
         self._versions, self._conditions, self._unseen = versions, conditions, unseen
@@ -84,14 +84,13 @@ class ReadRecorder:
         statement: Statement,
         tables: Sequence[Table | None],
     ) -> Steps:
-        """Send a SELECT, and record what it read.
+        """Send a SELECT, and record its reads.
 
         Args:
             one: the transaction.
             sent: the statement as it was sent.
             statement: the statement.
-            tables: the tables of the statement; ``None`` for a table whose rows cannot be
-                identified.
+            tables: the statement's tables; ``None`` for a table whose rows cannot be identified.
         """
         clauses = statement.from_clauses(tables)
         if any(clause.calls & self._database.unrepeatable_functions for clause in clauses):
@@ -105,7 +104,7 @@ class ReadRecorder:
     def _matching(
         self, one: OpenTransaction, sent: Sent, clauses: Sequence[FromClause], *, row: bool = False
     ) -> Steps:
-        """Return the rows that match the condition of a SELECT, found by queries of the watch."""
+        """Return the rows matching the condition of a SELECT, found by queries of the watch."""
         found = Matched()
         for clause in clauses:
             answer = yield from sent.ask(rows.matching_rows_query(clause, row=row))
@@ -124,8 +123,7 @@ class ReadRecorder:
         clauses: Sequence[FromClause],
     ) -> Steps:
         plan = statement.plan
-        # A volatile function may return another result, or change something, when it is called
-        # again.
+        # A volatile function may return a different result, or change something, when called again.
         pure = not plan.names & self._database.unrepeatable_functions
         locks = bool(plan.lock) and not one.alone  # in autocommit, the locks end with the statement
         alone = len(plan.sources) == 1 and all(tables)
@@ -206,7 +204,7 @@ class ReadRecorder:
         *,
         complete: bool,
     ) -> Steps:
-        """Record the condition of a SELECT of several tables, if keys join all but the first."""
+        """Record the condition of a SELECT on several tables if keys join all but the first."""
         sources = statement.plan.sources
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
@@ -215,7 +213,7 @@ class ReadRecorder:
             for n, table in enumerate(tables)
         )
         if not (joined and complete) or after.lacks:
-            # If LEFT JOIN finds no row, the statement has read that a row is missing.
+            # If a LEFT JOIN finds no row, the statement has observed that a row is missing.
             self._unseen.note(CONDITIONS, sent.text)
         if joined and tables[0] is not None and complete:
             outer = all(source.join == "left" for source in sources[1:])
@@ -232,7 +230,7 @@ class ReadRecorder:
         before: rows.Versions,
         after: rows.Versions,
     ) -> int:
-        """Record the rows that did not change during a SELECT; return the number of all rows."""
+        """Record the rows that did not change during a SELECT. Return the number of all rows."""
         keys = sorted(before.keys() | after.keys())
         twice = {key for key in keys if None in (before.get(key, 0), after.get(key, 0))}
         for key in keys:
@@ -250,12 +248,12 @@ class ReadRecorder:
 
 
 def _changed(before: Matched, after: Matched, count: int | None) -> bool:
-    """Return whether rows changed between the two queries of the watch.
+    """Return whether rows changed between the watch's two queries.
 
     Args:
         before: the rows before the statement.
         after: the rows after the statement.
-        count: the number of rows that the application received; ``None`` if this number need not
+        count: the number of rows received by the application; ``None`` if this number need not
             agree.
     """
     if before.size != after.size or count not in (None, after.size):

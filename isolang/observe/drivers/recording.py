@@ -1,19 +1,18 @@
-"""Records what each statement of an application read and wrote, using queries before and after it.
+"""Records each statement's reads and writes, using queries before and after the statement.
 
-The ``xmin`` of a row's version names the transaction that wrote the version. The watch makes a
-write that returns nothing return the keys and ``xmin`` of its rows, which the application does not
-see. For a SELECT, it selects the keys and ``xmin`` of the rows that match its condition, before and
-after the SELECT.
+The ``xmin`` of a row's version names the transaction that wrote the version. If a write returns
+nothing, the watch makes it return the keys and ``xmin`` of its rows, without the application seeing
+them. For a SELECT, the watch selects the keys and ``xmin`` of the rows matching the condition,
+before and after the SELECT.
 
-Rows that a condition does not find leave no version to record. Therefore, a condition is kept
-together with the rows that satisfied it, unless it names a key that was found. It becomes a
-predicate read if all versions of its table turn out to be known (:mod:`isolang.observe.closed`). If
-not, it is counted as unseen.
+Rows not found by a condition leave no version to record. Therefore, a condition is kept together
+with the rows that satisfied it, unless it names a key that was found. It becomes a predicate read
+if all versions of its table turn out to be known (:mod:`isolang.observe.closed`). If not, it is
+counted as unseen.
 
-SOUND BECAUSE: the queries of the watch are statements of the transaction, too, and each of them has
-one snapshot. At READ COMMITTED, an UPDATE, a DELETE or a locking SELECT checks the newest version
-of each row again, so it does not see one snapshot. It sees a single version only if it looks up one
-key.
+SOUND BECAUSE: the watch's queries are also statements of the transaction, and each of them has one
+snapshot. At READ COMMITTED, an UPDATE, a DELETE or a locking SELECT rechecks the newest version of
+each row, so it does not see one snapshot. It sees a single version only if it looks up one key.
 """
 
 from __future__ import annotations
@@ -51,10 +50,10 @@ _MAY_CALL: Final = frozenset({"select", "insert", "update", "delete", "quiet", "
 
 
 class StatementRecorder:
-    """Records the statements of one watch, within their transactions.
+    """Records the statements of one watch in their transactions.
 
     Attributes:
-        planner: the planner, which parses the statements.
+        planner: the planner that parses the statements.
         writes: the recorder of writes.
     """
 
@@ -70,12 +69,12 @@ class StatementRecorder:
         """Create a recorder for a watch.
 
         Args:
-            planner: the planner, which parses the statements.
+            planner: the planner that parses the statements.
             transactions: the transactions of the watch.
-            versions: the versions that watched transactions have written.
+            versions: the versions written by watched transactions.
             conditions: the recorder of conditions.
-            unseen: the watch's counts of unseen things.
-            names: the names of tables in the history, if they differ from those in the database.
+            unseen: the watch's counts of unseen activity.
+            names: the names of tables in the history, where they differ from those in the database.
         """
         self.planner = planner
         self._transactions = transactions
@@ -88,18 +87,18 @@ class StatementRecorder:
         self.writes = WriteRecorder(transactions, versions, conditions, unseen)
 
     def is_quiet(self, statement: Statement) -> bool:
-        """Return whether a statement reads and writes no row of a table of the application."""
+        """Return whether a statement neither reads nor writes rows of the application's tables."""
         plan = statement.plan
         creates = plan.kind == "ddl" and statement.part[0].text == "create" and not plan.unseen
         return creates or (plan.kind in _TOUCHES_NO_ROW and not self._calls(statement))
 
     def _calls(self, statement: Statement) -> bool:
-        """Return whether a statement calls a function of the database, which may read and write."""
+        """Return whether a statement calls a function of the database that may read and write."""
         plan = statement.plan
         return plan.kind in _MAY_CALL and bool(plan.names & self.planner.database.functions)
 
     def record(self, one: OpenTransaction, sent: Sent, statement: Statement) -> Steps:
-        """Send a statement, and record what it read and wrote."""
+        """Send a statement, and record its reads and writes."""
         plan = statement.plan
         one.sent(plan.lock)
         if plan.sources or (plan.names and plan.kind == "quiet"):
@@ -116,7 +115,7 @@ class StatementRecorder:
         return (yield from self.writes.record(one, sent, statement, table))
 
     def _ask_for_facts(self, sent: Sent) -> Steps:
-        """Read the names of the database's functions, if a statement may have defined some."""
+        """Query the names of the database's functions if a statement may have defined one."""
         if self._facts_known:
             return
         self._facts_known = True
@@ -125,7 +124,7 @@ class StatementRecorder:
         facts.volatile = frozenset(row[0] for row in (yield from sent.ask(VOLATILE)))
 
     def _other(self, one: OpenTransaction, sent: Sent, statement: Statement) -> Steps:
-        """Send a statement whose rows cannot be identified, and count what is unseen."""
+        """Send a statement whose rows cannot be identified, and count them as unseen."""
         plan = statement.plan
         one.tables.clear()  # the statement may have changed how names are resolved
         kinds = [kind_of(what) for what in plan.unseen]
@@ -144,8 +143,8 @@ class StatementRecorder:
         ends = plan.kind in ("commit", "rollback") or TWO_PHASES in plan.unseen
         if ends or not statement.whole:
             # SOUND BECAUSE: it is unknown which of the transaction's changes remain, so all its
-            # operations are removed. No client can have read its versions, because its end is not
-            # sent yet.
+            # operations are removed. No client can have read its versions, because its end has not
+            # been sent yet.
             self._versions.forget(one.clear())
             self._transactions.end(sent.connection, Lost())
         result = yield sent.send
@@ -153,9 +152,9 @@ class StatementRecorder:
         return result
 
     def tables(self, one: OpenTransaction, sent: Sent, statement: Statement) -> Steps:
-        """Return the table of each source; ``None`` if the rows of the table cannot be identified.
+        """Return the table of each source; ``None`` if the table's rows cannot be identified.
 
-        The unseen reads and writes of the statement are counted, too.
+        The statement's unseen reads and writes are also counted.
         """
         plan = statement.plan
         if plan.kind != "insert":
@@ -181,7 +180,7 @@ class StatementRecorder:
         return tables
 
     def _table(self, one: OpenTransaction, sent: Sent, name: str) -> Steps:
-        """Return a table by its name; if its rows cannot be identified, return the reason."""
+        """Look up a table by name. If its rows cannot be identified, return the reason."""
         if name not in one.tables:
             found = rows.table_of((yield from sent.ask(lookup_query([name]))), self._names)
             one.tables[name] = found

@@ -1,6 +1,6 @@
-"""Builds the queries by which a watch finds the rows that an application's statement accesses.
+"""Builds the queries that a watch uses to find the rows accessed by an application's statement.
 
-Other functions of this module interpret the results. A watch sends these queries to PostgreSQL over
+Other functions in this module interpret the results. A watch sends these queries to PostgreSQL over
 the application's connection, in the same transaction as the application's statement.
 """
 
@@ -25,15 +25,15 @@ _OUTPUT_COLUMN: Final = re.compile(
 
 
 class Version(Struct, frozen=True, kw_only=True):
-    """A version of a row, as a query of :func:`selected` returns it.
+    """A row's version, as returned by a query with the expressions of :func:`selected`.
 
     Attributes:
         number: the number of the transaction that wrote the version, or of the subtransaction if
-            the write came after a savepoint.
-        seen: the columns of the row that were selected.
-        cells: the values that isolang can compare, by column.
-        old: the number of the version that the write replaced; ``None`` if it is not known or the
-            write replaced no version.
+            the write followed a savepoint.
+        seen: the selected columns of the row.
+        cells: the comparable values of the version, by column.
+        old: the number of the version replaced by the write; ``None`` if it is unknown or no
+            version was replaced.
         old_cells: the comparable values of the replaced version, by column.
     """
 
@@ -45,7 +45,7 @@ class Version(Struct, frozen=True, kw_only=True):
 
 
 Versions: TypeAlias = dict[str, Version | None]
-"""The version of each row by its key; ``None`` if several rows have the key."""
+"""The version of each row by key; ``None`` if several rows have the same key."""
 
 
 def key_of(table: str, values: Sequence[object]) -> str:
@@ -54,7 +54,7 @@ def key_of(table: str, values: Sequence[object]) -> str:
 
 
 def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table | str:
-    """Return the table in the result of a lookup; if its rows cannot be identified, the reason.
+    """Return the table in a lookup's result, or the reason why its rows cannot be identified.
 
     SOUND BECAUSE: with rules, row security, child tables or without the right to select, the
     results of RETURNING and of a second SELECT could differ from what the application's statement
@@ -63,7 +63,7 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table
     Args:
         answer: the rows for one name in the result of
             :func:`isolang.observe.catalogue.lookup_query`.
-        names: the names of tables in the history, if they differ from those in the database.
+        names: the names of tables in the history, where they differ from those in the database.
     """
     table = parse_description(answer[0][0])[1] if answer else None
     if table is None:
@@ -75,15 +75,15 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table
 
 
 def selected(tables: Sequence[tuple[str, Table]], *, row: bool = False, old: bool = False) -> str:
-    """Return the SQL expressions for the transaction number, and for the version of each row.
+    """Return the SQL expressions for the transaction number and the version of each row.
 
     SOUND BECAUSE: if a row was written after a savepoint, its ``xmin`` is not the number of the
     transaction, so the number is selected separately.
 
     Args:
         tables: the tables, each with its name in the statement.
-        row: whether to add the beginnings of the other columns, and the comparable cells.
-        old: whether to add ``xmin`` and the comparable cells of the row that a write replaced.
+        row: whether to add the comparable cells, and the other columns' values, shortened.
+        old: whether to add ``xmin`` and the comparable cells of the row replaced by a write.
     """
     columns = ["pg_current_xact_id_if_assigned()::text"]
     for alias, table in tables:
@@ -101,11 +101,11 @@ def _key(table: Table) -> list[str]:
 
 
 def matching_rows_query(clause: FromClause, *, row: bool = False) -> str:
-    """Return the query for the rows of the tables of a SELECT that match its condition.
+    """Return the query for the rows that match the condition of a SELECT, in each of its tables.
 
     Args:
         clause: the FROM and WHERE of the SELECT.
-        row: whether to select the other columns too, as in :func:`selected`.
+        row: whether to also select the other columns, as in :func:`selected`.
     """
     tables = [(source.alias, table) for source, table in clause.tables]
     return f"SELECT {selected(tables, row=row)} {clause.text}"
@@ -117,7 +117,7 @@ def versions(
     """Return, for each table, the version of each row in a result of :func:`selected`, by key.
 
     SOUND BECAUSE: if two rows have the same key, the version of the key is ``None``. A snapshot of
-    a whole transaction can contain two such rows: one that other transactions have deleted since,
+    a whole transaction can contain two such rows: one that another transaction has since deleted,
     and one that this transaction inserted afterwards.
     """
     found: list[Versions] = [{} for _ in tables]
@@ -137,7 +137,7 @@ def versions(
 
 
 def lacks_row(rows: Sequence[Sequence[Any]], clause: FromClause, *, row: bool) -> bool:
-    """Return whether a result of :func:`matching_rows_query` lacks a row of one of the tables."""
+    """Return whether a row of some table is missing in a :func:`matching_rows_query` result."""
     at = 1
     for _, table in clause.tables:
         if any(one[at] is None for one in rows):
@@ -147,7 +147,7 @@ def lacks_row(rows: Sequence[Sequence[Any]], clause: FromClause, *, row: bool) -
 
 
 def _width(table: Table, *, row: bool, old: bool) -> int:
-    """Return the number of columns that :func:`selected` selects for a table."""
+    """Return the number of columns selected for a table by :func:`selected`."""
     return 1 + len(table.key) + (len(table.others) + 1 if row else 0) + 2 * old
 
 
@@ -172,8 +172,8 @@ def _version(table: Table, part: Sequence[Any], *, row: bool, old: bool) -> tupl
 def transaction_of(rows: Sequence[Sequence[Any]]) -> int | None:
     """Return the transaction number in a result of :func:`selected`.
 
-    Return ``None`` if the result is empty, or if the transaction has no number yet because it has
-    written nothing.
+    Return ``None`` if the result is empty, or if the transaction has no number because it has not
+    written anything yet.
     """
     return None if not rows or rows[0][0] is None else int(rows[0][0]) % 2**32
 
@@ -184,13 +184,13 @@ def returned_rows_query(
     rows: Sequence[Sequence[Any]],
     names: Sequence[str] = (),
 ) -> str | None:
-    """Return a query for the rows that the application received, selected by their primary keys.
+    """Return a query for the rows received by the application, selected by primary key.
 
     Args:
         statement: the statement that returned the rows.
         table: the only table of the statement.
-        rows: the received rows, at least one. Each value is written as the server reads it;
-            ``None`` stands for an unknown value.
+        rows: the received rows, at least one. Each value is in the form that the server reads;
+            ``None`` represents an unknown value.
         names: the names of the columns of the rows, if the statement returns all columns.
 
     Returns:
@@ -214,9 +214,9 @@ def returned_rows_query(
 
 
 def _named_column(text: str, alias: str) -> str:
-    """Return the column of the table that an output expression names, without quotes.
+    """Return the table's column named by an output expression, without quotes.
 
-    Return ``*`` for all columns, and an empty string for every other expression.
+    Return ``*`` for all columns, and an empty string for any other expression.
     """
     if text == "*" or (text.endswith(".*") and catalogue_name(text[:-2]) == catalogue_name(alias)):
         return "*"

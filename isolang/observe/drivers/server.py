@@ -9,16 +9,16 @@ from isolang.errors import IsolangError, message_in_one_line
 from isolang.observe.rewriting import DatabaseFacts
 
 OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
-"""The connections that watches have opened themselves, which no watch records."""
+"""The connections opened by watches themselves, which no watch records."""
 
 
 class WatchedServer(NamedTuple):
-    """A database server as it was when a watch began.
+    """The state of a database server when a watch began.
 
     Attributes:
-        place: the host, the port and the name of the database.
-        oldest: the number of the oldest transaction that was running.
-        facts: the version of the server, and the names of its functions.
+        place: the host, port and name of the database.
+        oldest: the number of the oldest running transaction.
+        facts: the server version, and the names of its functions.
     """
 
     place: tuple[Any, ...]
@@ -27,11 +27,11 @@ class WatchedServer(NamedTuple):
 
 
 def open_own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
-    """Return a connection of the watch itself, in autocommit mode, whose rows are tuples.
+    """Open the watch's own connection, in autocommit mode, with rows as tuples.
 
     Args:
         conninfo: the connection string for ``psycopg.connect``.
-        parameters: the application's further arguments for ``psycopg.connect``.
+        parameters: further arguments of the application for ``psycopg.connect``.
 
     Raises:
         psycopg.Error: the database cannot be reached.
@@ -46,7 +46,7 @@ def open_own_connection(conninfo: str, parameters: dict[str, Any]) -> Any:
 
 
 def inspect_server(name: str, conninfo: str, parameters: dict[str, Any]) -> WatchedServer:
-    """Connect to a database once, and return the facts about its server that a watch needs.
+    """Connect to a database once, and return the facts about the server that a watch needs.
 
     Args:
         name: the name of the watch, for messages.

@@ -1,4 +1,4 @@
-"""Parses the statements of an application, using the same plans as the proxy."""
+"""Parses an application's statements, using the same plans as the proxy."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         text: the text, in which values are literals or parameters.
         part: the tokens of the statement.
         plan: the plan of the statement.
-        condition: the condition on the statement's only table, or on the first of its joined
+        condition: the condition on the statement's only table, or on the first of the joined
             tables.
         whole: whether the text contains only this statement.
     """
@@ -38,21 +38,21 @@ class Statement(Struct, frozen=True, kw_only=True):
         return self.text[self.part[begin].start : self.part[end - 1].end]
 
     def output_expressions(self) -> tuple[str, ...]:
-        """Return the expressions that the application receives for each row, as written."""
+        """Return the output expressions of the statement, as written."""
         begin, end = 1, self.plan.place
         if self.plan.kind != "select":
             begin = self._find("returning") + 1
         return tuple(self.text_between(first, last) for first, last in self._listed(begin, end))
 
     def returns_count(self) -> bool:
-        """Return whether the result is only the number of the rows that match."""
+        """Return whether the result is just the number of matching rows."""
         listed = [one.text for one in self.part[1 : self.plan.place]]
         named = len(listed) == 4 or (len(listed) == 6 and listed[4] == "as")
         grouped = self._find("group") < len(self.part)
         return named and listed[:4] == ["count", "(", "*", ")"] and not grouped
 
     def from_clauses(self, tables: Sequence[Table | None]) -> list[FromClause]:
-        """Return each FROM of a SELECT, with the tables whose rows can be identified.
+        """Return each FROM clause of a SELECT, with the tables whose rows can be identified.
 
         Args:
             tables: the table of each source; ``None`` if its rows cannot be identified.
@@ -86,7 +86,7 @@ class Statement(Struct, frozen=True, kw_only=True):
         return len(self.part)
 
     def _listed(self, begin: int, end: int) -> Iterator[tuple[int, int]]:
-        """Yield the begin and the end of each element of a list, whose elements commas separate."""
+        """Yield the begin and end of each element of a comma-separated list."""
         depth = 0
         for n in range(begin, end):
             text = self.part[n].text
@@ -99,12 +99,12 @@ class Statement(Struct, frozen=True, kw_only=True):
 
 
 class FromClause(Struct, frozen=True, kw_only=True):
-    """A FROM clause with its WHERE clause, whose rows the watch can query.
+    """A FROM clause with its WHERE clause; the watch can query its rows.
 
     Attributes:
         text: the SQL text of the FROM and the WHERE.
         tables: the tables whose rows can be identified.
-        calls: the names of the functions that the text calls.
+        calls: the names of the functions called in the text.
     """
 
     text: str
@@ -124,7 +124,7 @@ class Planner:
         self._rewriter = Rewriter(database)
 
     def parse(self, text: str) -> Statement:
-        """Return a statement of the application, whose values are literals or parameters."""
+        """Parse a statement of the application whose values are literals or parameters."""
         try:
             parts = list(statements(list(tokens(text))))
         except UnclearTextError:
@@ -144,7 +144,7 @@ class Planner:
 
 
 def with_returning(text: str, selected: str) -> str:
-    """Return a write with a RETURNING clause, without comments at its end.
+    """Add a RETURNING clause to a write, and remove comments at its end.
 
     >>> with_returning("DELETE FROM t; -- all of them", "id")
     'DELETE FROM t RETURNING id'

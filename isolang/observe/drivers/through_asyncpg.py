@@ -1,6 +1,6 @@
-"""Connects a watch to asyncpg: connections, pools, transactions and statements of an application.
+"""Connects a watch to asyncpg: its connections, pools, transactions and statements.
 
-asyncpg begins and ends transactions by statements, and the watch sees these statements like those
+asyncpg begins and ends transactions with statements, and the watch sees these statements like those
 of the application. Statements with values are prepared statements, so the watch passes the same
 values to its own queries.
 """
@@ -31,7 +31,7 @@ _CALLS: Final = ("execute", "fetch", *_ONE)
 _COPY: Final = ("copy_from_query", "copy_from_table", "copy_records_to_table", "copy_to_table")
 _PASSED: Final = {"fetchmany": "executemany", "cursor": "cursors"}
 _PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
-# The types whose values have a text that PostgreSQL reads as the same value.
+# The types whose values have a text form that PostgreSQL reads as the same value.
 _SPELT: Final = (int, str, UUID, Decimal, date)
 
 
@@ -44,7 +44,7 @@ class Asyncpg:
         self.failed: WeakSet[Any] = WeakSet()  # the connections whose transaction has failed
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Replace the public methods of asyncpg by methods that report to the watch.
+        """Replace the public methods of asyncpg with methods that report to the watch.
 
         Raises:
             IsolangError: asyncpg is not installed.
@@ -77,7 +77,7 @@ class Asyncpg:
         hooks.call_before(Connection, "terminate", watch.transactions.closed)
 
     def database_of(self, connection: Any) -> tuple[Any, ...]:
-        """Return the host, port and database of a connection, as libpq represents them.
+        """Return the host, port and database of a connection, in libpq's form.
 
         Return an empty tuple if the connection is closed.
         """
@@ -91,7 +91,7 @@ class Asyncpg:
         return (*address[:2], database)
 
     def state(self, connection: Any) -> State:
-        """Return the state of the transaction on a connection."""
+        """Return the transaction state of a connection."""
         if connection.is_closed():
             return "unknown"
         if not connection.is_in_transaction():
@@ -103,7 +103,7 @@ class Asyncpg:
         return False
 
     def is_pipelined(self, connection: Any) -> bool:
-        """Return false, because asyncpg waits for each result before it sends another statement."""
+        """Return false, because asyncpg waits for each result before sending another statement."""
         return False
 
     def was_rolled_back(self, result: Any) -> bool:
@@ -115,7 +115,7 @@ class Asyncpg:
     ) -> Steps:
         call = partial(original, connection, query, *values, **options)
         if query == connection.get_reset_query():
-            return (yield call)  # the pool resets the connection before it is used again
+            return (yield call)  # the pool resets the connection before reusing it
         sent = _AsyncpgCall(self, name, connection, query, values, options, call)
         return (yield from self._watch.statement(sent))
 
@@ -145,13 +145,13 @@ class Asyncpg:
     def _each(
         self, connection: Any, query: str, args: Any, send: Callable[[Any], Callable[[], Any]]
     ) -> Steps:
-        """Send a statement with several rows of values, and record each of them.
+        """Send a statement with several rows of values, and record each execution.
 
         Args:
             connection: the connection.
             query: the statement.
             args: the rows of values.
-            send: a function that returns the call of the application with rows of values.
+            send: a function that returns the application's call with some rows of values.
         """
         each = None if hasattr(args, "__aiter__") else [tuple(values) for values in args]
         if not each:
@@ -167,7 +167,7 @@ class Asyncpg:
     def _hidden_many(self, sent: Sequence[_AsyncpgCall], selected: str) -> Steps:
         """Run each statement with an added RETURNING clause, and return its rows.
 
-        Only the watch sees these rows.
+        These rows are seen only by the watch.
         """
         first = sent[0]
         query = with_returning(first.text, selected)
@@ -197,7 +197,7 @@ class Asyncpg:
 
 
 class _AsyncpgCall(Struct):
-    """Implements :class:`isolang.observe.drivers.library.Sent` for a call of asyncpg."""
+    """Implements :class:`isolang.observe.drivers.library.Sent` for an asyncpg call."""
 
     library: Asyncpg
     name: str
@@ -215,11 +215,11 @@ class _AsyncpgCall(Struct):
 
     @property
     def send(self) -> Callable[[], Awaitable[Any]]:
-        """A function that sends the statement as the application called asyncpg."""
+        """A function that sends the statement through the application's original asyncpg call."""
         return partial(self._done, self.call)
 
     async def _done(self, call: Callable[[], Awaitable[Any]]) -> Any:
-        """Await a call and return its result; remember whether the transaction has failed."""
+        """Await a call and return its result, and remember whether the transaction has failed."""
         from asyncpg import PostgresError
 
         try:
@@ -240,7 +240,7 @@ class _AsyncpgCall(Struct):
         return self.text
 
     def ask(self, query: str, *values: object) -> Steps:
-        """Send a query whose parameters have the same numbers as in the statement."""
+        """Send a query with the same parameter numbers as in the statement."""
         numbers = list(dict.fromkeys(n for n in _PARAMETER.findall(query) if n))
         text = _PARAMETER.sub(
             lambda found: f"${numbers.index(found[1]) + 1}" if found[1] else found[0], query
@@ -255,7 +255,7 @@ class _AsyncpgCall(Struct):
         return found
 
     def count(self, result: Any) -> int | None:
-        """Return how many rows the application received.
+        """Return the number of rows received by the application.
 
         Return ``None`` if ``fetchval`` returned ``None``, which means NULL or no row.
         """
@@ -266,7 +266,7 @@ class _AsyncpgCall(Struct):
         return len(result) if self.name == "fetch" else int(result is not None)
 
     def output_rows(self, result: Any, width: int) -> tuple[list[str], list[list[Any]] | None]:
-        """Return the rows that the application received, with ``None`` for unfetched columns."""
+        """Return the rows received by the application, with ``None`` for unfetched columns."""
         if self.name == "execute":
             return [], None
         if self.name == "fetchval":
@@ -280,14 +280,14 @@ class _AsyncpgCall(Struct):
         return list(found[0].keys()) if found else [], _as_text(found)
 
     def hidden(self, selected: str) -> Steps:
-        """Send the write with a RETURNING clause whose rows only the watch receives."""
+        """Send the write with a RETURNING clause whose rows are received only by the watch."""
         found, status = yield from self._fetch(with_returning(self.text, selected))
         if self.prepared is not None:
             self.prepared._last_status = status.encode()
         return {"execute": status, "fetch": []}.get(self.name), found
 
     def returning(self) -> Steps:
-        """Send the write, and fetch all returned rows, even if the application gets only one."""
+        """Send the write, and fetch all returned rows even if the application gets only one."""
         found, status = yield from self._fetch(self.text)
         first = found[0] if found else None
         if self.prepared is not None:
@@ -299,7 +299,7 @@ class _AsyncpgCall(Struct):
         return result, _as_text(found)
 
     def _fetch(self, query: str) -> Steps:
-        """Return the rows of a query, and the status text that ``execute`` returns for it."""
+        """Return a query's rows, and the status text that ``execute`` would return for it."""
         options = {k: self.options[k] for k in ("timeout", "record_class") if k in self.options}
         prepare = partial(self.connection.prepare, query, **options)
         statement = yield partial(self._done, prepare)
@@ -309,5 +309,5 @@ class _AsyncpgCall(Struct):
 
 
 def _as_text(found: Sequence[Any]) -> list[list[Any]]:
-    """Return rows with ``None`` in place of values whose text PostgreSQL may not accept."""
+    """Return rows as text, with ``None`` for values whose text PostgreSQL may not accept."""
     return [[one if isinstance(one, _SPELT) else None for one in row] for row in found]

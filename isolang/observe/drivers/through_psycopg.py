@@ -23,7 +23,7 @@ class Psycopg:
     name = "watch_psycopg"
 
     def hook(self, hooks: Hooks, watch: DriverWatch) -> None:
-        """Replace the public methods of psycopg by methods that report to the watch."""
+        """Replace the public methods of psycopg with methods that report to the watch."""
         import psycopg
 
         def around(owner: str, name: str, steps: Any) -> None:
@@ -48,18 +48,18 @@ class Psycopg:
         around("Transaction", "__exit__", partial(self._exit, watch))
 
     def database_of(self, connection: Any) -> tuple[Any, ...]:
-        """Return the host, port and database of a connection; empty if it is closed."""
+        """Return the host, port and database of a connection; an empty tuple if it is closed."""
         if connection.closed:
             return ()
         info = connection.info
         return (info.host, info.port, info.dbname)
 
     def state(self, connection: Any) -> State:
-        """Return the state of the transaction on a connection."""
+        """Return the transaction state of a connection."""
         return _STATES.get(connection.info.transaction_status.name, "unknown")
 
     def begins_transaction(self, connection: Any) -> bool:
-        """Return whether a statement begins a transaction, as it does unless autocommit is on."""
+        """Return whether a statement begins a transaction: it does unless autocommit is on."""
         return not connection.autocommit
 
     def is_pipelined(self, connection: Any) -> bool:
@@ -67,7 +67,7 @@ class Psycopg:
         return bool(connection.pgconn.pipeline_status)
 
     def was_rolled_back(self, result: Any) -> bool:
-        """Return false, because the results of psycopg do not show whether the server rolled back.
+        """Return false, because psycopg's results do not show whether the server rolled back.
 
         A failed transaction is recognised by its state before COMMIT.
         """
@@ -145,17 +145,17 @@ class Psycopg:
 
 
 def _hidden_many(original: Any, cursor: Any, query: str, each: list[Any], selected: str) -> Steps:
-    """Run ``executemany`` with a RETURNING clause whose rows only the watch receives.
+    """Run ``executemany`` with a RETURNING clause whose rows are received only by the watch.
 
     Args:
-        original: the original method ``executemany``.
-        cursor: the cursor of the application.
+        original: the original ``executemany`` method.
+        cursor: the application's cursor.
         query: the statement.
         each: the values of each execution.
         selected: the columns of the RETURNING clause.
 
     Returns:
-        For each execution, the returned rows.
+        The returned rows of each execution.
     """
     from psycopg.pq import ExecStatus
 
@@ -164,7 +164,7 @@ def _hidden_many(original: Any, cursor: Any, query: str, each: list[Any], select
     found = [_texts(cursor)]
     while cursor.nextset():
         found.append(_texts(cursor))
-    # The application must find a cursor that has no rows, and the total number of written rows.
+    # The application must find a cursor without rows, and the total number of written rows.
     cursor._results = []
     cursor.pgresult = cursor.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
     cursor._rowcount = sum(map(len, found))
@@ -172,7 +172,7 @@ def _hidden_many(original: Any, cursor: Any, query: str, each: list[Any], select
 
 
 def _texts(cursor: Any) -> list[list[str | None]]:
-    """Return the rows of a cursor's current result, with each value as text."""
+    """Return the rows of a cursor's current result, with values as text."""
     coding, reply = cursor.connection.info.encoding, cursor.pgresult
     cells = [
         [reply.get_value(row, column) for column in range(reply.nfields)]
@@ -182,7 +182,7 @@ def _texts(cursor: Any) -> list[list[str | None]]:
 
 
 class _PsycopgCall:
-    """Implements :class:`isolang.observe.drivers.library.Sent` for a call of ``execute``."""
+    """Implements :class:`isolang.observe.drivers.library.Sent` for an ``execute`` call."""
 
     wants_first_only = False
 
@@ -235,7 +235,7 @@ class _PsycopgCall:
             self._original, self._cursor, query, *self._parameters, **self._options
         )
         found = _texts(self._cursor)
-        # The application must find a cursor that has no rows, as after its own statement.
+        # The application must find a cursor without rows, as after its own statement.
         self._cursor.pgresult = self.connection.pgconn.make_empty_result(ExecStatus.COMMAND_OK)
         return result, found
 

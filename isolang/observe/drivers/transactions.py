@@ -1,4 +1,4 @@
-"""Tracks the transactions of the connections that a watch observes."""
+"""Tracks the transactions on the connections observed by a watch."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ CONTROLS: Final = ("begin", "commit", "rollback", "savepoint", "release", "back"
 
 
 class Lost(Exception):  # noqa: N818 - an end that was not seen, not a fault
-    """Raised if the watch did not see the end of a transaction, so its outcome is not known."""
+    """Raised when the watch missed the end of a transaction, so the outcome is unknown."""
 
 
 class OpenTransaction(ObservedTransaction):
     """A transaction of the application.
 
     Attributes:
-        tables: for each table name that was looked up, the table, or the reason why its rows cannot
+        tables: for each table name looked up so far, the table, or the reason why its rows cannot
             be identified.
         level: the isolation level; empty until it is known.
     """
@@ -47,8 +47,8 @@ class Transactions:
     """The open transactions of one watch.
 
     Attributes:
-        library: the library of the connections.
-        where: the place of the watched database.
+        library: the library that the connections belong to.
+        where: the host, port and name of the watched database.
     """
 
     def __init__(
@@ -60,14 +60,14 @@ class Transactions:
         *,
         versions: bool,
     ) -> None:
-        """Create a collection without transactions.
+        """Create an empty collection of transactions.
 
         Args:
-            library: the library of the connections.
+            library: the library that the connections belong to.
             recorder: the recorder of the transactions.
-            unseen: the watch's counts of unseen things.
-            ended: a function that is called with each transaction that has ended.
-            versions: whether the history will also get the versions from the database's log.
+            unseen: the watch's counts of unseen activity.
+            ended: a function called with the trace of each ended transaction.
+            versions: whether the history will also get versions from the database's log.
         """
         self.library = library
         self.where: tuple[Any, ...] = ()
@@ -82,11 +82,11 @@ class Transactions:
         return self.library.database_of(connection) == self.where
 
     def transaction_for_statement(self, connection: Any) -> OpenTransaction | None:
-        """Return the transaction to which the next statement of a connection belongs.
+        """Return the transaction that the next statement on a connection belongs to.
 
         If no transaction is open and the library begins transactions by itself, begin one. Return
         ``None`` if the statement runs outside a transaction, or if the connection sends statements
-        in a pipeline; the open transaction is then recorded with an unknown outcome.
+        in a pipeline. In a pipeline, the open transaction is recorded with an unknown outcome.
         """
         one = self.current(connection)
         begins = one is None and self.library.begins_transaction(connection)
@@ -99,11 +99,11 @@ class Transactions:
         return one
 
     def open(self, connection: Any) -> OpenTransaction | None:
-        """Return the open transaction of a connection, without asking the library for its state."""
+        """Return a connection's open transaction, without asking the library for its state."""
         return self._open.get(connection)
 
     def current(self, connection: Any) -> OpenTransaction | None:
-        """Return the transaction of a connection; if it has ended unnoticed, end it."""
+        """Return a connection's transaction; if it has ended unnoticed, end it."""
         one = self._open.get(connection)
         if one is not None and not one.alone and self.library.state(connection) == "idle":
             self.end(connection, Lost())
@@ -111,7 +111,7 @@ class Transactions:
         return one
 
     def begin(self, connection: Any) -> OpenTransaction | None:
-        """Begin a transaction; return ``None`` if the connection is to another database."""
+        """Begin a transaction. Return ``None`` if the connection is to another database."""
         if not self.is_watched(connection):
             self._unseen.note("databases", str(self.library.database_of(connection)))
             return None
@@ -123,7 +123,7 @@ class Transactions:
         return one
 
     def end(self, connection: Any, error: BaseException | None) -> None:
-        """End a transaction; record a lost transaction with its writes and an unknown outcome."""
+        """End a transaction. Record a lost transaction with its writes and an unknown outcome."""
         one = self._open.pop(connection)
         if isinstance(error, Lost) and not one.committing:
             one.announce()
@@ -142,7 +142,7 @@ class Transactions:
         one = self.current(connection)
         if one is None:
             return (yield send)
-        # PostgreSQL rolls back at the COMMIT of a failed transaction, without an error.
+        # At the COMMIT of a failed transaction, PostgreSQL rolls back without an error.
         commit = commit and self.library.state(connection) == "open"
         if commit:
             one.announce()
@@ -157,7 +157,7 @@ class Transactions:
         if self.library.state(connection) in ("idle", "unknown"):
             commit = commit and not self.library.was_rolled_back(result)
             self.end(connection, None if commit else RolledBack())
-        elif commit:  # the statement is in a pipeline
+        elif commit:  # the statement was sent in a pipeline
             self.end(connection, Lost())
         else:
             self.end(connection, RolledBack())
@@ -170,8 +170,8 @@ class Transactions:
 
         Args:
             connection: the connection of the block.
-            savepoint: a function that returns the savepoint's name, once the block has begun.
-            send: the call that begins the block.
+            savepoint: a function that returns the savepoint's name once the block has begun.
+            send: the call that starts the block.
 
         Returns:
             The result of the call, and whether it began a transaction.
@@ -199,7 +199,7 @@ class Transactions:
         return result
 
     def closed(self, connection: Any) -> None:
-        """Note that a connection is closed; a COMMIT that is pending has an unknown outcome."""
+        """Note that a connection is closed. A pending COMMIT then has an unknown outcome."""
         one = self._open.get(connection)
         if one is not None:
             self.end(connection, Lost() if one.committing else RolledBack())

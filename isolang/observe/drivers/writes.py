@@ -1,4 +1,4 @@
-"""Records the rows that a statement of an application wrote, as the server returns them."""
+"""Records the rows written by an application's statement, as returned by the server."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ class WriteRecorder:
 
         Args:
             transactions: the transactions of the watch.
-            versions: the versions that watched transactions have written.
+            versions: the versions written by watched transactions.
             conditions: the recorder of conditions.
-            unseen: the watch's counts of unseen things.
+            unseen: the watch's counts of unseen activity.
         """
         self._transactions = transactions
         self._versions, self._conditions, self._unseen = versions, conditions, unseen
 
     def record(self, one: OpenTransaction, sent: Sent, statement: Statement, table: Table) -> Steps:
-        """Send a write, and record what it wrote."""
+        """Send a write, and record the rows written."""
         if not statement.plan.silent:
             return (yield from self._send_returning(one, sent, statement, table))
         result, found = yield from sent.hidden(self.selected(statement, table))
@@ -56,7 +56,7 @@ class WriteRecorder:
         return result
 
     def selected(self, statement: Statement, table: Table) -> str:
-        """Return the RETURNING expressions by which the watch receives the rows of a write."""
+        """Return the RETURNING expressions that give the watch the rows of a write."""
         ((source,)) = statement.plan.sources
         return rows.selected([(source.alias, table)], row=True, old=self._returns_old(statement))
 
@@ -72,7 +72,7 @@ class WriteRecorder:
         table: Table,
         found: Sequence[Sequence[Any]],
     ) -> Steps:
-        """Record a write from the returned columns of :meth:`selected`."""
+        """Record a write from the returned :meth:`selected` columns."""
         one.number = rows.transaction_of(found) or one.number
         old = self._returns_old(statement)
         (versions,) = rows.versions(found, [table], old=old)
@@ -81,10 +81,10 @@ class WriteRecorder:
     def _send_returning(
         self, one: OpenTransaction, sent: Sent, statement: Statement, table: Table
     ) -> Steps:
-        """Send a write that returns rows to the application, and query their versions after it.
+        """Send a write that returns rows to the application, and query their versions afterwards.
 
-        In autocommit mode, both statements need a transaction, because otherwise another version
-        could come between them.
+        In autocommit mode, both statements need a transaction. Otherwise another version could be
+        written between them.
         """
         if one.alone:
             yield from sent.ask("BEGIN")
@@ -133,7 +133,7 @@ class WriteRecorder:
         *,
         old: bool,
     ) -> Steps:
-        """Record the rows that a statement wrote.
+        """Record the rows written by a statement.
 
         Args:
             one: the transaction.
@@ -141,7 +141,7 @@ class WriteRecorder:
             statement: the statement.
             table: the table of the statement.
             versions: the new version of each row; for a deleted row, its last version.
-            old: whether each version names the version that it replaced.
+            old: whether each version names its replaced version.
         """
         kind, assigned = statement.plan.kind, statement.plan.assigned
         moved = bool(assigned & set(table.key))
@@ -177,7 +177,7 @@ class WriteRecorder:
 def _detailed_write(
     statement: Statement, table: Table, key: str, version: rows.Version | None, *, old: bool
 ) -> TracedWrite:
-    """Return a write of a row in detail; ``old`` is true if it names the replaced version."""
+    """Return a detailed write of a row; ``old`` is true if it names the replaced version."""
     plain = statement.plan.kind == "insert" and not statement.plan.upserts
     replaced = None
     if version is not None and version.old is not None:
