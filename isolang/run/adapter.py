@@ -104,7 +104,7 @@ class BaseTarget:
         """Do nothing, because this target keeps no connection open."""
 
     def close(self) -> None:
-        """Remove what ``setup`` created."""
+        """Remove everything created by ``setup``."""
         self.remove()
 
 

@@ -52,15 +52,15 @@ class Level(Struct, frozen=True, kw_only=True):
     """An isolation level of a database.
 
     Attributes:
-        name: the name that the database gives to the level, in lower case.
+        name: the database's name for the level, in lower case.
         claims: the specification that the database claims to satisfy at the level.
-        says: the SQL statement or the connection's mode by which the adapter selects the level.
-        promise: the sentence of the documentation that ``claims`` formalizes, as a quotation; empty
-            if the name of the level already says what is promised.
-        source: the page of the documentation that contains this sentence.
-        inserts_over_deleted: whether, by design, an INSERT of a key succeeds that a concurrent
-            transaction has deleted. By the definition of snapshot isolation such an INSERT is a
-            lost update, so swarm rounds at the level play no transactions that provoke it.
+        says: the SQL statement or connection mode with which the adapter selects the level.
+        promise: the sentence in the documentation that ``claims`` formalizes, quoted; empty if the
+            level's name already states the promise.
+        source: the page in the documentation that contains this sentence.
+        inserts_over_deleted: whether, by design, an INSERT succeeds even if a concurrent
+            transaction has deleted its key. By the definition of snapshot isolation such an INSERT
+            is a lost update, so swarm rounds at the level play no transactions that provoke it.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Level(Struct, frozen=True, kw_only=True):
 
 
 class Client(Protocol):
-    """The interface of a client: one connection, which runs the transactions of one session.
+    """The interface of a client: one connection that runs the transactions of one session.
 
     The methods for operations are called between ``begin`` and ``commit`` or ``rollback``, by one
     thread at a time. An exception means that the transaction cannot continue.
@@ -103,15 +103,15 @@ class Client(Protocol):
         ...
 
     def scan(self, low: str, high: str) -> dict[str, Any]:
-        """Return the rows with keys from ``low`` to ``high``, which one statement reads."""
+        """Return the rows with keys from ``low`` to ``high``, read by one statement."""
         ...
 
     def select(self, low: int, high: int) -> dict[str, Any]:
-        """Return the rows with values from ``low`` to ``high``, which one statement reads."""
+        """Return the rows with values from ``low`` to ``high``, read by one statement."""
         ...
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Update the rows with values from ``low`` to ``high`` at once, and return their keys."""
+        """Update all rows with values from ``low`` to ``high``, and return their keys."""
         ...
 
     def savepoint(self) -> None:
@@ -131,13 +131,13 @@ class Client(Protocol):
         ...
 
     def resolve(self) -> Outcome:
-        """Ask the database how a transaction ended whose COMMIT failed with an unclear error."""
+        """Ask the database for a transaction's outcome after an unclear error at COMMIT."""
         ...
 
     def waits(self) -> bool | None:
         """Return whether a statement is waiting for another transaction; ``None`` if unknown.
 
-        Another thread than that of the waiting statement calls this method.
+        This method is called by a thread other than that of the waiting statement.
         """
         ...
 
@@ -152,7 +152,7 @@ class Client(Protocol):
 
 @runtime_checkable
 class SupportsSwap(Protocol):
-    """A client whose database can compare and set a value by a single statement."""
+    """A client whose database can compare and set a value in a single statement."""
 
     def swap(self, key: str, expected: int | None, value: int) -> bool:
         """Write a key and return true if its value is ``expected``; otherwise return false.
@@ -164,7 +164,7 @@ class SupportsSwap(Protocol):
 
 
 class OptionalStatements(Protocol):
-    """A client with optional statements, each of which programs use only if the target offers it.
+    """A client with optional statements; programs use only those offered by the target.
 
     Each method belongs to a feature, and is called only if the target's ``offers`` contains this
     feature.
@@ -200,15 +200,15 @@ class OptionalStatements(Protocol):
         ...
 
     def insert_or_update(self, key: str, value: int, *, merge: bool = False) -> None:
-        """Update a row, or insert it if there is none, for ``upsert``, or ``merge`` by MERGE."""
+        """Update a row, or insert it if it is missing, for ``upsert`` or (with MERGE) ``merge``."""
         ...
 
     def insert_rows(self, rows: Sequence[tuple[str, int]]) -> None:
-        """Insert several rows by one statement, for ``rows at once``; fail if one exists."""
+        """Insert several rows in one statement, for ``rows at once``; fail if one exists."""
         ...
 
     def remove(self, low: int, high: int) -> list[str]:
-        """Delete the rows with values in a range by one statement, and return the deleted keys."""
+        """Delete the rows with values in a range in one statement, and return their keys."""
         ...
 
 
@@ -223,7 +223,7 @@ class ReportsLevel(Protocol):
 
 @runtime_checkable
 class RunsWholeTransactions(Protocol):
-    """A client that runs a whole transaction by one call, instead of one call per operation."""
+    """A client that runs a whole transaction in one call, instead of one call per operation."""
 
     def transact(self, level: str, operations: Sequence[RecordedOperation]) -> list[Any]:
         """Run a transaction, and return one result per operation; results of writes are ignored.
@@ -263,24 +263,24 @@ class ReportsVersions(Protocol):
 
 
 class Target(Protocol):
-    """The interface of a target: a database that a run tests.
+    """The interface of a target: a database under test.
 
     Attributes:
         name: the name of the database in reports.
-        address: the address as the user wrote it.
-        tokens: whether each transaction that writes also writes a token of its own, by which
-            ``resolve`` finds its outcome. The first writer of the token decides: if it is the
+        address: the address, as written by the user.
+        tokens: whether each transaction with writes also writes a token of its own, from which
+            ``resolve`` determines its outcome. The first writer of the token decides: if it is the
             transaction itself, the transaction has committed; if it is the client that resolves it,
-            that transaction can never commit.
+            the transaction can never commit.
         lists: the keys that hold lists; they must be set before ``start``.
         levels: the isolation levels of the database; the first level is the default.
-        mixes: the specification by which to judge a run whose transactions have different levels;
-            empty if a level of the library can judge such a run, ``None`` if transactions cannot
-            choose their levels.
+        mixes: the specification against which to judge a run whose transactions have different
+            levels; empty if a level of the library can judge such a run, ``None`` if transactions
+            cannot choose their levels.
         lacks: the features that the database does not have: ``range reads``, by keys and by values;
             ``savepoints``; clients in several ``processes``; ``rows`` that are inserted and
             deleted; ``conversations``, in which writes depend on earlier reads.
-        offers: the statements that the database has, and that programs can do without: ``row
+        offers: the statements that the database has, but that programs can do without: ``row
             locks`` (FOR UPDATE and FOR SHARE), ``skip locked``, ``upsert``, ``merge``, ``rows at
             once`` (an INSERT of several rows, a DELETE of a range), ``two ranges`` (of values and
             keys, in one SELECT), ``nulls`` (rows whose value is NULL, and conditions on them), and
@@ -306,7 +306,7 @@ class Target(Protocol):
         ...
 
     def version(self) -> str:
-        """Return the name and version that the database reports."""
+        """Return the name and version reported by the database."""
         ...
 
     def setup(self, registers: Sequence[str], lists: Sequence[str]) -> None:
@@ -330,7 +330,7 @@ class Target(Protocol):
         ...
 
     def remove(self) -> None:
-        """Remove the tables or keys that ``setup`` created; ``setup`` may be called again later."""
+        """Remove the tables or keys created by ``setup``, which may be called again later."""
         ...
 
     def clean(self) -> list[str]:
@@ -338,7 +338,7 @@ class Target(Protocol):
         ...
 
     def close(self) -> None:
-        """Remove the tables or keys of ``setup``, and stop the server that ``start`` started."""
+        """Remove the tables or keys created by ``setup``; stop the server started by ``start``."""
         ...
 
 
@@ -358,7 +358,7 @@ class MarksTables(Protocol):
         ...
 
     def ownership(self, *, now: bool = False) -> OwnershipState:
-        """Return whether the tables that ``setup`` created still belong to this run.
+        """Return whether the tables created by ``setup`` still belong to this run.
 
         Args:
             now: whether to read the mark from the database now; if false, return the last known
@@ -372,7 +372,7 @@ class StartsServer(Protocol):
     """A target that starts its own server if the address names no host.
 
     Attributes:
-        server: the server that was started; ``None`` before ``start``.
+        server: the started server; ``None`` before ``start``.
         proxied: whether clients connect through a proxy, so that faults can delay or cut
             connections; it must be set before ``start``.
     """
@@ -383,7 +383,7 @@ class StartsServer(Protocol):
 
 @runtime_checkable
 class StartsCluster(Protocol):
-    """A target that can start several servers, which form a cluster.
+    """A target that can start several servers as a cluster.
 
     Attributes:
         cluster: the started servers; ``None`` before ``start``, or if there is only one server.
@@ -399,16 +399,16 @@ class SupportsMaintenance(Protocol):
     """A target whose tables can be maintained while clients use them.
 
     Attributes:
-        chores: the maintenance statements by the name of the chore, such as ``VACUUM``.
+        chores: the maintenance statements by name of the chore, such as ``VACUUM``.
     """
 
     chores: ClassVar[Mapping[str, str]]
 
     def maintain(self, chore: str) -> None:
-        """Do a chore on a separate connection.
+        """Perform a chore on a separate connection.
 
         Raises:
-            Exception: the database did not do the chore, which does not violate any level.
+            Exception: the database did not perform the chore; this violates no level.
         """
         ...
 
@@ -418,7 +418,7 @@ class SupportsBackups(Protocol):
     """A target whose tables can be copied while clients use them.
 
     Attributes:
-        backups: for each way to copy the tables, such as ``VACUUM INTO``, a description of it.
+        backups: for each method of copying the tables, such as ``VACUUM INTO``, its description.
     """
 
     backups: Mapping[str, str]
@@ -427,12 +427,12 @@ class SupportsBackups(Protocol):
         """Make a copy, open it, and return its rows: each key with its value or its list.
 
         Args:
-            way: the name of the way in which to make the copy.
+            way: the name of the method of copying.
             level: the name of a level: the copy must contain rows that one read-only transaction at
                 this level could have read.
 
         Raises:
-            Exception: the database did not make the copy, which does not violate any level.
+            Exception: the database did not make the copy; this violates no level.
         """
         ...
 
@@ -454,7 +454,7 @@ class SupportsPromotion(Protocol):
 
 @runtime_checkable
 class SupportsStandby(Protocol):
-    """A target that can start a standby of its primary server.
+    """A target that can start a standby for its primary server.
 
     Attributes:
         standby: whether to start a standby; it must be set before ``start``.
@@ -463,5 +463,5 @@ class SupportsStandby(Protocol):
     standby: bool
 
     def connect_standby(self) -> Client:
-        """Open a connection to the standby, which accepts everything except writes."""
+        """Open a connection to the standby, which accepts everything but writes."""
         ...

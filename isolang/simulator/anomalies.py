@@ -1,11 +1,10 @@
 """Defines the bugs of the simulated database, each of which always plants one anomaly.
 
-A fault that only sometimes does harm, such as a check that is skipped now and then, yields
-histories that may be valid or invalid. Therefore a bug is defined by transactions of its own. They
-are in sessions with other transactions before and after them, they use two keys that no other
-transaction uses, and they write values that no other transaction writes. The cycle among them needs
-no other transaction. Therefore the levels in ``weakest`` are violated, whatever the other
-transactions do.
+A fault that only sometimes does harm, such as an occasionally skipped check, yields histories that
+may be valid or invalid. Therefore a bug is defined by transactions of its own. They are in sessions
+with other transactions before and after them, they use two keys that no other transaction uses, and
+they write values that no other transaction writes. The cycle among them involves no other
+transaction. Therefore the levels in ``weakest`` are violated, whatever the other transactions do.
 
 All other levels that the rule guarantees are still satisfied, because at these instants the planted
 transactions are those of a weaker database: the transactions of one anomaly all begin before one of
@@ -31,13 +30,13 @@ class Bug(Struct, frozen=True, kw_only=True):
     """A bug that plants one anomaly.
 
     Attributes:
-        name: the name that ``--bug`` takes.
+        name: the name accepted by ``--bug``.
         title: the operations of the transactions, in the notation of ``docs/anomalies.md``.
-        strongest: the strongest levels that the transactions satisfy, taken alone.
+        strongest: the strongest levels that the transactions satisfy on their own.
         weakest: the weakest levels that the transactions violate; they also violate all stronger
             levels.
         transactions: for each transaction, its session (counted from 0), whether it aborts, and its
-            operations. An operation says whether it writes, and has a key and a value (0 for the
+            operations. An operation consists of a flag for writes, a key and a value (0 for the
             initial state).
         concurrent: whether all transactions begin before one of them takes effect; otherwise they
             run in sequence.

@@ -1,4 +1,4 @@
-"""Changes reads of a history, so that it is probably invalid, but not obviously so."""
+"""Changes reads in a history so that it is probably invalid, but not obviously so."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
 
 
 def change_reads(history: History, count: int, *, seed: int = 0) -> History:
-    """Change the values of randomly chosen register reads to values that other transactions wrote.
+    """Change the values of randomly chosen register reads to values written by other transactions.
 
-    The new value of a read is a value that some committed transaction wrote last to the key. The
+    The new value of a read is the last value that some committed transaction wrote to the key. The
     changed history may still satisfy a level, for example if another write of the value is also a
     possible source. No read becomes an intrinsic anomaly (thin air, aborted, intermediate, own
     writes). Therefore a refutation of the changed history needs version orders.
 
     Args:
         history: a history of registers, which is not changed itself.
-        count: how many reads to change. If fewer reads have another possible value, change only
-            these.
-        seed: the seed of the random choice.
+        count: the number of reads to change. If fewer reads have another possible value, change
+            only those.
+        seed: the seed for the random choice.
 
     Returns:
-        A copy of the history with changed reads, without its truth, and with a note that says how
-        many reads were changed.
+        A copy of the history with changed reads, without its truth, and with a note on the number
+        of changed reads.
     """
     import numpy as np
 
@@ -63,7 +63,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
             continue
         touched.add((txn, key))
         # Before its own write, all of a transaction's reads of a key see the same version, so
-        # change all.
+        # change all of them.
         same = [
             other
             for other in history.operations_of(txn)

@@ -30,16 +30,16 @@ RuleName: TypeAlias = Literal[
 
 
 class Rule(Struct, frozen=True, kw_only=True):
-    """A rule for what transactions read, and the level that the rule guarantees.
+    """A rule for the reads of transactions, and the level guaranteed by the rule.
 
     Attributes:
-        name: the name that ``--rule`` takes.
+        name: the name accepted by ``--rule``.
         level: the strongest level that every history under the rule satisfies.
         reads: the mechanism by which reads choose versions (``Reads`` in
             ``native/simulator/workload.hpp``).
         exclusive: whether the snapshot of a transaction contains the newest version of each key
             that the transaction writes.
-        stale: whether a snapshot may be older than the begin of the transaction that reads it.
+        stale: whether a snapshot may be older than the beginning of the transaction that reads it.
         causal: whether replicas learn of transactions in causal order.
         argument: the proof that the rule guarantees the level, and in general no stronger level.
     """

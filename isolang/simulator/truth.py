@@ -27,7 +27,7 @@ LEVELS: Final = (
     "pl-2",
     "pl-1",
 )
-"""The levels that a truth decides, the strongest first."""
+"""The levels decided by a truth, strongest first."""
 
 
 def implied_levels(level: str) -> frozenset[str]:
@@ -40,12 +40,12 @@ def implied_levels(level: str) -> frozenset[str]:
 
 
 class Planted(Struct, frozen=True, kw_only=True):
-    """A planted anomaly and its place in the history.
+    """A planted anomaly and its location in the history.
 
     Attributes:
         bug: the name of the bug in :data:`isolang.simulator.BUGS`.
         transactions: the names of the planted transactions, in the order of the bug's description.
-        keys: the numbers of the keys that the anomaly uses: x, and y if it uses two keys.
+        keys: the numbers of the anomaly's keys: x, and y if it uses two keys.
         violates: the weakest levels that the anomaly violates.
     """
 
@@ -64,7 +64,7 @@ class Truth(Struct, frozen=True, kw_only=True):
             The history may satisfy a stronger level by chance; such a level is neither in
             ``satisfies`` nor in ``violates``.
         violates: the levels that the history violates because of planted anomalies.
-        planted: the planted anomalies with their places.
+        planted: the planted anomalies with their locations.
     """
 
     rule: str
@@ -98,7 +98,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return True if level in self.satisfies else False if level in self.violates else None
 
     def sentences(self) -> tuple[str, ...]:
-        """Return sentences for people that state the truth."""
+        """Return sentences that state the truth for human readers."""
         sentences = [f"simulated under the rule {self.rule}: satisfies {', '.join(self.satisfies)}"]
         if self.violates:
             sentences.append(f"violates {', '.join(self.violates)}")
@@ -110,7 +110,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return tuple(sentences)
 
     def with_names_of(self, written: History, read: History) -> Truth:
-        """Return the truth with the names that transactions get when a file is written and read.
+        """Return the truth with the transaction names that result from writing and reading a file.
 
         A format may number transactions differently. Planted transactions are identified by their
         operations on their keys, which no other transaction uses. Transactions that the format
@@ -118,7 +118,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
         Args:
             written: the history that this truth is about.
-            read: the same history after it was read from its file.
+            read: the same history, as read from its file.
         """
         name_of = {written.name_of(txn): txn for txn in range(written.t0)}
         planted = []
@@ -137,7 +137,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         return replace(self, planted=tuple(planted))
 
     def as_json(self) -> dict[str, Any]:
-        """Return the truth as a JSON object, as it is saved next to the history."""
+        """Return the truth as the JSON object that is saved next to the history."""
         return {
             "rule": self.rule,
             "argument": RULES[self.rule].argument,

@@ -1,8 +1,8 @@
 """Provides the adapters for databases, one module each, which are imported when they are needed.
 
-Other packages can add adapters by an entry point in the group ``isolang.targets``. The name of the
-entry point is the part of the user's target before ``:``. Its object is called with the address and
-the prefix for the tables' names. To use an adapter in their own file, users write the file and the
+Other packages can add adapters through an entry point in the group ``isolang.targets``. The name of
+the entry point is the part of the user's target before ``:``. Its object is called with the address
+and the prefix for table names. To use an adapter in their own file, users write the file and the
 class (``my_adapter.py:MyDatabase``): see :mod:`isolang.run.targets.from_file`.
 """
 
@@ -48,11 +48,11 @@ BUILT_IN: Final = {
 
 
 def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
-    """Create the target for a name or URL that the user wrote.
+    """Create the target for a name or URL written by the user.
 
     Args:
-        text: the name or URL as the user wrote it.
-        prefix: how the tables' names begin.
+        text: the name or URL, as written by the user.
+        prefix: the prefix of the table names.
 
     Raises:
         TargetError: there is no such target, or its adapter cannot be loaded.
@@ -84,12 +84,12 @@ def is_foreign(target: Target) -> bool:
 
 
 def level_named(target: Target, name: str) -> Level:
-    """Return the target's level of this name.
+    """Return the target's level with this name.
 
     If the name is empty, return the first level, which is the default.
 
     Raises:
-        TargetError: the target has no level of this name.
+        TargetError: the target has no level with this name.
     """
     if not name:
         return target.levels[0]

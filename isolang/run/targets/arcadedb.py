@@ -32,7 +32,7 @@ _SCHEMA: Final = (
 
 
 class ArcadeDB(EmbeddedTarget):
-    """An ArcadeDB database in a folder, in the Java machine that its package contains."""
+    """An ArcadeDB database in a folder, run by the Java machine in its package."""
 
     name: ClassVar = "arcadedb"
     distribution: ClassVar = "arcadedb-embedded"
@@ -71,7 +71,7 @@ class ArcadeDB(EmbeddedTarget):
             ) from None
 
     def _start_machine(self) -> None:
-        """Start Java such that its logger creates no folder in the user's current folder."""
+        """Start Java so that its logger creates no folder in the user's current folder."""
         with tempfile.NamedTemporaryFile("w", suffix=".properties") as quiet:
             quiet.write(".level=OFF\n")
             quiet.flush()
@@ -167,7 +167,7 @@ class ArcadeDBClient(EmbeddedClient):
         self._on_thread(self._roll_back)
 
     def _roll_back(self) -> None:
-        if self.target.database.is_transaction_active():  # a COMMIT that fails rolls back
+        if self.target.database.is_transaction_active():  # a failed COMMIT rolls back
             self.target.database.rollback()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Adapts DuckDB: a database in this process, on which each session has its own cursor."""
+"""Adapts DuckDB: an in-process database on which each session has its own cursor."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class DuckDBClient(SqlClient):
 
 
 class DuckDB(SqlTarget):
-    """A DuckDB database in memory, or in the file that the URL names."""
+    """A DuckDB database in memory, or in the file named by the URL."""
 
     name: ClassVar = "duckdb"
     levels: ClassVar = (Level(name="snapshot", claims="si", says="BEGIN TRANSACTION"),)

@@ -1,7 +1,7 @@
 """Adapts etcd 3 through its JSON gateway.
 
 A transaction reads key by key, and sends its writes at COMMIT, in one Txn that first compares the
-versions that it read.
+versions read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Adapts client programs that respond to requests, each of which is a line of JSON.
+"""Adapts client programs that respond to requests sent as lines of JSON.
 
 The target is ``exec:COMMAND``. Each session is a separate process; another process creates and
 removes the keys. In its response to ``hello``, the program declares whether it runs a transaction
@@ -24,10 +24,10 @@ from isolang.run.outcome import BadAnswer, RolledBack
 from isolang.run.target import Level, TargetError
 
 _HELLO_TIMEOUT_S: Final = 20.0  # seconds that a program may take to respond to hello
-_SETUP_TIMEOUT_S: Final = 60.0  # seconds that it may take to create or remove the keys
+_SETUP_TIMEOUT_S: Final = 60.0  # seconds that a program may take to create or remove the keys
 _KNOWN_FEATURES: Final = ("range reads", "rows", "savepoints", "processes")
 _STEP_FEATURES: Final = frozenset({"range reads", "rows", "conversations", "savepoints"})
-"""The features that a program lacks if it runs only whole transactions."""
+"""The features that a program lacks if it only runs whole transactions."""
 _MISSING_ROW: Final = "deleted"  # the value that represents a missing row
 
 
@@ -36,11 +36,11 @@ class Hello(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name and version of the database that the program uses.
-        levels: the levels of the database with what they claim; the first level is the default.
+        levels: the levels of the database with their claims; the first level is the default.
         mixes: the specification that judges a run at several levels; ``None`` if transactions
             cannot choose their levels.
         steps: whether the program runs transactions one step at a time.
-        lacks: the features that the program does not have.
+        lacks: the features that the program lacks.
         problem: why the program did not respond properly; empty if it did.
     """
 
@@ -110,17 +110,17 @@ class Exec(BaseTarget):
 
     @property
     def levels(self) -> tuple[Level, ...]:
-        """Return the levels that the program declares; if it declares none, the default level."""
+        """Return the levels declared by the program; if it declares none, the default level."""
         return self._hello.levels
 
     @property
     def lacks(self) -> frozenset[str]:  # type: ignore[override]
-        """Return the features that the program lacks, as its response to ``hello`` says."""
+        """Return the features that the program lacks, according to its response to ``hello``."""
         return self._hello.lacks
 
     @property
     def mixes(self) -> str | None:  # type: ignore[override]
-        """Return the specification for mixed levels that the program declares, if any."""
+        """Return the specification for mixed levels declared by the program, if any."""
         return self._hello.mixes
 
     def start(self) -> None:
@@ -182,7 +182,7 @@ def _request(operation: tuple[str, str, Any], lists: Container[str]) -> dict[str
 
 
 class _ExecClient(BaseClient):
-    """A session, which sends its requests to a running program."""
+    """A session that sends its requests to a running program."""
 
     def __init__(self, program: ClientProgram, lists: Container[str]) -> None:
         self.program, self.lists = program, lists
@@ -263,7 +263,7 @@ class StepClient(_ExecClient):
         self.program.ask("rollback")
 
     def _yes(self, do: str, **more: Any) -> bool:
-        """Send a request, and return whether the program says that the row existed."""
+        """Send a request, and return whether the row existed according to the program."""
         response = self.program.ask(do, **more)
         if not isinstance(response, bool):
             raise self.bad(f"{do}: expected true, or false where there is no row "

@@ -1,4 +1,4 @@
-"""Adapts Firebird, which runs embedded in this process and uses an installed library."""
+"""Adapts Firebird, embedded in this process through an installed library."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _BEGIN_MODES: Final = {
     "snapshot": "SNAPSHOT",
     "read committed": "READ_COMMITTED_RECORD_VERSION",
 }
-_LOCK_TIMEOUT_S: Final = 3  # seconds that a statement waits for a lock, at most
+_LOCK_TIMEOUT_S: Final = 3  # the maximum time in seconds that a statement waits for a lock
 _SOURCE: Final = "Firebird Language Reference, SET TRANSACTION: Isolation Level"
 
 

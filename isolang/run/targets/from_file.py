@@ -13,7 +13,7 @@ from typing import Any, Final
 from isolang.errors import IsolangError, TargetError
 
 _METHODS: Final = ("setup", "connect", "classify")
-"""Methods that every target has; a class that has them all is taken for an adapter."""
+"""Methods that every target has; a class with all of them is taken to be an adapter."""
 
 
 def adapter_in(named: str) -> Any:

@@ -24,7 +24,7 @@ class Galera(MariaDB):
     """A Galera cluster of MariaDB nodes."""
 
     name: ClassVar = "galera"
-    # The nodes do not exchange what transactions read, so no level is serializable across nodes.
+    # The nodes do not exchange transactions' reads, so no level is serializable across nodes.
     levels: ClassVar = tuple(
         replace(level, claims="si") if level.claims == "ser" else level for level in MariaDB.levels
     )
@@ -52,7 +52,7 @@ class Galera(MariaDB):
         return f"{super().version()}, Galera {provider.partition('(')[0]}, {self.size()} nodes"
 
     def size(self) -> int:
-        """Return how many nodes the cluster currently has."""
+        """Return the current number of nodes in the cluster."""
         sql = "SHOW STATUS LIKE 'wsrep_cluster_size'"
         ((_, size),) = self.admin().execute(sql, ()).fetchall()
         self.admin().raw.rollback()

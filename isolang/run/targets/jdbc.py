@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _FOLDER: Final = "/usr/share/java"  # where Debian's packages install Java archives
 _MACHINE: Final = (
     "-Xrs",  # only isocheck handles Ctrl-C
-    "-XX:TieredStopAtLevel=1",  # a faster start of the machine
+    "-XX:TieredStopAtLevel=1",  # faster startup of the machine
     "-XX:+UseSerialGC",
     "-Xmx512m",
     "-Dderby.locks.deadlockTimeout=1",
@@ -169,7 +169,7 @@ class HsqldbClient(JdbcClient):
 
 
 class Hsqldb(Jdbc):
-    """An HSQLDB database in memory; its levels' names begin with the transaction model."""
+    """An HSQLDB database in memory; its level names begin with the transaction model."""
 
     name: ClassVar = "hsqldb"
     client: ClassVar = HsqldbClient

@@ -1,4 +1,4 @@
-"""Adapts Ladybug, an embedded graph database that was Kùzu, with a node for each key."""
+"""Adapts Ladybug, an embedded graph database (formerly Kùzu), with a node for each key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isolang.run.target import Level
 
 
 class Ladybug(EmbeddedTarget):
-    """A Ladybug database in a file, in which several transactions can write at a time."""
+    """A Ladybug database in a file; several transactions can write simultaneously."""
 
     name: ClassVar = "ladybug"
     distribution: ClassVar = "ladybug"
@@ -49,7 +49,7 @@ class Ladybug(EmbeddedTarget):
         return "aborted" if conflict else super().classify(error, phase)
 
     def maintain(self, chore: str) -> None:
-        """Run a statement of maintenance on a separate connection."""
+        """Run a maintenance statement on a separate connection."""
         self.api.Connection(self.database).execute(self.chores[chore])
 
     def statement(self, operation: str, key: str, value: object) -> str:
@@ -62,7 +62,7 @@ class Ladybug(EmbeddedTarget):
 
 
 class LadybugClient(EmbeddedClient):
-    """A connection, on which the property ``t`` of a node is a key's text, and ``v`` its number."""
+    """A connection; the properties ``t`` and ``v`` of a key's node are its text and number."""
 
     target: Ladybug
 

@@ -11,7 +11,7 @@ from isolang.run.target import Level
 
 
 class LMDB(EmbeddedTarget):
-    """An LMDB database in a file that is mapped into memory."""
+    """An LMDB database in a memory-mapped file."""
 
     name: ClassVar = "lmdb"
     distribution: ClassVar = "lmdb"

@@ -1,4 +1,4 @@
-"""Adapts MariaDB and MySQL through PyMySQL, on a started server or the server that a URL names."""
+"""Adapts MariaDB and MySQL through PyMySQL, on a started server or the server named by a URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from isolang.run.target import Level
 
 _NUMBERS: Final = re.compile(r"\d+")
 _COPY_DATABASE: Final = "isocheck_copy"  # the database into which a dump is restored
-_TRX_REFRESH_S: Final = 0.15  # how many seconds InnoDB's table of transactions may be old
+_TRX_REFRESH_S: Final = 0.15  # the maximum age of InnoDB's transaction table in seconds
 
 
 class MySQLClient(SqlClient):
@@ -36,13 +36,12 @@ class MySQLClient(SqlClient):
 
 
 class MariaDBClient(MySQLClient):
-    """A connection to a MariaDB or MySQL server whose tables InnoDB stores."""
+    """A connection to a MariaDB or MySQL server with InnoDB tables."""
 
     queried_at = 0.0
 
     def waits(self) -> bool | None:
-        # InnoDB updates its table of transactions only if no query has read it for a tenth of a
-        # second.
+        # InnoDB updates its transaction table only if no query has read it for a tenth of a second.
         if time.monotonic() - self.queried_at < _TRX_REFRESH_S:
             return False
         self.queried_at = time.monotonic()
@@ -59,7 +58,7 @@ class MariaDB(ServerTarget, SqlTarget):
     """A MariaDB or MySQL server with a database for the tables.
 
     Attributes:
-        settings: the settings of a server that isocheck starts, besides those of the URL.
+        settings: the settings for a server started by isocheck, in addition to those in the URL.
     """
 
     name: ClassVar = "mariadb"
@@ -126,7 +125,7 @@ class MariaDB(ServerTarget, SqlTarget):
             yield client
 
     def _dump(self) -> Any:
-        """Copy the tables of a started server into another database, and connect to that."""
+        """Copy the tables of a started server into another database, and connect to the copy."""
         assert self.server is not None
         with closing(self._connect("mysql", direct=True)) as raw:
             raw.cursor().execute(f"CREATE OR REPLACE DATABASE {_COPY_DATABASE}")
@@ -158,7 +157,7 @@ class MariaDB(ServerTarget, SqlTarget):
         return self._connection(database=database, user=a.user, password=a.password, **where)
 
     def connect_to(self, socket: str, database: str) -> Any:
-        """Connect to a server that isocheck has started, by its socket."""
+        """Connect through its socket to a server started by isocheck."""
         return self._connection(database=database, unix_socket=socket, user="root")
 
     def _connection(self, **where: Any) -> Any:

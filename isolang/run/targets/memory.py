@@ -22,7 +22,7 @@ from isolang.run.target import Level
 
 
 class Memory(BaseTarget):
-    """An in-memory database, which all sessions in this process share."""
+    """An in-memory database shared by all sessions in this process."""
 
     name: ClassVar = "memory"
     levels: ClassVar[tuple[Level, ...]] = (
@@ -112,7 +112,7 @@ class MemoryClient(BaseClient):
             return True
 
     def cascaded(self, key: str) -> list[str]:
-        """Return the child rows that are deleted with a row."""
+        """Return the child rows deleted along with a row."""
         if parent_key(key):
             return []
         return list(self.changes.scan(child_key(key, ""), child_key(key, "\U0010ffff")))

@@ -1,4 +1,4 @@
-"""Adapts MyRocks, the engine of MariaDB that stores tables in RocksDB."""
+"""Adapts MyRocks, the MariaDB engine that stores tables in RocksDB."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SOURCE: Final = (
 
 
 class MyRocks(MariaDB):
-    """A MariaDB server whose tables are MyRocks'."""
+    """A MariaDB server with MyRocks tables."""
 
     name: ClassVar = "myrocks"
     levels: ClassVar = tuple(

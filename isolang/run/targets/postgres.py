@@ -1,4 +1,4 @@
-"""Adapts PostgreSQL through psycopg 3, on a started server or the server that a URL names."""
+"""Adapts PostgreSQL through psycopg 3, on a started server or the server named by a URL."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PostgresClient(SqlClient):
 
     def delete(self, key: str) -> bool:
         there = super().delete(key)
-        self.row_version = None  # DELETE returns the version that it has deleted, not a new one
+        self.row_version = None  # DELETE returns the deleted version, not a new one
         return there
 
     @property
@@ -97,7 +97,7 @@ class Postgres(ServerTarget, SqlTarget):
         )
         for name, claims in zip(_LEVELS, ("pl-2", "si", "ser"), strict=True)
     )
-    # Each write returns the number of its transaction, by which the outcome can be found.
+    # Each write returns the number of its transaction, from which the outcome can be determined.
     dialect = Dialect(
         mark="%s", returning=" RETURNING pg_current_xact_id()",
         by_index="SET enable_seqscan = off", locks=(" FOR UPDATE", " FOR SHARE"),
@@ -235,14 +235,14 @@ class Postgres(ServerTarget, SqlTarget):
 
     @contextmanager
     def _separate(self, **where: str) -> Iterator[Any]:
-        """Open a connection for a copy, with a limit on the time of each statement."""
+        """Open a connection for a copy, with a time limit for each statement."""
         with closing(self.open(direct=True, **where)) as raw:
             raw.autocommit = True
             raw.execute("SET statement_timeout = '3s'")
             yield raw
 
     def _dump(self, options: list[str]) -> None:
-        """Copy the tables of a started server into another database, by pg_dump and psql."""
+        """Copy the tables of a started server into another database, with pg_dump and psql."""
         assert self.server is not None
         folder, at = self.started.programs, ["-h", self.server.folder, "-U", "postgres"]
         pipe(

@@ -20,7 +20,7 @@ class StandbyClient(PostgresClient):
 
 
 class PostgresWithStandby(WithStandby, Postgres):
-    """A PostgreSQL server, which has a standby if ``standby`` is set before ``start``."""
+    """A PostgreSQL server, with a standby if ``standby`` is set before ``start``."""
 
     def follow(self, server: Server) -> None:
         self.follower = Server("postgres (standby)", self.server_user)

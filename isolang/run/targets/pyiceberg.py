@@ -1,4 +1,4 @@
-"""Adapts PyIceberg: ``upsert`` and ``delete`` on an Iceberg table, whose catalogue is in SQLite."""
+"""Adapts PyIceberg: ``upsert`` and ``delete`` on an Iceberg table with its catalogue in SQLite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Adapts Redis: transactions use MULTI/EXEC, with or without WATCH on the keys that they read."""
+"""Adapts Redis: transactions use MULTI/EXEC, with or without WATCH on the keys they read."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _POLL: Final = 0.01
 
 
 class RedisWithReplica(WithStandby, Redis):
-    """A Redis server, which has a replica if ``standby`` is set before ``start``."""
+    """A Redis server, with a replica if ``standby`` is set before ``start``."""
 
     def start_server(self, server: Server) -> None:
         if self.standby:
@@ -57,7 +57,7 @@ class RedisWithReplica(WithStandby, Redis):
             self._wait()
 
     def _wait(self) -> None:
-        """Wait until the replica has received all writes that the primary contains now."""
+        """Wait until the replica has received all writes currently on the primary."""
         until = time.monotonic() + START_TIMEOUT_S
         with closing(self.connect(direct=True)) as one, closing(self.connect_standby()) as other:
             end = int(one.raw.info("replication")["master_repl_offset"])

@@ -1,4 +1,4 @@
-"""Adapts seekdb, OceanBase's embedded database, a separate process that speaks MySQL's protocol."""
+"""Adapts seekdb, OceanBase's embedded database: a separate process with MySQL's protocol."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ _CONCAT: Final = {"mysql": "CONCAT(v, {mark})", "mariadb": "CONCAT(v, {mark})",
 
 
 class SqlAlchemyClient(SqlClient):
-    """A connection that the driver chosen by SQLAlchemy has opened."""
+    """A connection opened by the driver that SQLAlchemy chose."""
 
     target: SqlAlchemy
     lost = False
@@ -72,7 +72,7 @@ class SqlAlchemyClient(SqlClient):
 
 
 class SqlAlchemy(SqlTarget):
-    """A database that is named by a URL for SQLAlchemy."""
+    """A database named by an SQLAlchemy URL."""
 
     name: ClassVar = "sqlalchemy"
     client: ClassVar = SqlAlchemyClient
@@ -110,7 +110,7 @@ class SqlAlchemy(SqlTarget):
         return raw
 
     def adapt_parameters(self, sql: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return a statement and its parameters in the parameter style of the driver."""
+        """Return a statement and its parameters in the driver's parameter style."""
         style = self.engine.dialect.paramstyle
         if style in ("qmark", "format", "pyformat"):
             return (sql, values) if values else (sql,)
@@ -149,7 +149,7 @@ _DEFAULT: Final = "default"
 
 
 def _levels(own: Any) -> list[Level]:
-    """Return the levels that a dialect supports, beginning with the strongest."""
+    """Return the levels supported by a dialect, strongest first."""
     try:
         named = set(own.get_isolation_level_values(None))
     except NotImplementedError:

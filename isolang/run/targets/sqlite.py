@@ -1,4 +1,4 @@
-"""Adapts SQLite through Python's module: with write-ahead log, rollback journal, or defaults."""
+"""Adapts SQLite through ``sqlite3``, with a write-ahead log, a rollback journal, or defaults."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from isolang.run.drivers.sqlite import DRIVER
 from isolang.run.sql import INDEXES, PARTIAL, Dialect, FileTarget, SqlClient
 from isolang.run.target import Level, TargetError
 
-_PAGES_PER_STEP: Final = 4  # how many pages each step of an online backup copies
+_PAGES_PER_STEP: Final = 4  # the number of pages copied by each step of an online backup
 _MAX_BACKUP_STEPS: Final = (
-    500  # how many steps an online backup may take, because commits restart it
+    500  # the maximum number of steps of an online backup, which each commit restarts
 )
-LOCK_TIMEOUT_S: Final = 5.0  # the time limit in seconds for a lock, by the module's default
+LOCK_TIMEOUT_S: Final = 5.0  # the time limit in seconds for a lock: the default in ``sqlite3``
 
 
 class SQLiteClient(SqlClient):
@@ -39,7 +39,7 @@ class SQLiteClient(SqlClient):
 
 
 class SQLite(FileTarget):
-    """An SQLite database in the file that the URL names, or in a temporary file."""
+    """An SQLite database in the file named by the URL, or in a temporary file."""
 
     name: ClassVar = "sqlite"
     levels: ClassVar = (

@@ -11,7 +11,7 @@ from isolang.run.servers.server import Server
 
 
 class WithStandby(ServerTarget):
-    """A primary server, which has a standby if ``standby`` is set before ``start``."""
+    """A primary server, with a standby if ``standby`` is set before ``start``."""
 
     standby = False
     follower: Server | None = None

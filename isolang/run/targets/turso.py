@@ -1,4 +1,4 @@
-"""Adapts Turso, a rewrite of SQLite that runs in this process and can write concurrently."""
+"""Adapts Turso, an in-process rewrite of SQLite that allows concurrent writes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BEGIN = {
 
 
 class Turso(FileTarget):
-    """A Turso database in the file that the URL names, or in a temporary file."""
+    """A Turso database in the file named by the URL, or in a temporary file."""
 
     name: ClassVar = "turso"
     levels: ClassVar = (

@@ -1,8 +1,8 @@
-"""Provides all workloads by their names.
+"""Provides all workloads by name.
 
-Each workload is a class that lists the keys it needs, and that has a method to make one transaction
-at a time from random choices. Workloads do not depend on the database. ``docs/workloads.md``
-describes where each workload comes from, which anomalies it finds, and its parameters.
+Each workload is a class that lists the keys it needs and makes one transaction at a time from
+random choices. Workloads do not depend on the database. ``docs/workloads.md`` describes the origin
+of each workload, the anomalies it finds, and its parameters.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ NAMES: Final = tuple(_HOME)
 
 
 def workload_named(name: str, shape: Shape | None = None) -> Workload:
-    """Create the workload that has this name.
+    """Create the workload with this name.
 
     Args:
         name: one of ``NAMES``.
-        shape: the sizes that the workload uses; ``None`` for its own default sizes.
+        shape: the workload's sizes; ``None`` for its default sizes.
 
     Raises:
         TargetError: the workload does not exist.

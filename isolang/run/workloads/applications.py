@@ -1,4 +1,4 @@
-"""Defines well-known applications as workloads on keys that are named ``table/row/column``."""
+"""Defines well-known applications as workloads on keys named ``table/row/column``."""
 
 from __future__ import annotations
 

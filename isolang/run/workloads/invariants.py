@@ -1,4 +1,4 @@
-"""Defines small well-known workloads, each of which has an invariant."""
+"""Defines small well-known workloads, each with an invariant."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPENING = 100  # the initial balance of an account
 
 
 class LongFork(Workload):
-    """Transactions write a key or read a group of keys; all reads must fit one order of writes."""
+    """Transactions write one key or read a group; all reads must agree with one order of writes."""
 
     name: ClassVar = "long-fork"
     default: ClassVar = Shape(keys=20)
@@ -31,7 +31,7 @@ class LongFork(Workload):
 
 
 class Bank(Workload):
-    """Transactions transfer between accounts, or read all accounts, whose sum is constant."""
+    """Transactions transfer money or read all accounts, whose total balance never changes."""
 
     name: ClassVar = "bank"
     needs: ClassVar = CONVERSATIONS
@@ -81,7 +81,7 @@ class Counter(Workload):
 
 
 class CompareAndSet(Workload):
-    """Each transaction reads, writes, or compares and sets a register that has few values."""
+    """Each transaction reads, writes, or compares and sets a register with few values."""
 
     name: ClassVar = "cas"
     needs: ClassVar = CONVERSATIONS

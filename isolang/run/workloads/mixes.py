@@ -12,8 +12,8 @@ from isolang.run.workloads.workload import ProgramSource, Workload, index_choose
 class ListAppend(Workload):
     """Elle's list-append: a read returns a list, which reveals the order of all its appends.
 
-    After ``appends_per_list`` appends, a new list replaces the old list, because reads would become
-    too long.
+    After ``appends_per_list`` appends, a new list replaces the old one, because reads would
+    otherwise become too long.
     """
 
     name: ClassVar = "append"
@@ -60,7 +60,7 @@ class Registers(Workload):
         return self.make_operation(source, name, reads=source.random.random() < self.reads)
 
     def make_operation(self, source: ProgramSource, name: str, *, reads: bool) -> Operation:
-        """Return a read of a key if ``reads`` is true, and otherwise a write of it."""
+        """Return a read of a random key if ``reads`` is true, and otherwise a write."""
         return Read(name) if reads else Write(name, source.value())
 
 
@@ -80,7 +80,7 @@ class ReadModifyWrite(Registers):
 
 
 class Mini(Registers):
-    """Mini-transactions: one or two reads, and at most two writes, only of keys that were read."""
+    """Mini-transactions: one or two reads, and at most two writes, only to keys that were read."""
 
     name: ClassVar = "mini"
     default: ClassVar = Shape(keys=100)

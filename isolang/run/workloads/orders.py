@@ -2,9 +2,9 @@
 
 A row is an order, the group of its value is the order's state, and its child rows are the order's
 items. Families and styles are as in :mod:`isolang.run.workloads.queries`. Between queries,
-transactions send the statements of such an application: a worker takes the first order that is not
-locked; one INSERT places several orders, and one DELETE purges several; MERGE inserts or updates an
-order; and when an order is deleted, a foreign key deletes its items.
+transactions send the statements of such an application: a worker takes the first unlocked order;
+one INSERT places several orders, and one DELETE purges several; MERGE inserts or updates an order;
+and when an order is deleted, a foreign key deletes its items.
 """
 
 from __future__ import annotations

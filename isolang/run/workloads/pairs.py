@@ -14,9 +14,9 @@ class Pairs(Workload):
 
     A transaction reads one key of a pair and writes the other key; half of the transactions read
     both keys. A long transaction keeps its snapshot while thousands of other transactions commit.
-    After so many commits, databases begin to forget what committed transactions have read. Nine of
-    ten short transactions write the second key, and nine of ten long transactions write the first
-    key. Therefore, other transactions rarely write the key that a long transaction writes.
+    After so many commits, databases begin to forget the reads of committed transactions. Nine out
+    of ten short transactions write the second key, and nine out of ten long transactions write the
+    first key. Therefore, other transactions rarely write the key that a long transaction writes.
     """
 
     name: ClassVar = "pairs"

@@ -1,4 +1,4 @@
-"""Defines workloads that find rows by the predicate that their value is in a range.
+"""Defines workloads that find rows by a predicate: their value is in a range.
 
 Rows belong to groups: the values in group 3 are 3,000,000,000 to 3,999,999,999. Each write uses a
 new value of a group, so a write can move a row to another group.
@@ -22,8 +22,8 @@ from isolang.run.operation import (
 from isolang.run.settings import Shape
 from isolang.run.workloads.workload import ProgramSource, Workload, numbered_keys
 
-_WIDTH: Final = 1_000_000_000  # how many values are in a group
-_ROWS: Final = 10  # how many rows belong to a pair of groups
+_WIDTH: Final = 1_000_000_000  # the number of values in a group
+_ROWS: Final = 10  # the number of rows for a pair of groups
 _NEEDS: Final = frozenset({"range reads", "rows", "conversations"})
 
 
@@ -49,7 +49,7 @@ class _Groups(Workload):
         return (first, first + 1) if source.random.random() < 0.5 else (first + 1, first)
 
     def row(self, source: ProgramSource, group: int) -> str:
-        """Return a randomly chosen row of the pair to which a group belongs."""
+        """Return a randomly chosen row of a group's pair."""
         rows = self._rows[group // 2]
         return rows[int(source.random.random() * len(rows))]
 
@@ -73,7 +73,7 @@ class PairsPred(_Groups):
 
 
 class BlindPred(_Groups):
-    """Vbox's BlindW-Pred: transactions only read by predicates, or write by key or predicate."""
+    """Vbox's BlindW-Pred: transactions read by predicate, or write by key or by predicate."""
 
     name: ClassVar = "blindw-pred"
 

@@ -1,10 +1,10 @@
 """Defines a workload that mixes queries and writes, as applications do.
 
 The rows belong to families of a few rows, and all clients work on one family at a time. Each family
-has a style, drawn from the seed: which steps its transactions consist of, how often each step
-occurs, how long transactions are, and where they pause. For example, one family tests predicates
-after own writes, and another family tests ranges of keys next to inserts. Families differ because
-most defects need only a few kinds of steps, which would be rare in a mix of all kinds.
+has a style, drawn from the seed: the steps of its transactions, how often each step occurs, how
+long transactions are, and where they pause. For example, one family tests predicates after own
+writes, and another family tests ranges of keys next to inserts. Families differ because most
+defects need only a few kinds of steps, which would be rare in a mix of all kinds.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ from isolang.run.workloads.workload import ProgramSource, Workload
 Steps: TypeAlias = Generator[Operation, Any, None]
 
 _CONDITIONS: Final[tuple[Condition, ...]] = ("null", "null", "not null", "outside")
-_GROUPS: Final = 3  # how many groups of values a family has
-_WIDTH: Final = 1_000_000_000  # how many values are in a group
+_GROUPS: Final = 3  # the number of value groups in a family
+_WIDTH: Final = 1_000_000_000  # the number of values in a group
 
 
 class FamilyStyle(Struct, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class FamilyStyle(Struct, frozen=True, kw_only=True):
         most: the largest number of steps in a transaction.
         pauses: the share of steps that follow a pause.
         pause: the longest pause in milliseconds.
-        again: the share of transactions that repeat their first query at their end.
+        again: the share of transactions that end by repeating their first query.
         long: the share of transactions that stay open while many other transactions end.
     """
 
@@ -76,7 +76,7 @@ class Queries(Workload):
     rows: ClassVar = True
     nulls: ClassVar = True
     default: ClassVar = Shape(keys=12, operations=6)
-    per_family: ClassVar = 150  # how many transactions use a family before the next one begins
+    per_family: ClassVar = 150  # the number of transactions on each family in turn
 
     def __init__(self, shape: Shape) -> None:
         super().__init__(shape)
@@ -192,7 +192,7 @@ class Queries(Workload):
         yield SetNull(self._row(source, style))
 
     def _where(self, source: ProgramSource, style: FamilyStyle) -> Steps:
-        """Query for the family's rows that are NULL, are not NULL, or are outside of a group."""
+        """Query for the family's rows that are NULL, are not NULL, or are outside a group."""
         group = self._range(source, style)
         condition = source.random.choice(_CONDITIONS)
         yield SelectWhere(condition, style.rows, group.low, group.high)

@@ -1,4 +1,4 @@
-"""Defines scripts, each a few transactions with an order of their steps that may reveal an anomaly.
+"""Defines scripts: a few transactions each, with an order of steps that may reveal an anomaly.
 
 The scripts come from Hermitage (M. Kleppmann), from the papers by H. Berenson and others (1995) and
 by A. Fekete and others (2004), and from bug reports: MDEV-26642 and MySQL #100328 (an update to the
@@ -16,13 +16,13 @@ from isolang.run.operation import Abort, Delete, Insert, Operation, Program, Rea
 
 
 class Script(Struct, frozen=True, kw_only=True):
-    """A few transactions, with an order of their steps that may reveal an anomaly.
+    """A few transactions, with an order of steps that may reveal an anomaly.
 
     Attributes:
         name: the name of the anomaly, which is also the name of the script.
         programs: the transactions, on the keys ``x`` and ``y``.
-        schedule: for each step, the index of the transaction that does it; the last step of each
-            transaction is COMMIT.
+        schedule: for each step, the index of the transaction that performs it; the last step of
+            each transaction is COMMIT.
     """
 
     name: str
@@ -34,7 +34,7 @@ class Script(Struct, frozen=True, kw_only=True):
         return f"{self.name}/x", f"{self.name}/y"
 
     def renamed_programs(self) -> tuple[Program, ...]:
-        """Return the transactions with the key names that the script uses in the database."""
+        """Return the transactions, with the script's key names in the database."""
         return tuple(tuple(self._own(one) for one in program) for program in self.programs)
 
     def _own(self, operation: Operation) -> Operation:

@@ -23,7 +23,7 @@ class ProgramSource:
         random: the random number generator, which is seeded with the run's seed and the client's
             number.
         client: the number of the client, beginning with 0.
-        made: how many transactions of the client have ended.
+        made: the number of the client's transactions that have ended.
     """
 
     def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
@@ -32,7 +32,7 @@ class ProgramSource:
         Args:
             seed: the seed of the run.
             client: the number of the client, beginning with 0.
-            values: an iterator of distinct values, which all clients share.
+            values: an iterator of distinct values, shared by all clients.
         """
         self.seed = seed
         self.random = Random(f"{seed}/{client}")
@@ -100,7 +100,8 @@ class Workload:
             if len(found) == count:
                 return list(found)
             found[self.key(source)] = None
-        # Take the keys with the next numbers, because drawing the remaining keys is improbable.
+        # Take the keys with the next numbers, because random draws would rarely hit the remaining
+        # keys.
         last = next(reversed(found), 0)
         found |= dict.fromkeys((last + i) % self.keys for i in range(1, self.keys))
         return list(found)[:count]
