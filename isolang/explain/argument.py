@@ -1,4 +1,4 @@
-"""Defines arguments: clauses, the facts that follow from them, and the form that people prefer."""
+"""Defines arguments: clauses, the facts that follow from them, and the form people prefer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Signed: TypeAlias = tuple[bool, Literal]
 
 
 def canonical_literal(positive: bool, literal: Literal) -> Signed:
-    """Return a literal with its sign in canonical form.
+    """Return a literal and its sign in canonical form.
 
     The literals ``a before b`` and ``b before a`` are opposites; only the one with the smaller
     number first is canonical.
@@ -43,14 +43,13 @@ def negate(literal: Signed) -> Signed:
 
 
 class Clause(Struct, frozen=True):
-    """A clause, which says that at least one of its literals holds.
+    """A clause: at least one of its literals holds.
 
     Attributes:
         literals: the literals, each with its sign.
-        step: the step of a refutation that is the reason for the clause; ``None`` if ``note`` is
-            the reason.
-        weight: how hard the clause is to follow; a larger number is harder.
-        note: the reason in words; empty if ``step`` is the reason.
+        step: the refutation step that justifies the clause; ``None`` if ``note`` does.
+        weight: the difficulty of following the clause; larger is harder.
+        note: the justification in words; empty if ``step`` justifies the clause.
     """
 
     literals: tuple[Signed, ...]
@@ -60,32 +59,32 @@ class Clause(Struct, frozen=True):
 
 
 class Derived(Struct, frozen=True):
-    """A lemma: ``literal`` holds, because all other literals of the clause are false."""
+    """A lemma: ``literal`` holds because all other literals of the clause are false."""
 
     literal: Signed
     clause: Clause
 
 
 class Refuted(Struct, frozen=True):
-    """A lemma: ``literal`` holds, because the argument ``otherwise`` refutes its opposite."""
+    """A lemma: ``literal`` holds because the argument ``otherwise`` refutes its opposite."""
 
     literal: Signed
     otherwise: Argument
 
 
 class Contradiction(Struct, frozen=True):
-    """The end of an argument at which all literals of a clause are false."""
+    """The end of an argument: all literals of a clause are false."""
 
     clause: Clause
 
 
 class CaseSplit(Struct, frozen=True):
-    """The end of an argument in which one of several cases must hold, but each of them is refuted.
+    """The end of an argument: one of several cases must hold, but each is refuted.
 
     Attributes:
         choice: the step for the read whose possible sources are the cases; ``None`` if the cases
             are a literal and its opposite.
-        cases: for each case, its assumption and the argument against this assumption.
+        cases: for each case, its assumption and the argument against it.
     """
 
     choice: ChoiceStep | None
@@ -99,8 +98,8 @@ class Argument(Struct, frozen=True):
     end: Contradiction | CaseSplit
 
 
-# Because people follow reads-from edges more easily than anti-dependencies, an anti-dependency
-# costs as much as several other edges.
+# An anti-dependency costs as much as several other edges, because people find it harder to follow
+# than reads-from edges.
 _RW_WEIGHT = 4.0
 
 
@@ -110,7 +109,7 @@ def clause_of(
     reader: Callable[[int], int],
     is_indeterminate: Callable[[int], bool],
 ) -> Clause | None:
-    """Return the clause of a step; ``None`` if the step only derives a clause from other steps."""
+    """Return a step's clause; ``None`` if the step only derives a clause from other steps."""
     match step:
         case AnomalyStep():
             out = (canonical_literal(False, In(step.txn)),) if is_indeterminate(step.txn) else ()
@@ -137,17 +136,17 @@ def clause_of(
 
 
 def is_cycle(clause: Clause) -> bool:
-    """Return whether a cycle is the reason for the clause."""
+    """Return whether a cycle justifies the clause."""
     return isinstance(clause.step, CycleStep)
 
 
 def tidy(argument: Argument) -> Argument:
-    """Return the argument in the form in which people would state it.
+    """Return the argument in the form that people would use.
 
     "T2 is before T1, otherwise cycle A; hence cycle B" becomes "either order of T1 and T2 leads to
     a cycle". "The read is not from T1, otherwise cycle A; not from T2, otherwise cycle B; hence it
     has no source" becomes "the read has one of these sources, and each leads to a cycle". Any other
-    argument is rearranged to end in a cycle, if the reason for one of its lemmas is a cycle.
+    argument is rearranged to end in a cycle, if a cycle justifies one of its lemmas.
     """
     lemmas = tuple(
         Refuted(lemma.literal, tidy(lemma.otherwise)) if isinstance(lemma, Refuted) else lemma
@@ -196,7 +195,7 @@ def tidy(argument: Argument) -> Argument:
 
 
 def is_obvious(lemma: Derived | Refuted) -> bool:
-    """Return whether a lemma is not worth stating, because a read has only one candidate."""
+    """Return whether a lemma is not worth stating because a read has only one candidate."""
     return (
         isinstance(lemma, Derived)
         and isinstance(lemma.clause.step, ChoiceStep)

@@ -1,12 +1,12 @@
-"""Finds arguments that people can follow from the clauses of a refutation.
+"""Derives arguments that people can follow from the clauses of a refutation.
 
-A refutation is a list of clauses that a checker replays. But people expect an argument such as
-"this must hold, otherwise there is that cycle; hence this cycle". IDEA: ignore the order in which
-the solver derived clauses, and look for the cheapest derivation of a contradiction from the clauses
-that the history and the axioms give (cycles, choices, orders). Unit propagation is forward
-chaining, and the cost of a derivation tree is superior in Knuth's sense (*A generalization of
+A refutation is a list of clauses replayed by a checker. But people expect an argument such as "this
+must hold, otherwise there is that cycle; hence this cycle". IDEA: ignore the order in which the
+solver derived clauses, and look for the cheapest derivation of a contradiction from the clauses
+given by the history and the axioms (cycles, choices, orders). Unit propagation is forward chaining,
+and the cost of a derivation tree is a superior function in Knuth's sense (*A generalization of
 Dijkstra's algorithm*, 1977). Therefore Dijkstra's algorithm finds the cheapest derivation. If
-propagation alone does not suffice, the search tries case splits, the cheapest split first.
+propagation alone does not suffice, the search tries case splits, cheapest first.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ from isolang.explain.argument import (
 )
 
 MAX_EDGES = 20_000
-"""If the cycles of a refutation have more edges than this, no argument is made, because nobody
-would read it.
+"""The maximum number of edges in a refutation's cycles for which to make an argument.
+
+Nobody would read a longer one.
 """
 
 
 class TooLongError(Exception):
-    """The error if the search does not find an argument of a reasonable size."""
+    """Raised when the search does not find an argument of reasonable size."""
 
 
 def count_edges(steps: Iterable[Step]) -> int:
-    """Return how many edges the cycles of a refutation have in total."""
+    """Return the total number of edges in a refutation's cycles."""
     return sum(len(step.edges) for step in steps if isinstance(step, CycleStep))
 
 
 def lemmas_for(
     literals: Iterable[Signed], clause_of: Callable[[Signed], Clause | None]
 ) -> tuple[Derived, ...]:
-    """Return the lemmas on which some literals depend, directly or not, each after its premises.
+    """Return the lemmas on which literals depend, directly or indirectly, each after its premises.
 
     Args:
         literals: the literals.
@@ -70,7 +71,7 @@ def lemmas_for(
 
 
 class Reasoner:
-    """Searches for a short argument that derives a contradiction from clauses."""
+    """Searches for a short argument that derives a contradiction from a set of clauses."""
 
     def __init__(
         self, clauses: Iterable[Clause], fact: Callable[[Literal], bool | None], attempts: int
@@ -78,10 +79,10 @@ class Reasoner:
         """Prepare the search.
 
         Args:
-            clauses: the clauses, which together must be contradictory.
-            fact: a function that returns the value of a literal if the history alone decides it,
-                and otherwise ``None``.
-            attempts: the largest number of unit propagations.
+            clauses: the clauses, which must be contradictory together.
+            fact: a function that returns the value of a literal decided by the history alone,
+                otherwise ``None``.
+            attempts: the maximum number of unit propagations.
         """
         self._fact = fact
         self._attempts = attempts
@@ -90,7 +91,7 @@ class Reasoner:
         self._uses: defaultdict[Signed, list[int]] = defaultdict(list)
         self._open: list[
             tuple[Signed, ...]
-        ] = []  # for each clause, the literals that the history alone does not decide
+        ] = []  # for each clause, the literals not decided by the history alone
         for clause in clauses:
             truths = [self._truth(literal) for literal in clause.literals]
             if True in truths:
@@ -109,15 +110,15 @@ class Reasoner:
         return None if value is None else value == literal[0]
 
     def argue(self) -> Argument:
-        """Find an argument each of whose branches ends in a cycle.
+        """Find an argument in which every branch ends in a cycle.
 
         Raises:
-            TooLongError: if no such argument is found with the allowed number of attempts.
+            TooLongError: if no such argument is found within the allowed number of attempts.
         """
         return tidy(self._argue({}))
 
     def propagated(self) -> Argument | None:
-        """Return the argument by unit propagation alone; if propagation does not suffice, ``None``.
+        """Return the argument by unit propagation alone, or ``None`` if that does not suffice.
 
         The argument is not tidied: it may end in a read without a source, with a lemma for each
         candidate.
@@ -185,7 +186,7 @@ class Reasoner:
     # --- case splits ---
 
     def _undecided(self, found: _Propagation) -> list[Signed]:
-        """Return the undecided literals of clauses in which no literal is true yet.
+        """Return the undecided literals of clauses that have no true literal yet.
 
         Literals of short clauses come first.
         """
@@ -201,7 +202,7 @@ class Reasoner:
     def _look_ahead(
         self, known: Mapping[Signed, float], found: _Propagation
     ) -> CaseSplit | Refuted | None:
-        """Try assumptions, and return a case split or a literal that their refutations prove.
+        """Try assumptions, and return a case split or a literal proved by refuting them.
 
         Return ``None`` if no assumption is refuted.
         """
@@ -242,7 +243,7 @@ class Reasoner:
     def _branch(self, known: Mapping[Signed, float], found: _Propagation) -> CaseSplit:
         undecided = self._undecided(found)
         if not undecided:
-            # the contradiction may depend on clauses that only the solver derived
+            # the contradiction may depend on clauses derived only by the solver
             raise TooLongError
         case = undecided[0]
         cases = tuple((c, self._argue({**known, c: 0.0})) for c in (case, negate(case)))
@@ -250,7 +251,7 @@ class Reasoner:
 
 
 class _Propagation:
-    """The literals that one propagation derives, each with its reason."""
+    """The literals derived by one propagation, each with its reason."""
 
     __slots__ = ("conflict", "cost", "known", "reason")
 
@@ -261,7 +262,7 @@ class _Propagation:
         self.cost = float("inf")
 
     def lemmas(self) -> tuple[Derived, ...]:
-        """Return the lemmas that are needed for the conflict, each after its premises."""
+        """Return the lemmas needed for the conflict, each after its premises."""
         assert self.conflict is not None
         return lemmas_for(map(negate, self.conflict.literals), self.reason.get)
 

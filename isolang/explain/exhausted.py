@@ -1,4 +1,4 @@
-"""Explains an unsat core: some transactions, and checks that no choice for them satisfies."""
+"""Explains an unsat core: transactions, and checks that no choice for these satisfies."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def explain_exhausted(
 
     Args:
         problem: the problem of the whole history.
-        transactions: the numbers of the transactions for which no choice meets ``checks``.
+        transactions: the numbers of the transactions for which no choice meets the checks.
         checks: the names of the checks.
-        spec: the specification that has these checks.
+        spec: the specification that contains these checks.
     """
     history = problem.history
     part = part_of(history, operations_of(history, transactions), transactions)

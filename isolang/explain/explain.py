@@ -1,4 +1,4 @@
-"""Turns a refutation into a violation: a small argument, its transactions, and a name."""
+"""Turns a refutation into a violation: a small argument with its transactions and a name."""
 
 from __future__ import annotations
 
@@ -56,13 +56,14 @@ from isolang.explain.words import Phrases, quantity
 from isolang.problem.anomalies import Anomaly, AnomalyKind
 from isolang.problem.problem import Problem
 
-# The largest number of clauses that the search for an argument visits, in much less than a second.
+# The largest number of clauses visited by the search for an argument; that takes well under a
+# second.
 EFFORT = 150_000
 # The largest number of edges in an argument with several cycles. A longer argument would fill
-# several screens, and nobody would read it.
+# several screens and go unread.
 READABLE = 48
 # If a read without a source has more candidates than this, all candidates that are too old form one
-# case, and all that are too new another one.
+# case, and all that are too new form another.
 MAX_CASES = 4
 
 
@@ -74,8 +75,8 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
         steps: the steps of the refutation.
 
     Returns:
-        The violation. If no argument of a readable size is found, its text says this, and it shows
-        only the simplest cycle.
+        The violation. If no argument of readable size is found, its text says so, and it shows only
+        the simplest cycle.
     """
     found = _explained(problem, steps)
     failed = operations.failed_comparisons(problem.history, found.transactions)
@@ -120,7 +121,7 @@ def _intrinsic(problem: Problem, step: AnomalyStep) -> Violation:
 
 
 def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
-    """Return the violation for an exhaustive search, which gives no argument for people."""
+    """Return the violation for an exhaustive search, which provides no readable argument."""
     how = (
         f"an exhaustive search found none ({step.states} states)"
         if step.states
@@ -134,13 +135,13 @@ def _exhausted(problem: Problem, step: ExhaustionStep) -> Violation:
 
 
 def explain_no_model(problem: Problem, pair: str) -> Violation:
-    """Return the violation for a solver that claims without proof that no model exists."""
+    """Return the violation for a solver's unproved claim that no model exists."""
     text = f"{pair} found that no choice of sources and version orders satisfies the checks."
     return _without_a_cycle(problem, "no model", text)
 
 
 def _without_a_cycle(problem: Problem, anomaly: str, text: str) -> Violation:
-    """Return a violation whose argument is only a sentence, and that shows no transactions."""
+    """Return a violation that shows no transactions, with a sentence as its argument."""
     return Violation(
         anomaly=anomaly,
         meaning=operations.meaning(anomaly, problem.history),
@@ -173,7 +174,7 @@ class _Explainer:
         self._reset_view()
 
     def _reset_view(self) -> None:
-        """Start a new view, which mentions no transactions, operations and relations yet."""
+        """Start a new view that does not yet mention any transactions, operations or relations."""
         self._numbers: dict[Signed, int] = {}
         self._mentioned: dict[int, None] = {}
         self._matters: set[int] = set()
@@ -223,10 +224,10 @@ class _Explainer:
         return Reasoner(clauses, self._premises.fact, 1 + EFFORT // len(clauses)).argue()
 
     def _names(self, argument: Argument) -> list[str]:
-        """Return the names of all cycles, including the cycles of lemmas.
+        """Return the names of all cycles, including those of lemmas.
 
-        A lemma holds because otherwise its cycle would exist. Therefore at least one of all these
-        cycles happened.
+        A lemma holds because otherwise its cycle would exist, so at least one of these cycles
+        happened.
         """
         found = []
         for lemma in argument.lemmas:
@@ -251,7 +252,7 @@ class _Explainer:
     # --- a read of one of many versions ---
 
     def _one_of_many(self, versions: Versions) -> ArgumentView:
-        """Return a view with two cases: versions that are too old, and versions too new."""
+        """Return a view with two cases: versions that are too old, and those that are too new."""
         words, op = self._words, versions.op
         reader, key = words.txn(self._facts.txn_of[op]), words.key(self._facts.key[op])
         missed = words.is_missed(op)
@@ -300,7 +301,7 @@ class _Explainer:
         for literal, against in split.cases:
             saved = dict(self._numbers)
             view = self._view(against, assumed | {literal})
-            # Lemmas of one case do not hold in the next case. Their numbers are not reused.
+            # Lemmas of one case do not hold in the next, but their numbers are not reused.
             self._numbers = saved
             txns, ops = self._mention_literal(literal[1])
             assumption = self._words.literal(*literal)
@@ -328,7 +329,7 @@ class _Explainer:
     def _clause(
         self, clause: Clause, assumed: frozenset[Signed], but: Signed | None = None
     ) -> CycleView | PlainReason:
-        """Return the view of the reason why at least one literal of a clause must hold.
+        """Return a view of the reason why at least one literal of a clause must hold.
 
         All literals except ``but`` are false, so ``but`` holds. If ``but`` is ``None``, no literal
         holds, which is a contradiction.
@@ -420,7 +421,7 @@ class _Explainer:
         return txns, self._whole(op for _, op in about if op is not None)
 
     def _whole(self, ops: Iterable[int]) -> tuple[int, ...]:
-        """Translate operations of the part to numbers in the whole history, without duplicates."""
+        """Translate the part's operations into numbers in the whole history, without duplicates."""
         return tuple(dict.fromkeys(self._part.ops[op] for op in ops))
 
     def _evidence_of(self, edge: Edge) -> str:
@@ -440,7 +441,7 @@ class _Explainer:
             self._matters.add(op)
 
     def _unargued(self) -> tuple[ArgumentView, str]:
-        """Return the view for an argument that is too long: its size, and its simplest cycle."""
+        """Return the view for an argument that is too long: its size and its simplest cycle."""
         cycles = [step for step in self._steps if isinstance(step, CycleStep)]
         weakest = names.weakest([self._name(step) for step in cycles])
         of_name = [step for step in cycles if self._name(step) == weakest]
@@ -464,7 +465,7 @@ class _Explainer:
 
 
 def _question(split: CaseSplit, words: Phrases) -> str:
-    """Return the sentence about the cases of a split."""
+    """Return a sentence about the cases of a split."""
     if split.choice is not None:
         reader = words.txn(words.facts.txn_of[split.choice.op])
         seen = words.seen(split.choice.op)
@@ -480,9 +481,9 @@ def _question(split: CaseSplit, words: Phrases) -> str:
 
 
 def _rotated(edges: tuple[Edge, ...]) -> tuple[Edge, ...]:
-    """Return a cycle rotated to end with an anti-dependency, if it has one.
+    """Return a cycle, rotated to end with an anti-dependency if it has one.
 
-    An explanation is clearer if the write that a read missed comes last.
+    An explanation is clearer if the write missed by a read comes last.
     """
     last = [i for i, edge in enumerate(edges) if edge.relation == "rw"]
     at = last[-1] + 1 if last else min(range(len(edges)), key=lambda i: edges[i].a)

@@ -1,10 +1,10 @@
-"""Finds the edges that a history shows directly, and short cycles of such edges.
+"""Finds the edges shown directly by a history, and short cycles of such edges.
 
-If a read has only one candidate, this candidate is its source. A transaction that reads a version
-and writes the key comes directly after the writer of this version. List reads show version orders.
-Elle infers the same edges, and the engine infers more. But a cycle of known edges can be read in a
-few lines, while the first refutation of the engine may involve half of the history. These cycles
-only suggest where to look; the engine and the checker decide.
+If a read has only one candidate, that candidate is its source. A transaction that reads a version
+and writes the key comes directly after that version's writer. List reads show version orders. Elle
+infers the same edges, and the engine infers more. But a cycle of known edges fits in a few lines,
+while the engine's first refutation may involve half of the history. These cycles only suggest where
+to look; the engine and the checker decide.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
     """A cycle of known edges.
 
     Attributes:
-        edges: the edges in order; the first edge closes the cycle.
+        edges: the edges in order, starting with the one that closes the cycle.
         shown: the reads that show the orders of the ``ww`` and ``rw`` edges, because their
-            transactions overwrote the versions that they read.
+            transactions overwrote the versions they read.
         component: the number of the strongly connected component that contains the cycle.
     """
 
@@ -37,7 +37,7 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
 
 
 class KnownGraph:
-    """The graph of known edges between included transactions; ``so`` edges join neighbours only."""
+    """The graph of known edges between included transactions; ``so`` connects only neighbours."""
 
     def __init__(
         self, problem: Problem, *, effort: int, among: tuple[int, int] | None = None
@@ -45,10 +45,10 @@ class KnownGraph:
         """Collect the known edges of a history.
 
         Args:
-            problem: the problem of the history. Reads with intrinsic anomalies give no edges.
-            effort: the largest number of reads to visit; all further reads give no edges.
-            among: the range of transactions to consider, as its first transaction and its end;
-                ``None`` for all transactions.
+            problem: the problem of the history. Reads with intrinsic anomalies add no edges.
+            effort: the maximum number of reads to visit; further reads add no edges.
+            among: the range of transactions to consider, as start and end; ``None`` for all
+                transactions.
         """
         from isolang._native import KnownGraph as Native
 
@@ -66,15 +66,15 @@ class KnownGraph:
     ) -> tuple[list[KnownCycle], bool]:
         """Return cycles of known edges, shorter cycles first.
 
-        Among the cycles of two edges, simpler cycles come first. Of the longer cycles, the result
-        contains one shortest cycle for each closing edge.
+        Among two-edge cycles, simpler ones come first. Of the longer cycles, the result contains
+        one shortest cycle for each closing edge.
 
         Args:
-            relations: the relations that edges may have.
-            closing: the relations that the closing edge may have; by default ``relations``.
-            longest: how many edges a cycle may have.
-            most: the largest number of cycles to return.
-            effort: the largest number of edges that the search for longer cycles visits.
+            relations: the allowed relations for edges.
+            closing: the allowed relations for the closing edge; by default ``relations``.
+            longest: the maximum number of edges in a cycle.
+            most: the maximum number of cycles to return.
+            effort: the maximum number of edges to visit in the search for longer cycles.
 
         Returns:
             The cycles, and whether the search was complete.

@@ -1,4 +1,4 @@
-"""Names anomalies by the table of ``docs/anomalies.md``; a name depends only on the cycle."""
+"""Names anomalies as in ``docs/anomalies.md``; a name depends only on the cycle."""
 
 from __future__ import annotations
 
@@ -55,13 +55,15 @@ MEANING: Final = {
     "no model": "a solver found no model, but there is no proof that none exists",
     "no assignment": "no choice of the relations in the specification satisfies its checks",
 }
-"""The meaning of each name in one line. Suffixes of names add *by a predicate read*, *counting the
-order of its session*, and *counting real time* to the meaning.
+"""The meaning of each name in one line.
+
+Name suffixes add *by a predicate read*, *counting the order of its session*, and *counting real
+time* to the meaning.
 """
 
-# Anomaly names, sorted such that anomalies that only strong levels forbid come last. If an argument
+# Anomaly names, sorted so that anomalies forbidden only by strong levels come last. If an argument
 # has several cycles, in its cases or its lemmas, we do not know which of them happened. The
-# violation then gets the last of their names, which is true whichever cycle happened.
+# violation then gets the last of their names, which is correct whichever cycle happened.
 SEVERITY: Final = ("G0", "G1c", "lost update", "non-monotonic read", "fractured read", "phantom",
                    "causality violation", "G-single", "long fork", "write skew",
                    "predicate write skew", "G2")  # fmt: skip
@@ -71,13 +73,13 @@ _SUFFIXES = ("-session", "-realtime")
 
 
 class Reads(Protocol):
-    """A history, or facts about a history, that can answer questions about operations."""
+    """A history, or facts about a history, to ask about operations."""
 
     def of_predicate(self, op: int) -> bool:
-        """Return whether an operation is a set-read of a predicate read."""
+        """Return whether an operation is one of a predicate read's set-reads."""
 
     def reads_first(self, op: int, later: int) -> bool:
-        """Return whether ``op`` precedes ``later``, an operation of the same transaction."""
+        """Return whether ``op`` precedes ``later`` in the same transaction."""
 
 
 def name_of_step(step: AnomalyStep) -> str:
@@ -118,14 +120,14 @@ def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], rea
 
 
 _INSIDE: Final = ("po", "tx")
-"""The relations inside a transaction, which relate its beginning, its statements and its COMMIT."""
+"""The relations between the beginning, the statements and the COMMIT of a single transaction."""
 
 
 def relation_suffix(relations: Collection[str]) -> str:
     """Return the suffix for the name of a cycle with these relations.
 
-    The suffix is ``-realtime`` if a relation compares times; otherwise, if ``so`` is one of the
-    relations, ``-session``; otherwise it is empty.
+    The suffix is ``-realtime`` if a relation compares times, otherwise ``-session`` if ``so`` is
+    one of the relations, otherwise empty.
     """
     if set(relations) & COMPARING_TIMES:
         return "-realtime"
@@ -133,11 +135,11 @@ def relation_suffix(relations: Collection[str]) -> str:
 
 
 _OF_PREDICATES: Final = {"fractured read": "phantom", "write skew": "predicate write skew"}
-"""The usual names of cycles in which an anti-dependency belongs to a predicate read."""
+"""The usual names for cycles in which an anti-dependency belongs to a predicate read."""
 
 
 def _in_one_statement(edges: Sequence[Edge], reads: Reads) -> bool:
-    """Return whether a single predicate read both saw and missed effects of the same transaction.
+    """Return whether one predicate read both saw and missed effects of the same transaction.
 
     Such a cycle is not a phantom.
     """
@@ -160,7 +162,7 @@ def _plain_name(
     if anti == 1:
         return _single_rw_name(edges, relations, writes, reads)
     if anti == 2 and len(edges) == 2:
-        # Both transactions read and wrote one key and missed each other's write, or each of them
+        # Either both transactions read and wrote one key and missed each other's write, or each
         # missed the other's write of a different key.
         return "lost update" if edges[0].key == edges[1].key else "write skew"
     following = (*relations[1:], relations[0])
@@ -181,8 +183,8 @@ def _single_rw_name(
         return "non-monotonic read" if reads.reads_first(seen.op, missed.op) else "fractured read"
     if "wr" in rest and set(rest) <= {"wr", "so"}:
         return "causality violation"
-    # A path back through other transactions is not a lost update, because levels that allow lost
-    # updates may forbid such a path.
+    # A path back through other transactions does not count as a lost update, because levels that
+    # allow lost updates may forbid such a path.
     if writes(missed.a, missed.key) and (rest == ["ww"] or set(rest) <= {"so", *COMPARING_TIMES}):
         return "lost update"
     return "G-single"
@@ -191,7 +193,7 @@ def _single_rw_name(
 def weakest(names: Sequence[str]) -> str:
     """Return the name of a violation whose cycles have the given names.
 
-    It is the weakest claim, which is true whichever cycle happened.
+    This is the weakest of the names, which is correct whichever cycle happened.
     """
 
     def rank(name: str) -> tuple[int, bool, int]:
@@ -211,7 +213,7 @@ def strip_suffix(name: str) -> str:
 
 
 def base_name(name: str) -> str:
-    """Return the name without any suffix, including the suffix for predicate reads."""
+    """Return the name without any suffix, not even the one for predicate reads."""
     return strip_suffix(name).removesuffix(_PREDICATE)
 
 

@@ -1,4 +1,4 @@
-"""States the meanings of anomalies for logs of single operations, in terms like linearizability."""
+"""Explains anomalies in logs of single operations, in terms such as linearizability."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LOGS: Final = ("registers", "workload")
 
 
 def are_operations(history: History) -> bool:
-    """Return whether each transaction is one operation: a read, a write, or a read with a write."""
+    """Return whether each transaction is a single operation: a read, a write, or both in one."""
     import numpy as np
 
     columns = history.columns
@@ -53,11 +53,11 @@ def are_operations(history: History) -> bool:
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
-    """Return the names of the failed compare-and-sets that an argument assumes to have run.
+    """Return the names of failed compare-and-sets that an argument assumes to have run.
 
     Args:
-        history: any history. Only in a log of operations are set-reads failed comparisons.
-        shown: the transactions of the argument; empty if the argument is about the whole history.
+        history: any history. Set-reads are failed comparisons only in a log of operations.
+        shown: the argument's transactions; empty if the argument is about the whole history.
     """
     if history.format != "registers":
         return ()
@@ -73,13 +73,13 @@ def failed_comparisons(history: History, shown: Collection[TransactionView]) -> 
 def meaning(name: str, history: History, relations: Collection[str] = (), key: str = "") -> str:
     """Return the meaning of an anomaly's name in one line.
 
-    For a log of operations, the meaning speaks of operations instead of transactions.
+    For a log of operations, the meaning refers to operations instead of transactions.
 
     Args:
         name: the name of the anomaly.
-        history: the history that has the anomaly.
+        history: the history with the anomaly.
         relations: the relations of the argument's edges.
-        key: the key of all operations in the argument; empty if they have different keys.
+        key: the common key of all operations in the argument; empty if they have different keys.
     """
     what = MEANING.get(names.base_name(name))
     if what is None or not set(relations) <= {"so", "rt", *DEPENDENCIES}:

@@ -1,4 +1,4 @@
-"""Makes parts of a history, and maps numbers between a part and the whole history."""
+"""Extracts parts of a history, and maps numbers between a part and the whole history."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ if TYPE_CHECKING:
     from isolang._native import Columns
     from isolang.history.history import History
 
-# At most this many of a session's last reads of a key are used to find the versions that it knew.
+# The number of a session's last reads of a key to use in finding the versions it knew.
 _SESSION_READS = 8
 
 
 class HistoryPart(Struct, frozen=True):
-    """A sub-history, with maps from its numbers to the numbers of the whole history.
+    """A sub-history, with maps from its numbers to those of the whole history.
 
     Attributes:
         whole: the whole history.
         history: the part as a history.
-        ops: for each operation of the part, its number in the whole history.
-        txns: for each transaction of the part, its number in the whole history; the last entry is
-            for T0.
+        ops: the number in the whole history of each operation in the part.
+        txns: the number in the whole history of each transaction in the part; the last entry is for
+            T0.
     """
 
     whole: History
@@ -53,14 +53,14 @@ class HistoryPart(Struct, frozen=True):
     txns: tuple[int, ...]
 
     def to_whole(self, steps: Iterable[Step]) -> list[Step]:
-        """Return steps about the part, with the numbers of the whole history."""
+        """Return steps about the part, renumbered for the whole history."""
         ops, txns, keys = dict(enumerate(self.ops)), dict(enumerate(self.txns)), self._keys()
         return [_renumbered(step, ops, txns, keys) for step in steps]
 
     def to_part(self, steps: Iterable[Step]) -> list[Step]:
-        """Return steps about the whole history, with the numbers of the part.
+        """Return steps about the whole history, renumbered for the part.
 
-        The part must contain everything that the steps mention.
+        The part must contain everything mentioned in the steps.
         """
         ops = {old: new for new, old in enumerate(self.ops)}
         txns = {old: new for new, old in enumerate(self.txns)}
@@ -72,10 +72,10 @@ class HistoryPart(Struct, frozen=True):
         return {int(new[i]): int(old[op]) for i, op in enumerate(self.ops)}
 
     def narrowed(self, kept: Sequence[int], txns: Iterable[int] = ()) -> HistoryPart:
-        """Return the smaller part that keeps only the given operations of this part.
+        """Return a smaller part that keeps only the given operations of this part.
 
         Args:
-            kept: the operations to keep, by their numbers in this part, in ascending order.
+            kept: the numbers in this part of the operations to keep, in ascending order.
             txns: transactions of this part to keep even if they lose all their operations.
         """
         from isolang.history import sub_history
@@ -93,7 +93,7 @@ class HistoryPart(Struct, frozen=True):
 
 
 def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> HistoryPart:
-    """Return the part of a history that consists of the given operations.
+    """Return the part of a history consisting of the given operations.
 
     Args:
         history: the whole history.
@@ -112,21 +112,21 @@ def whole_part(history: History) -> HistoryPart:
 
 
 def part_with_same_transactions(whole: History, history: History) -> HistoryPart:
-    """Return a history as a part of a history with the same transactions and more set-reads.
+    """Return a history as a part of another with the same transactions and more set-reads.
 
     Args:
-        whole: the history that becomes the whole. Its operations include all set-reads of predicate
-            reads that are operations in ``history``.
-        history: the history that becomes the part. It differs from ``whole`` only in set-reads.
+        whole: the history to use as the whole. Its operations include all predicate reads'
+            set-reads that are operations in ``history``.
+        history: the history to use as the part. It differs from ``whole`` only in set-reads.
     """
     import numpy as np
 
     def split_by_set_reads(
         columns: Columns,
     ) -> tuple[NDArray[np.int64], dict[tuple[int, int], int]]:
-        """Split operations into those that are not set-reads of missed rows, and these set-reads.
+        """Separate set-reads of missed rows from the other operations.
 
-        The set-reads are given by predicate read and key.
+        Return the other operations, and the set-reads by predicate read and key.
         """
         ops = np.arange(columns.operations())
         statement = np.searchsorted(columns.statement_start, ops, side="right") - 1
@@ -158,7 +158,7 @@ def operations_of(history: History, txns: Iterable[int]) -> list[int]:
 
 
 def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
-    """Return the transactions that steps mention, without T0."""
+    """Return the transactions mentioned in steps, without T0."""
     found: set[int] = set()
     for step in steps:
         match step:
@@ -184,7 +184,7 @@ def transactions_of(steps: Iterable[Step], history: History) -> set[int]:
 
 
 def reads_of(steps: Iterable[Step]) -> set[int]:
-    """Return the reads that steps mention."""
+    """Return the reads mentioned in steps."""
     found: set[int] = set()
     for step in steps:
         match step:
@@ -198,7 +198,7 @@ def reads_of(steps: Iterable[Step]) -> set[int]:
 
 
 class Sources:
-    """Finds the candidates of reads, and the list reads that show version orders, in a problem."""
+    """Finds a problem's candidates for reads, and the list reads that show version orders."""
 
     def __init__(self, problem: Problem) -> None:
         """Prepare to answer questions about the problem of the whole history."""
@@ -207,7 +207,7 @@ class Sources:
         self._candidates: dict[int, list[int]] = {}
 
     def candidates(self, op: int) -> list[int]:
-        """Return the transactions, possibly including T0, that a read may read from."""
+        """Return the transactions that a read may read from, possibly including T0."""
         known = self._candidates.get(op)
         if known is None:
             native, i, known = self._native, self._row(op), []
@@ -218,7 +218,7 @@ class Sources:
         return known
 
     def _row(self, op: int) -> int:
-        """Return the index of the problem's read for an operation; -1 if the problem has none."""
+        """Return the index of the problem's read for an operation, or -1 if there is none."""
         import numpy as np
 
         reads, columns = self._native.read_op, self._history.columns
@@ -243,18 +243,18 @@ class Sources:
         *,
         impossible: Mapping[int, Set[int]] = {},
     ) -> bool:
-        """Return whether reads of a part keep the candidates that they have in the whole history.
+        """Return whether reads of a part keep the candidates they have in the whole history.
 
-        If a read has fewer candidates in the part, the part may be contradictory although the whole
-        history is not.
+        If a read has fewer candidates in the part, the part may be contradictory even though the
+        whole history is not.
 
         Args:
             part: a part of this history.
-            reads: the reads to examine, by their numbers in the part; ``None`` for all reads.
+            reads: the numbers in the part of the reads to examine; ``None`` for all reads.
             problem: the problem of the part; ``None`` if it has not been built yet.
-            impossible: for reads, by their numbers in the whole history, the candidates that a
-                refutation excludes, each by a cycle of its own. The part may lack these candidates,
-                because the refutation of the part and these cycles together refute the whole
+            impossible: for reads, by their numbers in the whole history, the candidates excluded by
+                a refutation, each by a cycle of its own. The part may lack these candidates,
+                because these cycles and the refutation of the part together refute the whole
                 history.
         """
         inner = Sources(problem or build_problem(part.history))
@@ -271,7 +271,7 @@ class Sources:
         return True
 
     def reads_from(self, reader: int, writer: int) -> tuple[int, int]:
-        """Return a read of ``reader`` whose only candidate is ``writer``, and its key.
+        """Return a read by ``reader`` whose only candidate is ``writer``, and its key.
 
         If there is no such read, return (-1, -1).
         """
@@ -285,10 +285,10 @@ class Sources:
         return -1, -1
 
     def around(self, op: int, *, every_write: bool = True) -> HistoryPart:
-        """Return the part with a read, its candidates, and the versions that its session knew.
+        """Return the part with a read, its candidates, and the versions known to its session.
 
-        A session knows a version of the key if it read from the version's writer shortly before, or
-        if it wrote the version itself.
+        A session knows a version of the key if it recently read from the version's writer, or if it
+        wrote the version itself.
 
         Args:
             op: a read that has candidates.
@@ -323,9 +323,9 @@ class Sources:
         native = self._native
 
         def accesses(txn: int, test: str) -> dict[int, int]:
-            """Return the keys that a transaction accesses as ``test`` requires.
+            """Return the keys that a transaction accesses in the way required by ``test``.
 
-            The value is a read of the key, or -1 for a write.
+            The value for each key is a read of the key, or -1 for a write.
             """
             if test == "W":
                 (written,) = np.nonzero(native.writer_txn == txn)
@@ -373,15 +373,15 @@ class Sources:
         return {self._history.transaction_of(int(i)) for i in found}
 
     def relevant(self, steps: Sequence[Step], *, every_write: bool = True) -> set[int]:
-        """Return the operations on which steps depend: reads, and the writes of their transactions.
+        """Return the operations on which steps depend: reads, and their transactions' writes.
 
         Other reads of these transactions are omitted, because they would be thin-air reads in the
         part.
 
         Args:
             steps: steps about this history.
-            every_write: whether to include writes of keys that the steps do not mention. The part
-                has no reads of these keys, so any version order of them is possible, and no cycle
+            every_write: whether to include writes of keys not mentioned in the steps. The part has
+                no reads of these keys, so any version order is possible for them, and no cycle
                 needs them. But a check may test whether a transaction writes.
         """
         import numpy as np
@@ -401,23 +401,23 @@ class Sources:
             found.update(op for op, key in of_keys if key in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
-                # For an anomaly, all accesses of these transactions to the key are needed.
+                # An anomaly needs all accesses to the key by these transactions.
                 key = columns.op_key[step.op]
                 both = operations_of(history, transactions_of([step], history))
                 found.update(op for op in both if columns.op_key[op] == key)
         return found
 
     def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> HistoryPart:
-        """Return the part with the operations that steps need; `relevant` has the arguments."""
+        """Return the part with the operations on which steps depend, as in `relevant`."""
         txns = self.closed(steps)
         empty = [t for t in txns if not self._history.operations_of(t)]
         return part_of(self._history, self.relevant(steps, every_write=every_write), empty)
 
     def closed(self, steps: Sequence[Step]) -> set[int]:
-        """Return the transactions that steps mention, and all transactions on which these depend.
+        """Return the transactions mentioned in steps, and all transactions on which these depend.
 
-        They depend on the candidates of their reads, and on the transactions whose list reads show
-        their version orders.
+        A transaction depends on the candidates of its reads, and on the transactions whose list
+        reads show its version orders.
         """
         txns = transactions_of(steps, self._history)
         for op in reads_of(steps) | self.filtering(steps):
@@ -429,7 +429,7 @@ class Sources:
 
 
 def keys_of(steps: Iterable[Step]) -> set[int]:
-    """Return the keys whose version orders steps mention."""
+    """Return the keys whose version orders are mentioned in steps."""
     found: set[int] = set()
     for step in steps:
         match step:

@@ -1,4 +1,4 @@
-"""Refutes parts of a history, with a limited amount of work."""
+"""Refutes parts of a history within a work limit."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ Engine: TypeAlias = Callable[
 ]
 """A function (problem, automata, work, strategy) -> (refutation or ``None``, work done).
 
-The refutation is ``None`` if a model exists. The engine does some millions of units of work per
-second. It raises ``TimeoutError`` when it would need more than ``work``.
+The refutation is ``None`` if a model exists. The engine does a few million units of work per
+second. It raises ``TimeoutError`` if it would need more than ``work``.
 """
 
-# The limit of work for all attempts together, and the work that building one part costs.
+# The work limit for all attempts together, and the work it takes to build one part.
 EFFORT, _ATTEMPT = 4_000_000, 2_500
 
-# Reads with more candidates than this are removed first, if the part can be refuted without them.
+# Reads with more candidates than this are removed first, if the part is refuted without them.
 _MANY_CANDIDATES = 8
-# A part with more transactions than this is not reduced to a smaller part.
+# A part with more transactions than this is not reduced further.
 _LARGEST_PART = 400
 
 
 class PartRefuter:
-    """Refutes parts of a history, with a limited amount of work for all parts together.
+    """Refutes parts of a history, with a work limit for all parts together.
 
     Attributes:
         sources: finds the candidates of the history's reads.
@@ -49,19 +49,19 @@ class PartRefuter:
 
     @property
     def remaining_work(self) -> int:
-        """The units of work that further attempts may do."""
+        """The units of work left for further attempts."""
         return max(0, self._work)
 
     def out_of_effort(self) -> bool:
-        """Return whether no further attempt is allowed, because work or time has run out."""
+        """Return whether work or time has run out, so that no further attempt is allowed."""
         return self._work <= 0 or self._stopped()
 
     def of_cycle(self, cycle: KnownCycle, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a cycle; if none is found, ``None``.
+        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found.
 
         Args:
             cycle: a cycle of known edges.
-            automata: the automata of the checks that the transactions must violate.
+            automata: the automata of the checks to be violated by the transactions.
         """
         about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
         tests = any(map(is_of_accesses, automata))
@@ -74,11 +74,11 @@ class PartRefuter:
     def minimal(
         self, steps: Sequence[Step], automata: Sequence[Automaton]
     ) -> Sequence[Step] | None:
-        """Return a refutation of a minimal part of the history; ``None`` if none is found.
+        """Return a refutation of a minimal part of the history, or ``None`` if none is found.
 
         Args:
-            steps: the current refutation; the search begins with its transactions.
-            automata: the automata of the checks that the part must violate.
+            steps: the current refutation; the search starts from its transactions.
+            automata: the automata of the checks to be violated by the part.
         """
         txns = self.sources.closed(steps)
         if len(txns) > _LARGEST_PART or len(txns) <= 2:
@@ -105,7 +105,7 @@ class PartRefuter:
             if not refuted(smaller):
                 break
             part = smaller
-        # A refutation that needs a read also needs the candidates of that read.
+        # A refutation that needs a read also needs the read's candidates.
         needed: set[int] = set()
         tried: set[int] = set()
         while found is not None and not self.out_of_effort():
@@ -125,7 +125,7 @@ class PartRefuter:
                 part = smaller
             else:
                 needed.update(part.txns[txn] for txn in candidates)
-        # Most of the remaining transactions are needed, so attempts to remove many at once would
+        # Most of the remaining transactions are needed, so attempts to remove many together would
         # fail.
         part = shrink(
             part,
@@ -138,11 +138,11 @@ class PartRefuter:
         return None if found is None else part.to_whole(found)
 
     def refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a part that is valid for the whole history, too, or ``None``.
+        """Return a refutation of a part that also refutes the whole history, or ``None``.
 
         If the part lacks a writer, it has thin-air reads that the whole history does not have, and
-        a refutation that uses them is useless. A refutation is also useless if it uses a read and
-        the part lacks a candidate of this read.
+        a refutation that uses them is useless. A refutation is also useless if it uses a read with
+        a candidate that the part lacks.
         """
         problem = build_problem(part.history)
         if problem.anomalies(limit=1):
@@ -153,13 +153,13 @@ class PartRefuter:
         return steps
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of a problem; if a model exists or the work ran out, ``None``."""
+        """Return a refutation of a problem, or ``None`` if a model exists or the work runs out."""
         self._work -= _ATTEMPT
         if self.out_of_effort():
             return None
         allowed = self._work
-        self._work = 0  # the remaining work if the search below runs out of it
-        try:  # use the strategy whose proofs consist of cycles
+        self._work = 0  # no work remains if the search below runs out of it
+        try:  # use the strategy that produces proofs made of cycles
             found, work = self._engine(problem, automata, allowed, "cdcl")
         except TimeoutError:
             return None

@@ -1,7 +1,6 @@
-"""Collects the premises of arguments: clauses, and literals that the history alone decides.
+"""Collects the premises of arguments: clauses, and literals decided by the history alone.
 
-Some clauses come from the steps of a refutation. Other clauses hold because of the meaning of their
-literals.
+Some clauses come from the steps of a refutation. Others follow from the meaning of their literals.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ class Premises:
         self._longest: dict[int, int] = {}
 
     def clauses(self, steps: Sequence[Step], *, one_source: bool = True) -> list[Clause]:
-        """Return the clauses of steps, and the clauses implied by the meaning of their literals.
+        """Return the clauses of steps, and those implied by the meaning of their literals.
 
         Args:
             steps: the steps of a refutation.
-            one_source: whether to add that a read has one source, which takes a clause for each
-                pair of its candidates.
+            one_source: whether to add that a read has only one source, with a clause for each pair
+                of its candidates.
         """
         facts = self._facts
         clauses: list[Clause] = []
@@ -42,7 +41,7 @@ class Premises:
         return clauses + self._implied(clauses, one_source)
 
     def fact(self, literal: Literal) -> bool | None:
-        """Return the value of a literal if the history alone decides it; otherwise ``None``."""
+        """Return the value of a literal if the history alone decides it, otherwise ``None``."""
         facts = self._facts
         match literal:
             case Before(key, a, b):
@@ -61,7 +60,7 @@ class Premises:
         return None
 
     def shown_by(self, edge: Edge) -> int | None:
-        """Return a list read that shows the order of a ``ww`` edge; if there is none, ``None``."""
+        """Return a list read that shows the order of a ``ww`` edge, or ``None`` if none does."""
         if edge.relation != "ww" or self._facts.n in (edge.a, edge.b):
             return None
         fact = self.fact(Before(edge.key, edge.a, edge.b))
@@ -80,7 +79,7 @@ class Premises:
         return facts.last[before][key], facts.last[edge.b][key]
 
     def _implied(self, clauses: Sequence[Clause], one_source: bool) -> list[Clause]:
-        """Return the clauses that hold because of the meaning of the literals in ``clauses``."""
+        """Return the clauses that follow from the meaning of the literals in ``clauses``."""
         facts, words = self._facts, self._words
         literals = {literal for clause in clauses for _, literal in clause.literals}
         found = []

@@ -1,8 +1,8 @@
-"""Describes the predicate reads of a violation in words: which rows each requested and returned.
+"""Describes a violation's predicate reads in words: the rows that each requested and returned.
 
-If an answer lacks a row, or has a row that it should not have, the edge of the argument that is
-about the row describes it. So the words claim no more than the certificate shows: a row is
-*missing* or *old* only if the transaction that wrote the newer version must come before the query.
+If an answer lacks a row, or contains one that it should not, the edge of the argument that concerns
+the row describes it. So the words claim no more than the certificate shows: a row is *missing* or
+*old* only if the transaction that wrote the newer version must come before the query.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _ANSWER: Final = 6
-"""An answer shows at most this many rows without a remark."""
+"""The maximum number of rows without a remark to show in an answer."""
 
 
 class QueryViews:
-    """Collects the predicate reads that an argument is about, with remarks about their rows."""
+    """Collects the predicate reads involved in an argument, with remarks about their rows."""
 
     def __init__(self, part: HistoryPart, words: Phrases) -> None:
-        """Prepare to describe the predicate reads of a part, which holds them as a whole.
+        """Prepare to describe the predicate reads of a part, which must contain all of each.
 
         Args:
-            part: the part of the history that the argument is about.
+            part: the part of the history involved in the argument.
             words: makes phrases about the part.
         """
         self._part = part
@@ -54,23 +54,22 @@ class QueryViews:
         self._rows: StatedRows | None = None
 
     def of(self, argument: ArgumentView) -> tuple[QueryView, ...]:
-        """Return the views of all predicate reads that an argument mentions."""
+        """Return views of all predicate reads mentioned in an argument."""
         for op in self._mentioned(argument):
             if (s := self._history.statement_of(op)) >= 0:
                 self._remarks.setdefault(s, {})
         if isinstance(argument.conclusion, CycleView):
-            # The edges of a case depend on its assumption, so only the case itself may describe
-            # them.
+            # A case's edges depend on its assumption, so only the case itself may describe them.
             single = sum(edge.relation == "rw" for edge in argument.conclusion.edges) == 1
             for edge in argument.conclusion.edges:
                 self._add_edge(edge, single)
         return self.views()
 
     def views(self) -> tuple[QueryView, ...]:
-        """Return the views of the predicate reads that were mentioned, in the history's order.
+        """Return views of the predicate reads mentioned, in the history's order.
 
-        If some predicate read has a remark, the predicate reads without remarks are left out,
-        because they only show how transactions are ordered.
+        If any predicate read has a remark, those without are left out, because they only show the
+        order of transactions.
         """
         remarked = any(self._remarks.values())
         return tuple(
@@ -82,12 +81,13 @@ class QueryViews:
     # --- remarks ---
 
     def missing(self, op: int, writer: int, why: str) -> None:
-        """Remark that an answer should contain a row, because every state without it is refuted.
+        """Add a remark on a row that an answer lacks although all states without it are refuted.
 
         Args:
-            op: the set-read that says that the row was not returned, without a candidate left.
-            writer: a transaction that wrote a matching version, and comes before the reader.
-            why: what excludes the versions that do not match, such as ``too old``.
+            op: the set-read that says that the row was not returned; all its candidates are
+                refuted.
+            writer: a transaction that wrote a matching version and comes before the reader.
+            why: the reason that excludes the versions that do not match, such as ``too old``.
         """
         words, key, reader = self._words, self._facts.key[op], self._txn(op)
         name = words.txn(writer)
@@ -98,12 +98,12 @@ class QueryViews:
         self._add(op, "missing", text, words.key(key))
 
     def of_anomaly(self, anomaly: Anomaly, op: int, own: int | None) -> tuple[QueryView, ...]:
-        """Return the view of the predicate read with an intrinsic anomaly, if there is one.
+        """Return a view of the predicate read with an intrinsic anomaly, if there is one.
 
         Args:
-            anomaly: what is wrong, with the numbers of the whole history.
+            anomaly: the anomaly, with the numbers of the whole history.
             op: the wrong read, by its number in the part.
-            own: the operation that the read contradicts, by its number in the part, or ``None``.
+            own: the operation contradicted by the read, by its number in the part, or ``None``.
         """
         if self._history.statement_of(op) < 0:
             return ()
@@ -124,7 +124,7 @@ class QueryViews:
         return self.views()
 
     def _add_edge(self, edge: EdgeView, single: bool) -> None:
-        """Add the remark about a row of an answer that follows from an edge without assumptions."""
+        """Add the remark about a row that follows from an edge without assumptions."""
         if edge.relation not in ("wr", "rw") or edge.assumed:
             return
         op = self._inner[edge.operations[0]]
@@ -162,9 +162,9 @@ class QueryViews:
         self._remarks.setdefault(s, {})[remark] = None
 
     def _whether_matching(self, op: int, write: int) -> str:
-        """Return a clause that says whether a written row matches the predicate of a read.
+        """Return a clause that says whether a written row matches a read's predicate.
 
-        The clause is empty if this is unknown.
+        The clause is empty if that is unknown.
         """
         if self._history.is_delete(write):
             return ""
@@ -204,7 +204,7 @@ class QueryViews:
         )
 
     def _mentioned(self, node: ArgumentView | CycleView | SplitView | PlainReason) -> Iterator[int]:
-        """Yield the reads to which the edges of an argument refer."""
+        """Yield the reads referred to by the edges of an argument."""
         match node:
             case ArgumentView():
                 for inner in (*(lemma.reason for lemma in node.lemmas), node.conclusion):

@@ -16,26 +16,26 @@ def shrink(
     share: float = 1 / 2,
     keep: Set[int] = frozenset(),
 ) -> HistoryPart:
-    """Remove transactions, or single operations, as long as the remaining part is accepted.
+    """Remove transactions or single operations as long as the remaining part is accepted.
 
     The algorithm is delta debugging (Zeller & Hildebrandt, *Simplifying and isolating
     failure-inducing input*). If the search is not stopped early, no single transaction (or
     operation) can be removed from the result.
 
     Args:
-        part: the part to begin with, which ``accept`` must accept.
-        accept: a function that decides whether a smaller part is accepted. The last accepted part
-            is the result.
+        part: the part to start from, which ``accept`` must accept.
+        accept: a function that decides whether to accept a smaller part. The last accepted part is
+            the result.
         by_transaction: whether to remove whole transactions instead of operations.
-        enough: a function that is called before each attempt and returns whether to stop.
-        share: the share of the elements that the first attempts remove at once.
+        enough: a function called before each attempt, which returns whether to stop.
+        share: the share of the elements to remove in each of the first attempts.
         keep: transactions, by their numbers in the whole history, that every part must keep.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)
     chunk = max(1, int(size * share))
     start = 0
-    refused = 0  # how many elements in a row could not be removed one at a time
+    refused = 0  # the number of consecutive elements that could not be removed individually
     while refused < size:
         if start >= size:
             chunk, start = max(1, chunk // 2), 0
@@ -66,7 +66,7 @@ def _without_transactions(part: HistoryPart, first: int, last: int) -> HistoryPa
 def _without_operations(part: HistoryPart, first: int, last: int) -> HistoryPart:
     """Remove a range of operations, and each transaction that loses all of its operations.
 
-    A predicate read is removed as a whole, because a part of it would have another meaning.
+    A predicate read is removed as a whole, because a part of it would have a different meaning.
     """
     columns = part.history.columns
     for start, end in zip(

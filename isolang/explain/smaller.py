@@ -1,4 +1,4 @@
-"""Finds simpler refutations, which use fewer relations or are about smaller parts of a history."""
+"""Finds simpler refutations, which use fewer relations or concern smaller parts of a history."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ from isolang.problem import Problem
 if TYPE_CHECKING:
     from isolang.language.classify.event_graph import Plan
 
-# The limits of work for two searches in the whole history: without rw, and without session order or
-# real time. The second search costs as much as the verdict itself. Therefore it is omitted for
-# histories with more operations than the third number.
+# The work limits for two searches in the whole history: without rw, and without session order or
+# real time. The second search costs as much as the verdict itself, so it is omitted for histories
+# with more operations than the third number.
 _WITHOUT_RW = 250_000
 _RELAXED_WORK, _LARGEST_WHOLE = 1_000_000, 50_000
 
-# The largest number of cycles that people can follow in one argument.
+# The number of cycles that people can follow in one argument.
 _FOLLOWED = 4
 _RW_WEIGHT = 2
 _OBVIOUS = {"wr", "ww"}
-# Limits for short cycles of known edges: how many cycles to try, how many of these may be cycles
-# that violate no check by themselves, how many edges and reads to visit, and how many edges a cycle
-# may have.
+# Limits for short cycles of known edges: the number of cycles to try, the number of these that may
+# violate no check by themselves, the number of edges and reads to visit, and the number of edges in
+# a cycle.
 _TRIED, _OTHERS, _VISITED, _LONGEST_CYCLE = 24, 4, 500_000, 8
-# The search for known edges considers this many transactions before and after the middle of the
-# refutation.
+# The number of transactions before and after the middle of the refutation to consider in the search
+# for known edges.
 _NEIGHBOURHOOD = 400
-# The cost of one cycle with two edges, one of which is rw. This is the simplest refutation.
+# The cost of the simplest refutation: one cycle with two edges, one of which is rw.
 _SHORTEST = (1, 1 + _RW_WEIGHT)
 _RELAXED = {"so": "without sessions", "rt": "without real time"}
 
 
 def difficulty(steps: Sequence[Step]) -> tuple[int, ...]:
-    """Return how hard a refutation is to follow, and how much it assumes, as a key for sorting.
+    """Return a sort key for how hard a refutation is to follow, and how much it assumes.
 
-    The first number says, in powers of two, how many more cycles the refutation has than people can
-    follow. The next numbers say whether it needs real time and session order. Then come the number
-    of cycles and the number of edges. Here an ``rw`` edge counts as two edges, because people
-    follow reads-from edges more easily, unless there are very many of them. A cycle of ``wr`` and
-    ``ww``, in which a transaction read from a transaction that wrote later, is easy to see;
-    therefore only the last number includes such cycles.
+    The first number is the bit length of the number of cycles beyond what people can follow. The
+    next numbers say whether the refutation needs real time and session order. Then come the number
+    of cycles and the number of edges. Here an ``rw`` edge counts as two, because people follow
+    reads-from edges more easily, unless there are very many of them. A cycle of ``wr`` and ``ww``,
+    in which a transaction read from one that wrote later, is easy to see, so only the last number
+    includes such cycles.
     """
     relations = _relations(steps)
     cycles = [step.edges for step in steps if isinstance(step, CycleStep)]
@@ -72,12 +72,12 @@ def _weight(edges: Sequence[Edge]) -> int:
 
 
 class Finder:
-    """Searches for a simpler refutation with a limited amount of work.
+    """Searches for a simpler refutation within a work limit.
 
-    A refutation is about a few transactions, and a search among these costs little, however large
+    A refutation concerns a few transactions, and a search among these costs little, however large
     the history is. A search in the whole history, without some relations, costs at least as much as
-    the first refutation. Therefore this search has its own limit. The limits are not times, because
-    equal histories must get equal explanations, however busy the machine is.
+    the first refutation, so it has its own limit. The limits are not times, because equal histories
+    must get equal explanations, however busy the machine is.
 
     Attributes:
         parts: searches among parts of the history.
@@ -98,8 +98,8 @@ class Finder:
             problem: the problem that is refuted.
             plan: the plan of the specification.
             engine: a function that refutes problems.
-            stopped: a function that returns whether the time that the user allows has passed.
-            work: the limit of work for all attempts on parts together.
+            stopped: a function that returns whether the time allowed by the user has passed.
+            work: the work limit for all attempts on parts together.
         """
         self._problem = problem
         self._plan = plan
@@ -113,18 +113,18 @@ class Finder:
         self._of_whole: dict[str, Sequence[Step] | None] = {}
 
     def simplest(self, steps: Sequence[Step]) -> Sequence[Step]:
-        """Return the simplest refutation that is found; it is at least as simple as ``steps``."""
+        """Return the simplest refutation found; it is at least as simple as ``steps``."""
         best = steps
         attempts: tuple[Callable[[Sequence[Step]], Sequence[Step] | None], ...] = (
             self._short_refutation,
         )
         if count_edges(steps) <= MAX_EDGES:
-            # Small parts come first, because a search in the whole history may take long.
+            # Small parts come first, because a search in the whole history may take a long time.
             attempts += (self.without_rw, self._minimal, self._relaxed_steps)
         for attempt in attempts:
             # If the best refutation so far is a short cycle, it may be only a part of an argument,
-            # from which no simpler refutation can be reached. Therefore the attempt also begins
-            # with the given steps.
+            # from which no simpler refutation can be reached. Therefore the attempt also starts
+            # from the given steps.
             for start in (
                 (best,) if best is steps or difficulty(best)[3:] <= _SHORTEST else (best, steps)
             ):
@@ -138,9 +138,9 @@ class Finder:
     def shortened(self, steps: Sequence[Step]) -> Sequence[Step]:
         """Return the steps with shorter cycles.
 
-        Several ``so`` edges in a row, or several ``rt`` edges, become one edge. A ``so`` or ``rt``
+        Consecutive ``so`` edges, or consecutive ``rt`` edges, become one edge. A ``so`` or ``rt``
         edge becomes a ``wr`` edge if its second transaction reads from the first. The checker must
-        verify the result, because the shorter cycles may be cycles that no check forbids.
+        verify the result, because it may be that no check forbids the shorter cycles.
         """
         choices: dict[Step, None] = {}
 
@@ -165,7 +165,7 @@ class Finder:
         """Return the outcomes without session order and without real time, if steps use them.
 
         Returns:
-            For each relation that the steps use, the outcome without this relation.
+            The outcome without each relation used by the steps, by name.
         """
         relations = _relations(steps)
         found = {}
@@ -178,9 +178,9 @@ class Finder:
         return found
 
     def without_rw(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Return a refutation that does not use ``rw``; ``None`` if none is found.
+        """Return a refutation that does not use ``rw``, or ``None`` if none is found.
 
-        It is also a refutation for the specification with all its relations.
+        Such a refutation also holds for the specification with all its relations.
         """
         if "rw" not in _relations(steps):
             return None
@@ -207,20 +207,20 @@ class Finder:
             return None
 
     def around(self, op: int) -> Sequence[Step] | None:
-        """Return a refutation of all candidates of a read by versions that its session knew.
+        """Return a refutation of all candidates of a read by versions known to its session.
 
         Args:
             op: a read with many candidates, such as a set-read of a row that was not returned.
 
         Returns:
-            The steps of the refutation; ``None`` if none is found.
+            The refutation's steps, or ``None`` if none is found.
         """
         if not self.parts.sources.candidates(op):
-            return None  # the pre-pass has already found that the read has no candidate
+            return None  # the pre-pass has already shown that the read has no candidate
         part = self.parts.sources.around(
             op, every_write=any(map(is_of_accesses, self._plan.automata))
         )
-        # If the steps do not use session order, the same steps refute more levels.
+        # Steps without session order refute more levels.
         found = (
             self.parts.refute(part, self._relaxed_plan("so").automata)
             if self._has_sessions()
@@ -231,7 +231,7 @@ class Finder:
         return None if found is None else [_undo_init("so", s) for s in part.to_whole(found)]
 
     def _has_sessions(self) -> bool:
-        """Return whether checks use session order, and are event graphs without it too."""
+        """Return whether the checks use session order, and are also event graphs without it."""
         of_sessions = any("so" in a.relations for a in self._plan.automata)
         return of_sessions and self._can_do_without("so")
 
@@ -242,11 +242,11 @@ class Finder:
 
         Args:
             steps: the current refutation.
-            relaxed: a relation that the refutation must not use; empty for none.
+            relaxed: a relation not allowed in the refutation; empty for none.
 
         Returns:
-            The steps of the refutation; ``None`` if none is found, or if the current refutation
-            cannot be made simpler.
+            The refutation's steps, or ``None`` if none is found or the current refutation cannot be
+            simplified.
         """
         if difficulty(steps)[3:] <= _SHORTEST and not relaxed:
             return None
@@ -263,7 +263,7 @@ class Finder:
         )
         walks = [tuple(edge.relation for edge in cycle.edges) for cycle in cycles]
         may = {w: any(a.may_forbid(w) for a in plan.automata) for w in dict.fromkeys(walks)}
-        # Cycles that may violate a check by themselves are tried before a few other cycles.
+        # Cycles that may violate a check by themselves are tried first, followed by a few others.
         alone = [cycle for cycle, walk in zip(cycles, walks, strict=True) if may[walk]]
         others = [cycle for cycle, walk in zip(cycles, walks, strict=True) if not may[walk]]
         for cycle in alone if relaxed else (*alone, *others[:_OTHERS]):
@@ -275,7 +275,7 @@ class Finder:
         return best
 
     def _range_around(self, steps: Sequence[Step]) -> tuple[int, int]:
-        """Return the start and the end of a range of transactions around a refutation's middle."""
+        """Return the start and end of a range of transactions around the refutation's middle."""
         n = self._problem.native.n
         middle = sorted(transactions_of(steps, self._problem.history)) or [0]
         low = max(0, min(middle[len(middle) // 2] - _NEIGHBOURHOOD, n - 2 * _NEIGHBOURHOOD))
@@ -298,7 +298,7 @@ class Finder:
         return self.parts.minimal(steps, self._plan.automata)
 
     def _relaxed_steps(self, steps: Sequence[Step]) -> Sequence[Step] | None:
-        """Return a refutation that does not use session order or real time.
+        """Return a refutation without session order or real time.
 
         Return ``None`` if the current refutation uses neither, or if none is found.
         """
@@ -317,7 +317,7 @@ class Finder:
         return best
 
     def _relaxed_whole(self, relation: str) -> Sequence[Step] | None:
-        """Return a refutation of the whole history that does not use a relation.
+        """Return a refutation of the whole history that does not use a given relation.
 
         The outcome without the relation is stored.
         """
@@ -342,10 +342,10 @@ class Finder:
     def _refute_whole(
         self, automata: Sequence[Automaton], work: int, strategy: str = "cdcl"
     ) -> Sequence[Step] | None:
-        """Return a refutation of the whole history; ``None`` if the history satisfies the automata.
+        """Return a refutation of the whole history, or ``None`` if it satisfies the automata.
 
         Raises:
-            TimeoutError: if the limit of work, or the time that the user allows, is exceeded.
+            TimeoutError: if the work limit or the time allowed by the user is exceeded.
         """
         if self._stopped():
             raise TimeoutError
@@ -353,7 +353,7 @@ class Finder:
         return found
 
     def _relaxed_plan(self, relation: str) -> Plan:
-        """Return the plan of the specification without ``so`` or ``rt``, and cache the plan."""
+        """Return the specification's plan without ``so`` or ``rt``; the plan is cached."""
         from isolang.language.classify.route import without_real_time, without_sessions
 
         if relation not in self._relaxed:
@@ -373,7 +373,7 @@ class Finder:
 
 
 def _merge_order_edges(edges: Sequence[Edge]) -> list[Edge]:
-    """Merge successive ``so`` edges of a cycle into one edge, and successive ``rt`` edges, too."""
+    """Merge successive ``so`` edges of a cycle into one edge, and successive ``rt`` edges too."""
     joined: list[Edge] = []
     for edge in edges:
         last = joined[-1] if joined else None
@@ -388,15 +388,15 @@ def _merge_order_edges(edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _relations(steps: Iterable[Step]) -> set[str]:
-    """Return the relations of all edges in the cycles of steps."""
+    """Return the relations of all edges in the steps' cycles."""
     cycles = (step.edges for step in steps if isinstance(step, CycleStep))
     return {relation_of(edge.relation) for edges in cycles for edge in edges}
 
 
 def _undo_init(relation: str, step: Step) -> Step:
-    """Translate a step about a relaxed specification to a step about the original specification.
+    """Translate a step about a relaxed specification into one about the original specification.
 
-    In the relaxed specification, ``init`` replaces the relation; the translation undoes this.
+    In the relaxed specification, ``init`` replaces the relation; the translation undoes that.
     """
     if not isinstance(step, CycleStep):
         return step

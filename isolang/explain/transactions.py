@@ -1,4 +1,4 @@
-"""Makes the views of a violation's transactions, with the operations that matter."""
+"""Builds the views of a violation's transactions, with the operations that matter."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 def show_transactions(
     part: HistoryPart, words: Phrases, txns: Sequence[int], matters: set[int]
 ) -> tuple[TransactionView, ...]:
-    """Return views of transactions with the operations that matter, in the order of the history.
+    """Return views of transactions with the operations that matter, in history order.
 
     Args:
-        part: the part whose numbers the arguments use. The views use the numbers of the whole
+        part: the part to which the arguments' numbers refer. The views use the numbers of the whole
             history.
         words: makes phrases about the part.
         txns: the transactions to show; T0 and -1 are skipped.
-        matters: the operations that matter, because an edge is about them.
+        matters: the operations that matter because an edge involves them.
     """
     history = part.history
     views = []

@@ -1,4 +1,4 @@
-"""Groups the refuted candidates of a read without a source: versions too old, and too new."""
+"""Groups the refuted candidates of a read without a source: versions too old and too new."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _BEYOND: Final = {
     "rt": "{reader} had ended before the transactions that wrote them began",
     "so": "the transactions that wrote them come later in {reader}'s session",
 }
-"""Why versions are too new, if one such edge leads from the reader to the writer of each."""
+"""Why versions are too new if such an edge leads from the reader to each version's writer."""
 
 
 class RefutedVersion(Struct, frozen=True, kw_only=True):
@@ -41,8 +41,8 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
         clause: the clause of the cycle.
         kind: ``old`` if a read of this version would miss a later one; ``new`` if the reader comes
             before the version's writer.
-        overwritten_by: the writer of the later version if ``kind`` is ``old``; else -1.
-        path: the relations of the other edges of the cycle.
+        overwritten_by: the writer of the later version if ``kind`` is ``old``, otherwise -1.
+        path: the relations of the cycle's other edges.
     """
 
     txn: int
@@ -52,7 +52,7 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
     path: tuple[str, ...] = ()
 
     def is_replaced_by_match(self, op: int, words: Phrases) -> bool:
-        """Return whether a version that the set-read ``op`` excludes replaced this version."""
+        """Return whether this version was replaced by one that the set-read ``op`` excludes."""
         write = words.write_of(self.overwritten_by, words.facts.key[op])
         if self.overwritten_by < 0 or write is None:
             return False
@@ -68,7 +68,7 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
 
 
 class VersionGroup(Struct, frozen=True, kw_only=True):
-    """Candidates that are refuted in the same way.
+    """Candidates refuted in the same way.
 
     Attributes:
         kind: the reason why the candidates are refuted.
@@ -79,7 +79,7 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
     refuted: tuple[RefutedVersion, ...]
 
     def text(self, reader: str, key: str, one: RefutedVersion, words: Phrases) -> str:
-        """Return the assumption that the read saw a candidate, with the reason against each.
+        """Return the assumption that the read saw a candidate, with the reason that refutes them.
 
         Args:
             reader: the name of the reader.
@@ -106,13 +106,13 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
 
 
 class Versions(Struct, frozen=True, kw_only=True):
-    """A read all of whose candidates are refuted.
+    """A read with all of its candidates refuted.
 
     Attributes:
         op: the read.
         argument: the argument, which ends in the read without a source.
         refuted: the candidates of the read.
-        lemmas: the lemmas of the argument by their literals.
+        lemmas: the argument's lemmas, by literal.
     """
 
     op: int
@@ -121,7 +121,7 @@ class Versions(Struct, frozen=True, kw_only=True):
     lemmas: Mapping[Signed, Derived]
 
     def groups(self) -> list[VersionGroup]:
-        """Return the groups of refuted candidates, versions that are too old first."""
+        """Return the groups of refuted candidates, starting with versions that are too old."""
         kinds: tuple[Kind, ...] = ("old", "new")
         found = (
             VersionGroup(kind=kind, refuted=tuple(x for x in self.refuted if x.kind == kind))
@@ -132,12 +132,12 @@ class Versions(Struct, frozen=True, kw_only=True):
     def example(
         self, group: VersionGroup, words: Phrases, is_simplest: Callable[[CycleStep], bool]
     ) -> RefutedVersion:
-        """Return the version of a group whose cycle is the easiest to follow.
+        """Return the version in a group with the cycle that is easiest to follow.
 
         Args:
             group: the group.
             words: makes phrases about the part.
-            is_simplest: a function that returns whether a cycle has the name of the violation.
+            is_simplest: a function that returns whether a cycle has the same name as the violation.
         """
         missed = words.is_missed(self.op)
 
@@ -153,7 +153,7 @@ class Versions(Struct, frozen=True, kw_only=True):
         return min(group.refuted, key=rank)
 
     def needed(self, one: RefutedVersion) -> tuple[Derived, ...]:
-        """Return the lemmas on which the cycle of a candidate depends, each after its premises."""
+        """Return the lemmas on which a candidate's cycle depends, each after its premises."""
         chosen = Source(self.op, one.txn)
         assumed = (negate(x) for x in one.clause.literals if x[1] != chosen)
         return lemmas_for(assumed, self._clause_of)
@@ -169,11 +169,11 @@ def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions
     Args:
         premises: the premises of arguments about the history.
         steps: the steps of the refutation.
-        few: the read must have more candidates than this.
+        few: the number of candidates that the read must exceed.
 
     Returns:
         ``None`` if unit propagation does not end with such a read, or if some candidate is refuted
-        in another way than by a cycle through the read.
+        other than by a cycle through the read.
     """
     clauses = premises.clauses(steps, one_source=False)
     argument = Reasoner(clauses, premises.fact, 1).propagated()
@@ -213,15 +213,15 @@ def _refuted_version(clause: Clause, op: int, txn: int) -> RefutedVersion | None
 
 
 def impossible_versions(problem: Problem, steps: Sequence[Step]) -> dict[int, set[int]]:
-    """Return the candidates of a read that a refutation excludes, each by a separate cycle.
+    """Return the candidates of a read excluded by a refutation, each by a separate cycle.
 
     Args:
         problem: the problem that is refuted.
         steps: the steps of the refutation.
 
     Returns:
-        The candidates by the number of the read. The result is empty unless unit propagation shows
-        that one read has no candidate left.
+        The candidates, by the number of the read. The result is empty unless unit propagation shows
+        that a read has no candidates left.
     """
     if not any(isinstance(step, CycleStep) for step in steps) or count_edges(steps) > MAX_EDGES:
         return {}

@@ -1,7 +1,8 @@
-"""Defines violations as people see them: transactions, cycles with their reasons, and a name.
+"""Defines violations as shown to people: transactions, cycles with their reasons, and a name.
 
 Sentences are only for people. Programs that draw a violation do not need them, because each step
-has the numbers of its transactions and operations in the whole history, and places have fields.
+has the numbers of its transactions and operations in the whole history, and places are also given
+as records.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
-_NAMED: Final = 4  # a text names at most this many failed comparisons
+_NAMED: Final = 4  # maximum number of failed comparisons named in a text
 
 
 class Place(Struct, frozen=True, kw_only=True):
@@ -278,11 +279,11 @@ class Violation(Struct, frozen=True, kw_only=True):
     queries: tuple[QueryView, ...] = ()
 
     def about(self) -> str:
-        """Return the meaning of the anomaly, preceded by the failed comparisons that it needs."""
+        """Return the anomaly's meaning, preceded by the failed comparisons it depends on."""
         return self._provided() + self.meaning
 
     def headline(self) -> str:
-        """Return the name and the meaning, preceded by the failed comparisons that they need."""
+        """Return the name and the meaning, preceded by the failed comparisons they depend on."""
         return f"{self._provided()}{self.anomaly}: {self.meaning}"
 
     def _provided(self) -> str:
@@ -296,21 +297,21 @@ class Violation(Struct, frozen=True, kw_only=True):
     def cycles(self) -> Iterator[tuple[str, CycleView]]:
         """Yield all cycles of the argument in order, each with the name of its step.
 
-        The name of a step is ``conclusion``, or a name such as ``lemma 2`` or ``case 1``. If a step
-        is inside another step, its name follows the outer name: ``lemma 2/case 1/conclusion``.
+        The name of a step is ``conclusion``, or a name such as ``lemma 2`` or ``case 1``. The name
+        of a nested step follows that of the outer step: ``lemma 2/case 1/conclusion``.
         """
         yield from _cycles(self.argument, "")
 
     def graph(self) -> MultiDiGraph[int]:
-        """Return the cycles of the argument as one graph.
+        """Return the argument's cycles as one graph.
 
         Returns:
-            A ``networkx.MultiDiGraph``. Its nodes are numbers of transactions, with the attributes
+            A ``networkx.MultiDiGraph``. Its nodes are transaction numbers, with the attributes
             ``label``, ``session``, ``status``, ``operations`` (as text), ``where``, ``file``,
             ``unit`` and ``position``. Its edges have the attributes ``relation``, ``key``,
             ``reason``, ``where``, ``assumed``, ``because`` (numbers of lemmas) and ``step`` (the
-            step in the argument). All attributes are strings, numbers or truth values, which every
-            format of networkx can store. If the violation has no cycle, the graph has no edges.
+            step in the argument). All attributes are strings, numbers or Booleans, which every
+            networkx format can store. If the violation has no cycle, the graph has no edges.
         """
         import networkx as nx
 
@@ -341,7 +342,7 @@ class Violation(Struct, frozen=True, kw_only=True):
                     because=" ".join(map(str, edge.because)),
                     step=step,
                 )
-                # For add_edge of networkx, ``key`` is the number among parallel edges.
+                # In networkx's add_edge, ``key`` is the number among parallel edges.
                 graph.edges[*edge.ends, number]["key"] = edge.key
         return graph
 

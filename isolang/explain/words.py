@@ -15,7 +15,7 @@ from isolang.language.vocabulary import ROWS, ends_of, relation_of
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_LONGEST = 44  # a sentence shows at most this many characters of a value
+_LONGEST = 44  # maximum number of characters of a value in a sentence
 
 
 def quantity(number: int, what: str) -> str:
@@ -27,7 +27,7 @@ class Phrases:
     """Makes phrases about operations, edges and literals from their numbers."""
 
     def __init__(self, history: History, facts: Facts) -> None:
-        """Prepare to make phrases about a history and the facts that it determines."""
+        """Prepare to make phrases about a history and its facts."""
         self.history = history
         self.facts = facts
 
@@ -36,7 +36,7 @@ class Phrases:
         return "the initial state" if txn == self.facts.n else self.history.name_of(txn)
 
     def key(self, key: int) -> str:
-        """Return the name of a key, with the prefix ``key`` if it would look like a value."""
+        """Return the name of a key, prefixed with ``key`` if it would look like a value."""
         text = self.history.key(key)
         return f"key {text}" if text[:1].isdigit() or text[:1] == "-" else text
 
@@ -50,11 +50,11 @@ class Phrases:
         return text[: _LONGEST - 1] + "…"
 
     def places(self, ops: Iterable[int]) -> tuple[str, ...]:
-        """Return the places of operations in the input, without repeats."""
+        """Return the positions of operations in the input, without duplicates."""
         return tuple(dict.fromkeys(self.history.where_op(op) for op in ops))
 
     def write_of(self, txn: int, key: int) -> int | None:
-        """Return a transaction's last write of a key; for T0, or if there is none, ``None``."""
+        """Return a transaction's last write of a key, or ``None`` if there is none or it is T0."""
         return None if txn == self.facts.n else self.facts.last[txn].get(key)
 
     def wrote(self, txn: int, key: int) -> str:
@@ -118,7 +118,7 @@ class Phrases:
         return f"{self.txn(a)} {self.wrote(a, key)} before {self.txn(b)} {self.wrote(b, key)}"
 
     def locked_key(self, a: int, b: int) -> int:
-        """Return the first key that ``a`` wrote among the keys that both transactions write.
+        """Return the first key written by ``a`` among those that both transactions write.
 
         Writes are compared by the times of their answers.
         """
@@ -141,8 +141,8 @@ class Phrases:
 
         Args:
             edge: the edge.
-            only_rw: whether the edge is the only anti-dependency of its cycle. If so, the reason
-                says that the read missed a write that it should have seen.
+            only_rw: whether the edge is the only anti-dependency in its cycle. If so, the reason
+                says that the read missed a write it should have seen.
         """
         a, b = self.txn(edge.a), self.txn(edge.b)
         if ends := ends_of(edge.relation):
@@ -183,7 +183,7 @@ class Phrases:
         return ROWS[edge.relation].between(a, b)
 
     def overwritten(self, edge: Edge, only_rw: bool) -> str:
-        """Return the reason of an anti-dependency in words; :meth:`edge` has the arguments."""
+        """Return the reason for an anti-dependency, in words; arguments as for :meth:`edge`."""
         a, b = self.txn(edge.a), self.txn(edge.b)
         if self.is_missed(edge.op):
             writer = self.txn(edge.b)

@@ -1,1 +1,1 @@
-"""The solvers, one module each. A solver takes a problem and returns a model or a refutation."""
+"""The solvers, one per module. A solver takes a problem and returns a model or a refutation."""

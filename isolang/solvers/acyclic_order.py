@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class AcyclicOrder:
-    """An acyclic graph whose edges have literals, and whose latest edges can be removed."""
+    """An acyclic graph whose edges have literals; the latest edges can be removed."""
 
     def __init__(self, nodes: int) -> None:
         """Create a graph with this number of nodes and no edges."""
@@ -14,15 +14,15 @@ class AcyclicOrder:
         self._added: list[tuple[int, int]] = []
 
     def edges(self) -> int:
-        """Return how many edges the graph has."""
+        """Return the number of edges in the graph."""
         return len(self._added)
 
     def add(self, u: int, v: int, literal: int) -> list[int] | None:
         """Add the edge from u to v, unless it would close a cycle.
 
         Args:
-            u: the node that the edge leaves.
-            v: the node that the edge enters.
+            u: the start node of the edge.
+            v: the end node of the edge.
             literal: the literal under which the edge exists; 0 if it always exists.
 
         Returns:
@@ -43,7 +43,7 @@ class AcyclicOrder:
         return None
 
     def shrink(self, edges: int) -> None:
-        """Remove the latest edges until ``edges`` edges remain; the topological order is kept."""
+        """Remove the latest edges until ``edges`` remain; the topological order does not change."""
         while len(self._added) > edges:
             u, v = self._added.pop()
             self._out[u].pop()
@@ -53,8 +53,8 @@ class AcyclicOrder:
         """Search for a path from ``start`` to ``target``.
 
         Returns:
-            If no path exists, the nodes reached from ``start`` whose place is before the target's,
-            and ``None``. If a path exists, an empty list, and the literals of the path's edges.
+            If no path exists, the nodes reached from ``start`` that come before the target, and
+            ``None``. If a path exists, an empty list and the literals of the path's edges.
         """
         if start == target:
             return [], []

@@ -1,4 +1,4 @@
-"""The answers of solvers to formulas, and to the histories that were encoded as formulas."""
+"""Solvers' answers to formulas, and to the histories encoded as formulas."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Cause: TypeAlias = Literal[
 
 
 class Solution(Struct, frozen=True, kw_only=True):
-    """A solver's answer to a formula; a solver without an answer raises ``TimeoutError`` instead.
+    """A solver's answer to a formula. A solver without an answer raises ``TimeoutError`` instead.
 
     Attributes:
         satisfiable: whether some assignment satisfies the formula.
-        values: int8[variables + 1]; if the formula is satisfiable, the value of each variable,
-            which is 0 or 1. Entry 0 is unused.
+        values: int8[variables + 1]; if the formula is satisfiable, the value of each variable, 0 or
+            1. Entry 0 is unused.
         core: if the formula is unsatisfiable, the rows of ``Formula.reads`` that contradict the
-            rest of the formula; ``None`` if the solver gives no core.
-        statistics: what the solver counted, by name; ``conflicts`` is one of the names if the
-            solver counts conflicts.
+            rest of the formula; ``None`` if the solver returns no core.
+        statistics: the solver's counters, by name; they include ``conflicts`` if the solver counts
+            conflicts.
     """
 
     satisfiable: bool
@@ -49,18 +49,18 @@ class Unproved(Struct, frozen=True, kw_only=True):
     """A solver's claim that a history has no model, without a proof.
 
     Attributes:
-        core: the read operations that contradict the writes; ``None`` if the solver does not say
-            which reads contradict them.
+        core: the read operations that contradict the writes; ``None`` if the solver does not
+            identify them.
     """
 
     core: tuple[int, ...] | None = None
 
 
 class Undecided(Struct, frozen=True, kw_only=True):
-    """The outcome of a solver that did not decide whether a history has a model.
+    """The outcome when a solver did not decide whether a history has a model.
 
     Attributes:
-        cause: the kind of reason why nothing was decided, for programs.
+        cause: the kind of reason, for programs.
         reason: the reason as a sentence, for users.
     """
 
@@ -69,15 +69,16 @@ class Undecided(Struct, frozen=True, kw_only=True):
 
 
 class Answer(Struct, frozen=True, kw_only=True):
-    """The result of a solver for a history that an encoding translated to its input.
+    """A solver's result for an encoded history.
 
     Attributes:
         result: a model (a witness, or the relations that the specification quantifies over), a
-            refutation, an unproved claim that no model exists, or why nothing was decided.
-        statistics: what the solver counted, by name.
-        formula: the formula that the solver got; ``None`` if the history was not encoded as a
+            refutation, an unproved claim that no model exists, or the reason why nothing was
+            decided.
+        statistics: the solver's counters, by name.
+        formula: the formula passed to the solver; ``None`` if the history was not encoded as a
             formula.
-        work: how many times the native engine polled its budget.
+        work: the number of times the native engine polled its budget.
     """
 
     result: Proof | Unproved | Undecided
@@ -93,18 +94,18 @@ class Answer(Struct, frozen=True, kw_only=True):
         return "valid" if isinstance(self.result, Witness | Relations) else "invalid"
 
 
-# A conflict in an empty formula takes the first number of units of work. Each further `_SIZE`
-# clauses and edges of the formula add one unit.
+# A conflict in an empty formula takes `_CONFLICT` units of work. Every `_SIZE` clauses and edges of
+# the formula add one unit.
 _CONFLICT, _SIZE = 300, 20
 
 
 def conflicts_for(work: int, formula: Formula) -> int:
-    """Return how many conflicts correspond to a limit of work; for both, 0 means no limit."""
+    """Return the number of conflicts equivalent to a work limit; for both, 0 means no limit."""
     return max(1, work // _work_per_conflict(formula)) if work else 0
 
 
 def work_of(solution: Solution, formula: Formula) -> int:
-    """Return how much work a solution took, which is estimated from its number of conflicts."""
+    """Return the work a solution took, estimated from its number of conflicts."""
     return int(solution.statistics.get("conflicts", 0)) * _work_per_conflict(formula)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def with_selectors(formula: Formula) -> tuple[Ints, list[int]]:
-    """Add a new variable, the selector, to the clause of each read.
+    """Add a new variable, the selector, to each read's clause.
 
     The clause applies only if the solver assumes the selector.
 

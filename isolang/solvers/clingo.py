@@ -1,4 +1,4 @@
-"""The solver clingo, with clauses as integrity constraints and with its own acyclicity check."""
+"""The solver clingo, with clauses as integrity constraints and its built-in acyclicity check."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
-            up.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``, or the work is used up.
     """
     import clingo
 

@@ -1,4 +1,4 @@
-"""The native engine, which prunes a history's choices with clocks and then runs CDCL on a graph."""
+"""The native engine: prunes a history's choices using clocks, then runs CDCL on a graph."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isolang import _native
     from isolang.language.classify.automaton import Automaton
 
-# A history whose `constraint_load` is between these two values is hard, because both models and
+# A history with a `constraint_load` between these values is hard, because both models and
 # refutations are hard to find (docs/hard-region.md).
 HARD_LOADS = (0.4, 1.5)
 
@@ -39,32 +39,32 @@ def solve(
         columns: the columns of the history.
         problem: the problem of the history.
         automata: one automaton for each check.
-        seconds: the limit of wall-clock time; ``None`` for no limit.
-        seed: the seed for ties between variables; equal seeds give equal runs.
-        clock_bytes: the greatest memory for the reachability clocks, in bytes. With less memory,
-            the engine prunes fewer choices and the search takes longer.
-        search_bytes: the greatest memory, in bytes, for the states that searches keep, and for the
+        seconds: the wall-clock time limit; ``None`` for no limit.
+        seed: the seed for breaking ties between variables; equal seeds give equal runs.
+        clock_bytes: the memory limit for the reachability clocks, in bytes. With less memory, the
+            engine prunes fewer choices and the search takes longer.
+        search_bytes: the memory limit, in bytes, for the states kept by searches, and for the
             learned clauses with their proofs.
-        strategy: one of ``_native.strategies()``. ``cdcl`` runs only that search. Another name runs
-            that search first, to its end. ``auto`` runs all searches in turns, and runs CDCL before
-            pruning ends if a short search is likely.
+        strategy: one of ``_native.strategies()``. ``cdcl`` runs only that search. Any other name
+            runs that search first, to its end. ``auto`` runs all searches in turns, and runs CDCL
+            before pruning ends if the search is likely to be short.
         threads: the number of threads that may work on the history, at least one. The answer and
             its proof do not depend on this number.
-        work: how many times the search may poll its budget, which it does some millions of times a
+        work: the number of times the search may poll its budget, which it does millions of times a
             second; 0 for no limit. With one thread, equal runs end after equal work.
-        likely_order: transactions in an order in which they are likely to have happened. Searches
-            start from this order, so that it affects their time, and which answer they find.
-        progress: a function that is called from time to time with the current phase of the search.
+        likely_order: transactions in the order in which they are likely to have happened. Searches
+            start from this order, so it affects their running time and the answer they find.
+        progress: a function called from time to time with the current phase of the search.
         presolve: whether to look first for a model of stronger checks, which most histories have.
 
     Returns:
         A witness or a refutation, with statistics.
 
     Raises:
-        isolang._native.OutOfTime: if a limit of time or work is reached (a ``TimeoutError``).
+        isolang._native.OutOfTime: if a time or work limit is reached (a ``TimeoutError``).
         isolang._native.OutOfMemory: if the searches have used ``search_bytes`` without an answer (a
             ``MemoryError``).
-        MemoryError: if the process cannot get more memory.
+        MemoryError: if the process cannot allocate more memory.
     """
     from isolang import _native
 
@@ -85,7 +85,7 @@ def solve(
     )
     found: Witness | Refutation
     if "refutation" in result:
-        # The native core numbers the checks, and the rest of the package uses their names.
+        # The native core refers to checks by number, the rest of the package by name.
         found = Refutation.of(
             [
                 ("cycle", automata[step[1]].check, step[2]) if step[0] == "cycle" else step
@@ -100,8 +100,8 @@ def solve(
 def distinguishes_repeated_reads(automata: Sequence[Automaton]) -> bool:
     """Return whether any check distinguishes repeated reads of a key in one transaction.
 
-    If so, the engine needs a problem that was built with ``each_read``, and builds it again if it
-    was not.
+    If so, the engine needs a problem built with ``each_read``, and rebuilds the problem if it was
+    not.
     """
     return any(
         one.sites in ("statements", "operations") or "earlier wr" in one.direct for one in automata
@@ -109,11 +109,11 @@ def distinguishes_repeated_reads(automata: Sequence[Automaton]) -> bool:
 
 
 def constraint_load(problem: _native.Problem) -> float:
-    """Return how much the reads of a history constrain its order, relative to its freedom.
+    """Return how much a history's reads constrain its order, relative to the order's freedom.
 
     The load is the sum over all reads of -ln(share of the key's writers that are candidates of the
-    read), divided by ln(number of interleavings of the sessions). ``HARD_LOADS`` says for which
-    loads a history is hard to decide.
+    read), divided by ln(number of interleavings of the sessions). ``HARD_LOADS`` gives the loads
+    for which a history is hard to decide.
     """
     from isolang import _native
 

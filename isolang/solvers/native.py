@@ -28,8 +28,7 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     Raises:
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
-            up.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``, or the work is used up.
     """
     from isolang import _native
 

@@ -1,9 +1,9 @@
-"""Loads encodings and solvers from other packages and from files of the user.
+"""Loads encodings and solvers from other packages and from user files.
 
-Other packages add encodings and solvers by entry points in the groups ``isolang.encodings`` and
-``isolang.solvers``, whose objects are rows of the registries. A file adds its rows when it is run:
-``ENCODINGS["mine"] = Encoding(...)``. An environment variable lists these files, because processes
-that run a solver must load them, too.
+Other packages add encodings and solvers through entry points in the groups ``isolang.encodings``
+and ``isolang.solvers``, whose objects are rows of the registries. A file adds its rows when it is
+run: ``ENCODINGS["mine"] = Encoding(...)``. An environment variable lists these files, because
+processes that run a solver must load them too.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from isolang.encodings.registry import ENCODINGS, Encoding
 from isolang.errors import SolverError
 
 VARIABLE: Final = "ISOLANG_PLUGINS"
-"""The environment variable that lists the plugin files, separated like the folders in ``PATH``."""
+"""The environment variable that lists plugin files, separated like the folders in ``PATH``."""
 _HINT = 'hint: `ENCODINGS["mine"] = Encoding(...)`, docs/adding-an-encoding.md'
 
 
 def add_file(path: str) -> None:
-    """Load the encodings and solvers of a file, in this process and in all processes it starts.
+    """Load a file's encodings and solvers in this process and in all processes it starts.
 
     Raises:
         SolverError: if the file cannot be run, adds nothing, or replaces an existing row.
@@ -39,7 +39,7 @@ def add_file(path: str) -> None:
 
 @cache
 def load_plugins() -> None:
-    """Load the plugin files that ``VARIABLE`` lists, and the entry points of other packages.
+    """Load the plugin files listed in ``VARIABLE``, and the entry points of other packages.
 
     Raises:
         SolverError: if a file or an entry point cannot be loaded.
@@ -78,7 +78,7 @@ def _load_file(path: str) -> None:
     if spec is None or spec.loader is None or not Path(path).is_file():
         raise SolverError(f"{path}: not a plugin (expected a Python file, FILE.py)")
     module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # the rows refer to functions by the name of this module
+    sys.modules[name] = module  # the rows refer to functions by this module name
     try:
         spec.loader.exec_module(module)
     except Exception as error:

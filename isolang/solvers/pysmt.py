@@ -1,4 +1,4 @@
-"""The solvers that pySMT finds, for formulas over integers, bit-vectors, or clauses alone."""
+"""The solvers found by pySMT, for formulas over integers, bit-vectors, or clauses alone."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 _LOGIC = {"difference": "QF_IDL", "bitvector": "QF_BV", "none": "QF_BOOL"}
-# The logics that files declare. They differ for clauses, because SMT-LIB has no logic with Booleans
-# alone.
+# The logics declared in files. They differ for clauses, because SMT-LIB has no purely Boolean
+# logic.
 _SMTLIB_LOGIC = {**_LOGIC, "none": "QF_UF"}
 
 
 @cache
 def _solver_classes() -> dict[str, Any]:
-    """Return the classes of the solvers that pySMT finds; the search is slow, so it runs once."""
+    """Return the classes of the solvers found by pySMT; the search is slow and runs only once."""
     from pysmt.environment import Environment
 
     return dict(Environment().factory.all_solvers())
 
 
 def names() -> list[str]:
-    """Return the names of the SMT solvers that pySMT finds."""
+    """Return the names of the SMT solvers found by pySMT."""
     return sorted(_solver_classes())
 
 
 def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
-    """Translate a formula to terms of pySMT.
+    """Translate a formula into pySMT terms.
 
     Args:
         formula: the formula.
-        environment: the environment of pySMT that the terms belong to.
+        environment: the pySMT environment to which the terms belong.
 
     Returns:
-        The assertions, and the symbol of each variable by its number. Variables are numbered from
-        1, and entry 0 is ``True``.
+        The assertions, and the symbol of each variable by number. Variables are numbered from 1,
+        and entry 0 is ``True``.
     """
     from pysmt.typing import BVType
 
@@ -104,10 +104,9 @@ def solve(
     The limits apply only to Z3, because pySMT cannot pass limits to other solvers.
 
     Raises:
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
-            up.
-        SolverError: if pySMT finds no SMT solver, or the solver called ``name`` does not know the
-            theory.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``, or the work is used up.
+        SolverError: if pySMT finds no SMT solver, or the solver called ``name`` does not support
+            the theory.
     """
     from pysmt.environment import Environment
     from pysmt.exceptions import NoLogicAvailableError, SolverReturnedUnknownResultError
@@ -125,9 +124,9 @@ def solve(
         raise SolverError(
             f"pysmt:{name} does not support the required logic {logic_name}"
         ) from None
-    # The environment must be the current one. Otherwise pySMT records the type of each term in the
-    # global environment, where the terms of all formulas have the same few hashes and stay until
-    # the process ends.
+    # The environment must be the current one. Otherwise pySMT records each term's type in the
+    # global environment, where the terms of all formulas share a few hashes and stay until the
+    # process ends.
     with Environment() as environment:
         assertions, symbol = terms(formula, environment)
         remaining = remaining_seconds(until)
@@ -144,7 +143,7 @@ def solve(
                 raise TimeoutError from None
             statistics = (
                 solver_statistics(solver.z3) if name == "z3" else {}
-            )  # pySMT gives no statistics
+            )  # pySMT returns no statistics
             if not satisfiable:
                 return Solution(satisfiable=False, statistics=statistics)
             values = np.zeros(formula.variables + 1, np.int8)

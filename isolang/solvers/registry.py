@@ -1,4 +1,4 @@
-"""The table of all solvers with what they can do, and the choice of an encoding and a solver."""
+"""The table of all solvers with their capabilities, and the choice of an encoding and a solver."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class Solver(Struct, frozen=True, kw_only=True):
     """A solver, or a library of several solvers.
 
     Attributes:
-        name: the name by which users choose the solver.
-        module: the module that has the solver's ``solve`` function.
-        theories: the theories that the solver supports, beginning with the most suitable one.
-        package: the Python package that the solver needs; empty if it needs no package.
+        name: the name by which users select the solver.
+        module: the module with the solver's ``solve`` function.
+        theories: the theories that the solver supports, most suitable first.
+        package: the Python package required by the solver; empty if there is none.
         extra: the extra that installs the package (``pip install isolang[extra]``); empty if the
             package is a core dependency.
-        cores: whether the solver says which reads make a formula unsatisfiable.
+        cores: whether the solver reports which reads make a formula unsatisfiable.
         incremental: whether the solver continues from its state when clauses are added.
         deadline: ``yes`` if the solver stops at the deadline, ``between rounds`` if it may stop
-            only between two calls, ``z3 only`` if only its part ``z3`` stops.
-        parts: whether the name stands for several solvers; ``name:part`` chooses one of them.
+            only between two calls, ``z3 only`` if only its part ``z3`` does.
+        parts: whether the name stands for several solvers; ``name:part`` selects one of them.
         progress: whether the solver reports its progress.
     """
 
@@ -80,15 +80,15 @@ class Solver(Struct, frozen=True, kw_only=True):
 
         Args:
             formula: the formula to solve.
-            until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
-            seed: the seed for ties.
-            part: which of several solvers to use, if this solver has ``parts``.
-            progress: a function that is called from time to time with the current phase.
-            work: the limit of work, as ``isolang.limits.Work`` counts it; 0 for no limit. The limit
-                has no effect on solvers that do not support it.
+            until: the ``time.perf_counter()`` value at which to stop; ``None`` for no limit.
+            seed: the seed for breaking ties.
+            part: the solver to use, if this row stands for several (``parts``).
+            progress: a function called from time to time with the current phase.
+            work: the work limit, as counted by ``isolang.limits.Work``; 0 for no limit. Solvers
+                that do not support it ignore it.
 
         Raises:
-            TimeoutError: if the time ``until`` has passed, or the work is used up.
+            TimeoutError: if ``until`` has passed, or the work is used up.
         """
         function: Callable[..., Solution] = import_module(self.module).solve
         more: dict[str, object] = {"name": part} if part else {}
@@ -129,14 +129,14 @@ SOLVERS: Final[dict[str, Solver]] = {
 
 
 class Pair(Struct, frozen=True, order=True):
-    """The names of an encoding, a solver (``sat`` or ``sat:glucose4``), and a stage of pruning."""
+    """The names of an encoding, a solver (``sat`` or ``sat:glucose4``), and a pruning stage."""
 
     encoding: str
     solver: str
     prune: str
 
     def __str__(self) -> str:
-        """Return the three names as users type them: ``encoding/solver/prune``."""
+        """Return the three names in the form users type: ``encoding/solver/prune``."""
         return f"{self.encoding}/{self.solver}/{self.prune}"
 
     @property
@@ -146,11 +146,11 @@ class Pair(Struct, frozen=True, order=True):
 
     @property
     def of_specification(self) -> bool:
-        """Return whether the encoding starts from the text of a specification, not an automaton."""
+        """Return whether the encoding starts from a specification's text, not from automata."""
         return not self.is_engine and ENCODINGS[self.encoding].of == "specification"
 
     def shares_with(self, other: Pair) -> bool:
-        """Return whether two pairs have an encoding, a solver or a stage of pruning in common."""
+        """Return whether two pairs have an encoding, a solver or a pruning stage in common."""
         solvers = self.solver.split(":")[0] == other.solver.split(":")[0]
         encodings = self.encoding.split("+")[0] == other.encoding.split("+")[0]
         return solvers or encodings or self.prune == other.prune
@@ -186,14 +186,14 @@ def solver_of(name: str) -> tuple[Solver, str]:
 def theory_of(encoding: str, solver: Solver) -> Theory | None:
     """Return the best theory that an encoding can produce and a solver supports.
 
-    If the encoding has no theory that the solver supports, return ``None``.
+    If there is no such theory, return ``None``.
     """
     makers = ENCODINGS[encoding].makers
     return next((theory for theory in solver.theories if theory in makers), None)
 
 
 def applicable_encodings(route: Route | None = None) -> tuple[str, ...]:
-    """Return the encodings that apply to a specification, beginning with the engine's own.
+    """Return the encodings that apply to a specification, starting with the engine's own.
 
     Args:
         route: the route of the specification; ``None`` if all encodings apply.
@@ -210,7 +210,7 @@ def starts_from_polygraph(encoding: str) -> bool:
 
 
 def stages_of(encoding: str) -> tuple[str, ...]:
-    """Return the stages to which a polygraph may be pruned before an encoding."""
+    """Return the stages to which a polygraph may be pruned before being encoded."""
     if encoding == EVENT_GRAPH:
         return ("fixpoint",)
     return PRUNE if starts_from_polygraph(encoding) else ("none",)
@@ -219,13 +219,13 @@ def stages_of(encoding: str) -> tuple[str, ...]:
 def supported_pairs(
     route: Route | None = None, *, installed: bool = True
 ) -> Iterator[tuple[str, str]]:
-    """Yield the encodings that apply to a specification, each with every solver that supports it.
+    """Yield pairs of an encoding that applies to a specification and a solver that supports it.
 
     Plugins are included. The engine with its own encoding comes first.
 
     Args:
         route: the route of the specification; ``None`` if all encodings apply.
-        installed: whether to yield only solvers that are installed.
+        installed: whether to yield only installed solvers.
     """
     load_plugins()
     for encoding in applicable_encodings(route):
@@ -244,16 +244,16 @@ def choose_pair(
     *,
     route: Route | None = None,
 ) -> tuple[Pair, str]:
-    """Choose an encoding, a solver and a stage of pruning for each argument that is ``auto``.
+    """Choose an encoding, a solver and a pruning stage for each argument that is ``auto``.
 
     Args:
         encoding: the name of an encoding, or ``auto``.
         solver: the name of a solver, or ``auto``.
-        prune: a stage of pruning, or ``auto``.
+        prune: a pruning stage, or ``auto``.
         route: the route of the specification; ``None`` if all encodings apply.
 
     Returns:
-        The pair, and the reasons for the choices. The text is empty if no choice needs a reason.
+        The pair, and text with the reasons for the choices; empty if no choice needs a reason.
 
     Raises:
         SolverError: if there is no such pair, its solver is not installed, or the pair does not
@@ -309,7 +309,7 @@ def choose_pair(
 
 
 def find_encoding(encoding: str, prune: str, route: Route) -> tuple[Encoding, str]:
-    """Return the encoding with this name, and the stage to which to prune before it.
+    """Return the encoding with this name, and the stage to prune to before encoding.
 
     Raises:
         SolverError: if no encoding has the name, or the encoding does not apply to the
@@ -339,7 +339,7 @@ def _require_stage(prune: str, stages: Sequence[str]) -> None:
 
 
 def _stage(encoding: str, prune: str) -> str:
-    """Return the stage to which to prune before an encoding; ``auto`` means the furthest stage."""
+    """Return the stage to prune to before encoding; ``auto`` means the furthest stage."""
     stages = stages_of(encoding)
     if prune == "auto":
         return stages[-1]

@@ -1,7 +1,7 @@
-"""The solvers of python-sat, of which CaDiCaL is the default.
+"""The python-sat solvers; CaDiCaL is the default.
 
-These solvers know no graphs. Therefore this module searches the edges of each model for cycles, and
-adds a clause for each cycle, until a model has no cycle or no further model exists.
+These solvers do not support graphs. Therefore this module searches the edges of each model for
+cycles, and adds a clause for each cycle, until a model has no cycle or there are no more models.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNUSABLE = ("kissat",)
 
 
 def names() -> list[str]:
-    """Return the names that python-sat gives the solvers that this module can use."""
+    """Return python-sat's names for the solvers that this module can use."""
     from pysat.solvers import SolverNames
 
     every = {n: aliases for n, aliases in vars(SolverNames).items() if not n.startswith("_")}
@@ -47,12 +47,11 @@ def solve(
     """Solve a formula whose theory is ``acyclicity`` or ``none``.
 
     The function checks the deadline between two calls of the SAT solver. A timer also interrupts
-    the solver, if it can be interrupted (CaDiCaL cannot). Lingeling and CryptoMiniSat ignore
+    the solver if possible (CaDiCaL cannot be interrupted). Lingeling and CryptoMiniSat ignore
     ``work`` because their conflicts cannot be limited.
 
     Raises:
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
-            up.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``, or the work is used up.
     """
     from pysat.solvers import Solver
 
@@ -62,12 +61,12 @@ def solve(
     counted: dict[str, float] = {}
     with Solver(name=name) as solver:
         top = formula.variables + len(selectors)
-        if top:  # this tautology makes models contain a value for every variable
+        if top:  # this tautology ensures that models have a value for every variable
             solver.append_formula([[top, -top]])
         solver.append_formula(split_clauses(clauses))
         while True:
             rounds += 1
-            # Each round costs one unit for each variable and edge. The rest is for conflicts.
+            # Each round costs one unit per variable and edge. The rest is for conflicts.
             rest = work - rounds * (formula.variables + len(formula.edges))
             budget = conflicts_for(rest, formula) - int(counted.get("conflicts", 0))
             if work and (rest <= 0 or budget <= 0):
@@ -136,14 +135,14 @@ def _counts(solver: Any) -> dict[str, float]:
 
 
 class _Graph:
-    """The edges of a formula, prepared for finding cycles under several assignments."""
+    """A formula's edges, prepared for finding cycles under several assignments."""
 
     def __init__(self, formula: Formula) -> None:
         self._nodes = formula.nodes
         self._formula = formula
 
     def cycles(self, values: Any) -> Iterator[list[int]]:
-        """Yield a clause that forbids a cycle, for some cycles that have no node in common.
+        """Yield clauses that each forbid a cycle; no two of these cycles share a node.
 
         Args:
             values: the assignment, which determines the edges that are present.

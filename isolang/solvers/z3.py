@@ -14,24 +14,24 @@ if TYPE_CHECKING:
     from isolang.encodings.formula import Formula
 
 
-# The units of work per unit of Z3's resource count. Unlike the number of conflicts, the resource
-# count includes propagation.
+# The number of work units per unit of Z3's resource count. Unlike the number of conflicts, the
+# resource count includes propagation.
 _WORK_PER_RESOURCE = 6
 
 
 def solve(
     formula: Formula, *, until: float | None = None, seed: int = 0, work: int = 0
 ) -> Solution:
-    """Solve a formula of any theory.
+    """Solve a formula in any theory.
 
     Raises:
-        TimeoutError: if the time ``until`` of ``time.perf_counter`` has passed, or the work is used
-            up.
+        TimeoutError: if ``time.perf_counter()`` has passed ``until``, or the work is used up.
     """
     import z3
 
     context = new_context()
-    # Z3's general solver would preprocess the formula, which does not make these formulas easier.
+    # Z3's general solver would preprocess the formula, but that does not make these formulas
+    # easier.
     solver = z3.SimpleSolver(ctx=context)
     solver.set("random_seed", seed % (1 << 31))
     if formula.theory == "difference":
@@ -69,8 +69,8 @@ def solve(
 def new_context() -> Any:
     """Return a new Z3 context.
 
-    Each formula needs its own context, because earlier formulas in the same context could change
-    how Z3 searches.
+    Each formula needs its own context, because earlier formulas in the same context could affect
+    Z3's search.
     """
     import z3
 
@@ -78,12 +78,12 @@ def new_context() -> Any:
 
 
 def resource_limit(work: int) -> int:
-    """Return the limit of Z3's resource count for a limit of work; both are 0 for no limit."""
+    """Return the limit on Z3's resource count for a work limit; both are 0 for no limit."""
     return min(-(-work // _WORK_PER_RESOURCE), (1 << 32) - 1)
 
 
 def _text(formula: Formula) -> str:
-    """Return the formula in SMT-LIB 2, in which a selector ``read…`` implies each read's clause."""
+    """Return the formula in SMT-LIB 2, where a selector ``read…`` implies each read's clause."""
 
     def term(literal: int) -> str:
         return f"v{literal}" if literal > 0 else f"(not v{-literal})"
@@ -107,7 +107,7 @@ def _text(formula: Formula) -> str:
 
 
 def solver_statistics(solver: Any) -> dict[str, float]:
-    """Return how many conflicts and decisions a Z3 solver reports, by name."""
+    """Return the number of conflicts and of decisions reported by a Z3 solver, by name."""
     statistics = solver.statistics()
     names = {"conflicts", "decisions", "sat conflicts", "sat decisions"}
     return {
@@ -119,7 +119,7 @@ def solver_statistics(solver: Any) -> dict[str, float]:
 
 @cache
 def _propagator() -> Any:
-    """Create the class of propagators, whose base class exists only if Z3 is imported."""
+    """Create the propagator class, whose base class exists only once Z3 has been imported."""
     import z3
 
     from isolang.solvers.acyclic_order import AcyclicOrder
