@@ -10,7 +10,7 @@ Examples:
     >>> isolang.check(history, spec).outcome
     'invalid'
 
-A name is imported when it is first used, because the command line must start fast.
+Names are imported on first use, so that the command line starts fast.
 """
 
 from __future__ import annotations

@@ -46,23 +46,20 @@ def load_history(
         format: the name of a format in docs/formats.md; ``auto`` to detect the format from the
             content.
         timestamps: whether Cobra logs have timestamps, which cannot be detected from the logs.
-        initial: the number of the transaction that is the initial transaction; ``None`` if there is
-            none.
-        initial_value: the value of keys before the history begins, if it is not nil: one value for
-            all keys, or a mapping from keys to values. A key that holds a list has a list as its
-            value.
-        unwritten_initial: whether a value that was read and that no transaction wrote is the
-            initial value of its key. A key can have at most one such value, the first in its
-            version order. This cannot be combined with ``initial_value``.
+        initial: the number of the initial transaction; ``None`` if there is none.
+        initial_value: the value of keys before the history begins, if not nil: one value for all
+            keys, or a mapping from keys to values. The value of a list key is a list.
+        unwritten_initial: whether a value that was read but never written is the initial value of
+            its key. A key can have at most one such value, which comes first in its version order.
+            This option cannot be combined with ``initial_value``.
         per_key: whether a session orders only operations on the same key. If so, each transaction
             must have a single key.
         failed_cas: for a log of single operations, what a failed compare-and-set means:
-            ``compared`` if it saw another value, ``nothing`` if it is unknown what it saw, or
+            ``compared`` if it saw a different value, ``nothing`` if the value it saw is unknown, or
             ``auto`` to apply the rule in docs/formats.md.
-        ignore_versions: whether to use only values, and ignore the versions that operations state.
-        clock_error: by how much two clocks may differ (``2ms``), or by how much the clock of each
-            session may be wrong (``a=2ms,b=1ms``). Events that are closer together than this are
-            not ordered by time.
+        ignore_versions: whether to use only values, and ignore the versions stated by operations.
+        clock_error: how far apart two clocks may be (``2ms``), or how wrong each session's clock
+            may be (``a=2ms,b=1ms``). Events closer together than this are not ordered by time.
         timeout: the number of seconds after which reading stops with an error; ``None`` for no
             limit.
 
@@ -70,8 +67,9 @@ def load_history(
         The history; its attributes say how the input was interpreted.
 
     Raises:
-        HistoryError: if the history cannot be read. The message names the file and the place.
-        UnsupportedError: if the history is well-formed, but of a kind that isolang cannot judge.
+        HistoryError: if the history cannot be read. The message names the file and the position.
+        UnsupportedError: if the history is well-formed, but isolang cannot judge this kind of
+            history.
         OptionError: if an option is out of bounds.
         TimeoutError: if reading took longer than the timeout.
 
@@ -115,26 +113,26 @@ def check(
     Args:
         history: a result of ``load_history`` or ``History.from_transactions``.
         spec: the specification: the name of a level, the path of a ``.iso`` file, or its text, as
-            ``load_spec`` takes them; or a result of ``load_spec``. To check many histories, pass a
-            route from ``isolang.language.classify.route``, which is then chosen only once.
+            for ``load_spec``; or a result of ``load_spec``. To check many histories, pass a route
+            from ``isolang.language.classify.route``, so that it is chosen only once.
         timeout: the number of seconds for all phases together, after which the verdict is unknown;
             ``None`` for no limit.
         memory: the number of megabytes that the check may allocate. If it needs more, the verdict
-            is unknown. The default is a share of the available memory. This limit exists only on
-            Linux.
+            is unknown. The default is a share of the available memory. Only Linux enforces this
+            limit.
         certify: whether an independent checker verifies the witness or the refutation. If the
             checker rejects the proof, the verdict is unknown.
         seed: the number that breaks ties in the search. Equal seeds give equal runs.
         solver: the solver that decides, by its name in docs/encodings.md. For example,
-            ``sat:glucose4`` is a solver of python-sat. Only specifications with the route *event
+            ``sat:glucose4`` is a python-sat solver. Only specifications with the route *event
             graph* allow a choice.
         encoding: the encoding of the problem for this solver, by its name in docs/encodings.md.
         prune: how many choices are decided before the search: ``none``; ``known`` for choices that
             the history itself decides; or ``fixpoint`` for all choices that pruning can decide.
-        threads: the number of threads that work on the history. The default is the number of
-            processors, but at most eight. The verdict and its proof do not depend on this number.
+        threads: the number of threads that work on the history. The default is one per processor,
+            but at most eight. The verdict and its proof do not depend on this number.
         simplest: whether to search for the simplest violation. Without this search, the check is
-            faster and reports the first violation that it finds.
+            faster and reports the first violation found.
         progress: a function that is called with the name of each phase when the phase begins;
             ``None`` for no calls.
 
@@ -144,8 +142,8 @@ def check(
     Raises:
         SpecError: if the spec is not supported. The message says why.
         HistoryError: if the spec uses real time and the history has no times.
-        SolverError: if the encoding and the solver do not exist, do not fit each other, or are not
-            installed.
+        SolverError: if the encoding or the solver does not exist or is not installed, or if the two
+            do not work together.
         OptionError: if an option is out of bounds.
 
     >>> from isolang import History, Transaction

@@ -1,4 +1,4 @@
-"""Defines caveats: remarks that change what a verdict means, which every form of output prints."""
+"""Defines caveats: remarks that change the meaning of a verdict and appear in every output form."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 
 class Caveat(str):
-    """A remark without which the reader would conclude too much from a verdict.
+    """A remark that keeps the reader from concluding too much from a verdict.
 
     The text before the first colon is a summary of the remark.
     """
@@ -15,7 +15,7 @@ class Caveat(str):
 
     @property
     def brief(self) -> str:
-        """The summary: the text before the first colon, in lower case if it is all in capitals.
+        """The summary: the text before the first colon, lower-cased if it is all capitals.
 
         >>> Caveat("torn after line 4: line 5 has no end").brief
         'torn after line 4'

@@ -1,9 +1,8 @@
-"""Declares the options of commands, each with its name, type, default, bounds and meaning.
+"""Declares command options, each with its name, type, default, bounds and meaning.
 
 If a field of a record has an :class:`About`, the field is an option of each command that takes the
-record, and a key of ``pyproject.toml``. The function :func:`command_line` writes the values of a
-record as a user would type them. Python code creates a record from the names of its fields, and
-passes on the record as a whole.
+record, and a key of ``pyproject.toml``. The function :func:`command_line` writes a record's values
+as a user would type them. Python code creates a record by field names, and passes it on as a whole.
 """
 
 from __future__ import annotations
@@ -25,22 +24,22 @@ NUMBER: Final = (0, (1 << 31) - 1)
 SHARE: Final = (0.0, 1.0)
 """The bounds of a share, from 0 to 1."""
 SEED: Final = (0, (1 << 63) - 1)
-"""The bounds of a seed: each number of up to 63 bits."""
+"""The bounds of a seed: any non-negative number of up to 63 bits."""
 
 Record = TypeVar("Record", bound=Struct)
 
 
 class About(Struct, frozen=True):
-    """The description of an option: what it means, and which values it may have.
+    """The description of an option: its meaning, and the values it may have.
 
     Attributes:
         text: the help text of the option, which is one sentence.
         metavar: the name of the option's value in the help.
         panel: the panel of the help that lists the option.
-        flag: the flag of the option; empty if the flag is ``--`` and the name of the field.
-        short: the flag of one letter, with its dash; empty if there is none.
-        bounds: the least and the greatest number that are allowed; ``None`` for no bounds.
-        above: whether the number must be greater than the lower bound.
+        flag: the flag of the option; empty if the flag is ``--`` followed by the field name.
+        short: the one-letter flag, with its dash; empty if there is none.
+        bounds: the smallest and the largest number allowed; ``None`` for no bounds.
+        above: whether the number must be strictly greater than the lower bound.
         hint: the hint in the error message for a number that is too large.
     """
 
@@ -55,13 +54,13 @@ class About(Struct, frozen=True):
 
 
 class Option(Struct, frozen=True, kw_only=True):
-    """An option that a field of a record declares.
+    """An option declared by a field of a record.
 
     Attributes:
         name: the name of the field.
         about: the description of the option.
-        kind: the type of the value, or of each of several values: ``bool``, ``int``, ``float`` or
-            ``str``.
+        kind: the type of the value (of each value, if there can be several): ``bool``, ``int``,
+            ``float`` or ``str``.
         several: whether the option may be repeated.
         words: the values that the option may have; empty if any value is allowed.
         default: the default value; ``NODEFAULT`` for a required argument.
@@ -89,10 +88,10 @@ class Option(Struct, frozen=True, kw_only=True):
 
         Args:
             value: the value to check.
-            called: the name of the option in the error message; by default the name of the field.
+            called: the name of the option in the error message; by default the field name.
 
         Raises:
-            OptionError: if the option may not have this value.
+            OptionError: if the value is not allowed.
         """
         called = called or self.name
         if value is None and self.default is None:
@@ -133,7 +132,7 @@ _KINDS: Final[Mapping[type, tuple[type, str]]] = {
 
 
 def options_of(record: type[Struct]) -> Mapping[str, Option]:
-    """Return, by name, the options that a record and the records inside it declare."""
+    """Return, by name, the options declared by a record and the records inside it."""
     if record not in _OPTIONS_OF_RECORDS:
         _OPTIONS_OF_RECORDS[record] = dict(_declared_options(record))
     return _OPTIONS_OF_RECORDS[record]
@@ -180,7 +179,7 @@ def _nested_record(hint: Any) -> type[Struct] | None:
 
 
 def record_from(record: type[Record], values: Mapping[str, Any]) -> Record:
-    """Create a record from values by field name, where ``None`` selects the default.
+    """Create a record from values by field name; ``None`` selects the default.
 
     Records inside the record are also created from these values.
 
@@ -224,7 +223,7 @@ def _values(record: Struct) -> Iterator[tuple[Option, Any]]:
 
 
 class CheckedOptions(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A record of options that raises an error if an option may not have its value."""
+    """A record of options that raises an error if the value of an option is not allowed."""
 
     def __post_init__(self) -> None:
         for name, option in options_of(type(self)).items():

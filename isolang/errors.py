@@ -1,4 +1,4 @@
-"""Defines the errors of this package, with messages ``where: what (got X, expected Y); hint``."""
+"""Defines this package's errors; a message reads ``where: what (got X, expected Y); hint``."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ def unknown_name_details(name: str, names: Collection[str]) -> str:
 
 
 def message_in_one_line(error: BaseException) -> str:
-    """Return the message of an error in one line; if it has none, the name of its class."""
+    """Return the message of an error on one line, or its class name if it has no message."""
     return " ".join(str(error).split()) or type(error).__name__
 
 
 class IsolangError(Exception):
-    """The base class of all errors that this package raises on purpose."""
+    """The base class of all errors raised deliberately by this package."""
 
 
 class SpecError(IsolangError):
-    """The error for a ``.iso`` specification that is unreadable, ill-sorted or not supported.
+    """Raised when a ``.iso`` specification is unreadable, ill-sorted or not supported.
 
-    ``str()`` of the error returns the whole message. If the error has a place, the message shows
+    ``str()`` of the error returns the whole message. If the error has a position, the message shows
     the source line and a caret.
 
     Attributes:
         file: the name of the file, or ``<text>``; empty if the error is not in a file.
-        line: the line, numbered from 1; 0 if the error has no place.
-        column: the column, numbered from 1; 0 if the error has no place.
-        hint: a way to correct the mistake, which the message also contains; empty for none.
+        line: the line, numbered from 1; 0 if the error has no position.
+        column: the column, numbered from 1; 0 if the error has no position.
+        hint: a way to correct the mistake, also contained in the message; empty if there is none.
     """
 
     def __init__(
@@ -53,35 +53,35 @@ class SpecError(IsolangError):
 
 
 class HistoryError(IsolangError):
-    """The error for a history that cannot be read; the message says where and what was expected."""
+    """Raised when a history cannot be read; the message says where and what was expected."""
 
 
 class UnsupportedError(IsolangError):
-    """The error for a well-formed input that this version cannot decide; the verdict is unknown."""
+    """Raised for well-formed input that this version cannot decide; the verdict is unknown."""
 
 
 class SolverError(IsolangError):
-    """The error for a missing solver or encoding, or for a pair that does not fit together."""
+    """Raised when a solver or an encoding is missing, or when the two do not work together."""
 
 
 class WorkerError(IsolangError):
-    """The error for work whose worker process ended or failed, such as one of ``check_many``."""
+    """Raised when a worker process, such as one started by ``check_many``, ended or failed."""
 
 
 class TargetError(IsolangError):
-    """The error for a database that cannot be tested, for example because no server answers."""
+    """Raised when a database cannot be tested, for example because no server answers."""
 
 
 class NoDriverError(TargetError):
-    """The error for a missing driver, which is a Python package that connects to a database."""
+    """Raised when a driver, a Python package that connects to a database, is missing."""
 
 
 class OptionError(IsolangError, ValueError):
-    """The error for an option whose value is out of bounds."""
+    """Raised when the value of an option is out of bounds."""
 
 
 def internal_error(error: Exception) -> str:
-    """Return the message for an unexpected exception, with the facts that a bug report needs."""
+    """Return the message for an unexpected exception, with the facts needed for a bug report."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Writes files completely or not at all: if the disk is full, for example, the old file remains."""
+"""Writes files completely or not at all: if, say, the disk is full, the old file remains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import IO
 
 @contextmanager
 def open_replacement(path: Path) -> Iterator[IO[bytes]]:
-    """Open a temporary file that replaces ``path`` when the ``with`` block ends without an error.
+    """Open a temporary file that replaces ``path`` once the ``with`` block ends without an error.
 
     The new file gets the permissions of the replaced file. If ``path`` is a pipe or a terminal, it
     is written directly.

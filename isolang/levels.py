@@ -1,4 +1,4 @@
-"""Judges a history by all levels of the library; public name of :mod:`isolang.pipeline.levels`."""
+"""Judges a history by all library levels; public name of :mod:`isolang.pipeline.levels`."""
 
 from isolang.pipeline.levels import Levels, least_clock_error, levels_of
 from isolang.pipeline.levels import LevelStanding as Level

@@ -43,12 +43,12 @@ class Deadline:
     def __init__(
         self, timeout: float | None = None, already: dict[str, float] | None = None
     ) -> None:
-        """Start to measure time.
+        """Start measuring time.
 
         Args:
             timeout: the seconds for all phases together; ``None`` for no limit.
-            already: the seconds that each phase has already taken, for example for reading the
-                history. These seconds count toward the timeout.
+            already: the seconds that each phase has already taken, for example to read the history.
+                They count toward the timeout.
         """
         self._spent = dict(already or {})
         self._start = time.perf_counter() - sum(self._spent.values())
@@ -60,7 +60,7 @@ class Deadline:
         """Measure the time of the ``with`` block, and add it to a phase.
 
         Args:
-            phase: the phase to which the time is added.
+            phase: the phase to add the time to.
             to_the_end: whether the block may begin and finish even if the deadline has passed.
 
         Raises:
@@ -99,12 +99,12 @@ class Deadline:
 class Work:
     """A budget of work in units that do not depend on the speed of the machine.
 
-    Built-in limits use such budgets, because equal inputs must give equal results however busy the
-    machine is. One unit is one poll of the native engine, which polls some millions of times per
-    second. Other long computations spend an equivalent number of units.
+    Built-in limits use such budgets, because equal inputs must give equal results no matter how
+    busy the machine is. One unit is one poll of the native engine, which polls a few million times
+    per second. Other long computations spend an equivalent number of units.
 
     Attributes:
-        left: how many units remain.
+        left: the number of remaining units.
     """
 
     def __init__(self, amount: int) -> None:
@@ -112,7 +112,7 @@ class Work:
         self.left = amount
 
     def spend(self, amount: int) -> None:
-        """Subtract work that was done; the budget never becomes negative."""
+        """Subtract work that has been done; the budget never becomes negative."""
         self.left = max(0, self.left - amount)
 
     def take(self) -> int:
@@ -127,7 +127,7 @@ class Work:
         return taken
 
     def give_back(self, amount: int) -> None:
-        """Return unused units, which :meth:`take` has taken, to the budget."""
+        """Return unused units taken by :meth:`take` to the budget."""
         self.left = max(0, amount)
 
     @contextmanager
@@ -149,7 +149,7 @@ def default_memory(parallel: int = 1) -> float | None:
     """Return the default memory limit of a check in megabytes.
 
     Args:
-        parallel: how many checks share the memory of the machine.
+        parallel: the number of checks that share the machine's memory.
 
     Returns:
         The limit; ``None`` if the memory of the machine is unknown.
@@ -161,7 +161,7 @@ def default_memory(parallel: int = 1) -> float | None:
 
 
 def default_memory_remark(parallel: int = 1) -> str:
-    """Return a remark on the default limit, for the reason of a verdict that exceeded it."""
+    """Return a remark on the default limit, for the reason of a verdict whose check exceeded it."""
     found, megabytes = memory(), default_memory(parallel)
     if found is None or megabytes is None:
         return ""
@@ -173,10 +173,10 @@ def default_memory_remark(parallel: int = 1) -> str:
 
 
 def out_of_memory(error: MemoryError, phase: str) -> str:
-    """Return the text of a ``MemoryError``; if it has no useful text, name the phase instead.
+    """Return the text of a ``MemoryError``, or one that names the phase if that text is useless.
 
-    The error of a search that exceeds its own limit has a useful text. The error of a failed
-    allocation has no text, or only the text of the C++ exception.
+    If a search exceeded its own limit, the error has a useful text. If an allocation failed, it has
+    no text, or only the text of the C++ exception.
     """
     text = str(error)
     return (
@@ -187,7 +187,7 @@ def out_of_memory(error: MemoryError, phase: str) -> str:
 
 
 class _Cap:
-    """Sets the memory limit of the process for all running checks, and restores the old limit."""
+    """Sets the memory limit of the process while checks run, and then restores the old limit."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -255,11 +255,11 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
 @contextmanager
 def interrupt_after(seconds: float | None) -> Iterator[None]:
-    """Interrupt Python code in the ``with`` block by ``TimeoutError`` after the given seconds.
+    """Interrupt Python code in the ``with`` block with a ``TimeoutError`` after the given seconds.
 
     This function is for code that does not check a deadline itself. It works only in the main
-    thread, and only if the platform has alarms. Otherwise the block runs without a limit. An import
-    of a module ends before it is interrupted.
+    thread, and only if the platform has alarms. Otherwise the block runs without a limit. A module
+    import is not interrupted: the error is raised after it.
     """
     usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not usable:
@@ -269,8 +269,8 @@ def interrupt_after(seconds: float | None) -> Iterator[None]:
     outermost = sys._getframe(2)  # the frame of the ``with`` statement
 
     def ring(number: int, frame: FrameType | None) -> None:
-        # While Python imports a module, it takes an OSError, and so a TimeoutError, as the absence
-        # of a file, and remembers that the module does not exist.
+        # While importing a module, Python takes an OSError, and therefore a TimeoutError, to mean
+        # that a file is missing, and remembers that the module does not exist.
         while frame is not None and frame is not outermost:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 signal.setitimer(signal.ITIMER_REAL, 0.001)
@@ -288,7 +288,7 @@ def interrupt_after(seconds: float | None) -> Iterator[None]:
 
 
 def _allocated_bytes() -> int | None:
-    """Return how many bytes of private writable memory this process has; ``None`` if unknown."""
+    """Return the private writable memory of this process in bytes; ``None`` if unknown."""
     try:
         import resource  # noqa: F401 - not there on every platform
 

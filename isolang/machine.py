@@ -1,4 +1,4 @@
-"""Finds how many processors and how much memory this process may use, even inside a container."""
+"""Finds the number of processors and the memory this process may use, even in a container."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROOT: Final = Path("/")
 
 
 def processors() -> int:
-    """Return how many threads are useful: one for each available processor, but at most eight."""
+    """Return the useful number of threads: one per available processor, but at most eight."""
     try:
         usable = len(os.sched_getaffinity(0))
     except AttributeError:  # some platforms do not have this function
@@ -25,17 +25,17 @@ def processors() -> int:
 
 @cache
 def cpu_quota(root: Path = _ROOT) -> float | None:
-    """Return how many processors the control groups allow this process to keep busy (Linux).
+    """Return the number of processors that control groups let this process keep busy (Linux).
 
-    A container sees all processors of its host. But when the container has used its share of a
-    period, the kernel stops it for the rest of the period, so additional threads would only wait.
+    A container sees all processors of its host. But once it has used up its share of a period, the
+    kernel stops it for the rest of that period, so additional threads would only wait.
 
     Args:
         root: the folder that contains ``proc`` and ``sys``.
 
     Returns:
-        The smallest quota of this process's control group and of the groups that contain this
-        group; ``None`` if there is no quota or the quota is unknown.
+        The smallest quota among this process's control group and the groups that contain it;
+        ``None`` if there is no quota or it is unknown.
     """
     quotas = [q for group in _groups(root, "cpu") if (q := _quota_of(group)) is not None]
     return min(quotas, default=None)
@@ -43,7 +43,7 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
 
 @cache
 def memory(root: Path = _ROOT) -> tuple[float, str] | None:
-    """Return how many megabytes this process may use, and what sets the limit (Linux).
+    """Return the megabytes that this process may use, and the source of the limit (Linux).
 
     Args:
         root: the folder that contains ``proc`` and ``sys``.
@@ -65,9 +65,9 @@ def memory(root: Path = _ROOT) -> tuple[float, str] | None:
 
 
 def _own_limit() -> float:
-    """Return the memory limit of this process in megabytes; if there is no limit, infinity.
+    """Return the memory limit of this process in megabytes; infinity if there is none.
 
-    For data segments the hard limit is used, because checks themselves set the soft limit.
+    For data segments, the hard limit counts, because checks set the soft limit themselves.
     """
     try:
         import resource
@@ -78,7 +78,7 @@ def _own_limit() -> float:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """Yield the folders of this process's control groups, in version 2 and in version 1."""
+    """Yield the folders of this process's control groups, of version 2 and of version 1."""
     try:
         lines = (root / "proc/self/cgroup").read_text().splitlines()
     except (OSError, UnicodeError):
@@ -91,8 +91,8 @@ def _groups(root: Path, controller: str) -> Iterator[Path]:
             if controller not in controllers.split(","):
                 continue
             mounted /= controller
-        # Inside a container, the path may belong to the host and not exist in the container. Then
-        # the topmost folder is the group.
+        # Inside a container, the path may belong to the host and not exist here. Then the topmost
+        # folder is the group.
         inner = Path(path.lstrip("/"))
         yield from (mounted / group for group in (inner, *inner.parents))
 
@@ -113,7 +113,7 @@ def _quota_of(group: Path) -> float | None:
 def _memory_of(group: Path) -> float | None:
     """Return the memory limit of a control group in megabytes; ``None`` if it has no limit.
 
-    In version 1 of control groups, a huge number stands for no limit.
+    In version 1 of control groups, a huge number means no limit.
     """
     for name in ("memory.max", "memory.limit_in_bytes"):
         try:

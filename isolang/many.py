@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 AnyHistory: TypeAlias = History | str | os.PathLike[str]
 
-# How many histories are submitted to the executor at a time. This number suffices for a large
-# cluster, and is small enough to check these histories again if a worker breaks the executor.
+# The number of histories submitted to the executor at a time: enough for a large cluster, and few
+# enough to check again if a worker breaks the executor.
 _SUBMITTED_AT_A_TIME = 256
 
-# Because an executor needs up to several milliseconds for a task, histories that are quick to check
-# are submitted together: as many as are checked in this time in seconds, but at most this number.
+# Because an executor can take several milliseconds per task, histories that are quick to check are
+# submitted together: as many as can be checked in this many seconds, but at most this number.
 _BATCH_LIMITS = 0.05, 16
 
 
@@ -44,7 +44,7 @@ class Checked(Struct, frozen=True, kw_only=True):
         history: the path, or the history itself, as passed to :func:`check_many`.
         found: the verdict; ``None`` if the history could not be checked.
         error: the reason why there is no verdict; otherwise ``None``. For example, the history
-            cannot be read or checked, or each worker that tried to check it ended.
+            cannot be read or checked, or every worker that tried to check it died.
     """
 
     number: int
@@ -86,25 +86,25 @@ def check_many(
     """Check many histories, and yield each result as soon as it is known.
 
     Histories are taken from the iterable as workers become free. If a history is a path, the worker
-    reads the file. If an executor breaks because one of its processes ended, isolang checks the
-    histories that the executor had in new processes. This does not happen with executors that
-    repair themselves, such as dask's.
+    reads the file. If an executor breaks because one of its processes died, isolang checks its
+    pending histories in new processes. Executors that repair themselves, such as dask's, do not
+    break.
 
     Args:
         histories: results of ``load_history`` or ``History.from_transactions``, or paths.
         spec: a specification in any form that ``check`` takes; its route is chosen only once.
         executor: the executor that runs the checks: a pool of processes or threads, dask's
             ``client.get_executor()``, or any other executor. By default, it is a pool with one
-            process for each processor, which ends with the iteration.
+            process per processor, which ends with the iteration.
         timeout: the seconds for each history; ``None`` for no limit.
-        memory: the megabytes for each history. The default is a share of the memory of the machine
-            on which the worker runs.
+        memory: the megabytes for each history. The default is a share of the memory of the worker's
+            machine.
         certify: whether an independent checker verifies each witness or refutation.
         seed: the seed of the search; equal seeds give equal runs.
         threads: the number of threads for each history.
 
     Raises:
-        HistoryError: if the argument is one history instead of several.
+        HistoryError: if the argument is a single history.
         SpecError: if the spec is not supported.
         OptionError: if an option is out of bounds.
 
@@ -136,7 +136,7 @@ def check_many(
 
 
 _Judged: TypeAlias = tuple[list["Verdict | IsolangError"], float]
-"""The answer of a worker: a result for each history, and the seconds for all histories together."""
+"""A worker's answer: a result for each history, and the seconds for all of them together."""
 
 
 class _PendingHistory(Struct, frozen=True):
@@ -163,7 +163,7 @@ def _results(
         lost = []
         with _pool(processors()) as pool:
             yield from _run_with(pool, chain([one], waiting), own, lost, ahead=4 * processors())
-        for one in lost:  # alone, because a check that kills its worker must not stop others
+        for one in lost:  # one by one: a check that kills its worker must not stop others
             again: list[_PendingHistory] = []
             with _pool(1) as pool:
                 yield from _run_with(pool, iter([one]), own, again, ahead=1)
@@ -175,7 +175,7 @@ def _results(
 
 
 def _pool(workers: int) -> Executor:
-    """Return a pool of newly started processes; a fork could inherit locks that threads hold."""
+    """Return a pool of spawned processes; a forked process could inherit locks held by threads."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import get_context
 
@@ -192,7 +192,7 @@ def _run_with(
 ) -> Iterator[Checked]:
     """Check histories with an executor, and yield the results.
 
-    If the executor breaks, the histories without a result are added to ``lost``.
+    If the executor breaks, histories without a result are added to ``lost``.
     """
     there: dict[Future[_Judged], list[_PendingHistory]] = {}
     alone: list[_PendingHistory] = []  # histories of a failed task, each of which may be the cause
@@ -247,7 +247,7 @@ def _name(history: AnyHistory) -> str:
 
 
 def _with_history(one: _PendingHistory, verdict: Verdict) -> Checked:
-    """Return the result of a worker, with the history object that the worker did not send back."""
+    """Return a worker's result, with the history object, which the worker does not send back."""
     if isinstance(one.history, History):
         verdict = replace(verdict, history=one.history)
     return Checked(number=one.number, history=one.history, found=verdict)
@@ -263,7 +263,7 @@ def _task(task: bytes) -> tuple[Route, Options]:
 
 
 def _judge_all(task: bytes, histories: list[AnyHistory]) -> _Judged:
-    """Check the histories, and return their results and the seconds that the checks took."""
+    """Check histories, and return their results and the seconds that the checks took."""
     start = time.perf_counter()
     return [_judge(task, one) for one in histories], time.perf_counter() - start
 

@@ -1,10 +1,10 @@
-"""Finds the version of the package, which only ``pyproject.toml`` states."""
+"""Finds the version of the package; it is written only in ``pyproject.toml``."""
 
 from __future__ import annotations
 
 
 def version() -> str:
-    """Return the version of the installed package; if it is not installed, an empty string."""
+    """Return the version of the installed package, or an empty string if it is not installed."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -14,5 +14,5 @@ def version() -> str:
 
 
 def signature(program: str) -> str:
-    """Return the name of a program with its version, such as ``isocheck 1.2.3``."""
+    """Return a program name with the version, such as ``isocheck 1.2.3``."""
     return f"{program} {version()}".rstrip()

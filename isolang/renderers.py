@@ -1,8 +1,8 @@
-"""Registers the functions that turn a verdict into a text or a page.
+"""Registers the functions that turn a verdict into text or a page.
 
-The module ``verdict`` cannot import these functions, because they depend on verdicts. Instead the
-package ``isolang`` registers them when it is imported, so ``str(verdict)`` and
-``verdict.to_html()`` always work.
+The module ``verdict`` cannot import these functions, because they depend on verdicts. Instead,
+importing the package ``isolang`` registers them, so ``str(verdict)`` and ``verdict.to_html()``
+always work.
 """
 
 from __future__ import annotations
@@ -13,4 +13,4 @@ from typing import Any, Final, Literal, TypeAlias
 Form: TypeAlias = Literal["text", "page"]
 
 RENDERERS: Final[dict[Form, Callable[[Any], str]]] = {}
-"""For each form of output, the function that renders a verdict."""
+"""The function that renders a verdict, for each output form."""

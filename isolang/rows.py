@@ -1,8 +1,8 @@
 """Represents relations and sets as rows of bits.
 
-A relation is a dictionary that maps each element to a row: the set of elements that it is related
-to, as an integer with one bit for each of these elements. A set that is not part of a relation is a
-dictionary with the single row 0.
+A relation is a dictionary that maps each element to a row: the set of elements it is related to, as
+an integer with one bit per element. A set that is not part of a relation is a dictionary with the
+single row 0.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ def union(parts: Iterable[Rows]) -> Rows:
 def transitive_closure(rows: Rows) -> Rows:
     """Return the transitive closure of a relation.
 
-    In an acyclic relation, an element reaches its successors and all elements that its successors
-    reach; a successor that another successor reaches is skipped. For relations with cycles, the
-    algorithm of S. Warshall (JACM 1962) is used.
+    In an acyclic relation, an element reaches its successors and everything they reach; a successor
+    reached by another successor is skipped. Relations with cycles use the algorithm of S. Warshall
+    (JACM 1962).
     """
     reach: Rows = {}
-    open_rows: dict[int, int] = {}  # for each element of the path, the successors to visit
+    open_rows: dict[int, int] = {}  # for each element on the path, the successors to visit
     for start in rows:
         path = [start] if start not in reach else []
         while path:

@@ -1,6 +1,6 @@
 """Hypothesis strategies for transactions, histories, and interleavings to run on a database.
 
-The package does not import this module, because it needs the extra ``isolang[hypothesis]``.
+The package does not import this module, because it requires the extra ``isolang[hypothesis]``.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
     lists: bool = False,
     statuses: Sequence[StatusName] = ("committed",),
 ) -> list[Transaction]:
-    """Generate the transactions of a history that a level may allow or forbid.
+    """Generate the transactions of a history, which a level may allow or forbid.
 
-    No value is written twice. A read returns the initial state, or a value that some transaction
-    writes to the same key. Hypothesis shrinks examples to fewer transactions and to reads of the
+    No value is written twice. A read returns the initial state, or a value written to the same key
+    by some transaction. Hypothesis shrinks examples to fewer transactions and to reads of the
     initial state.
 
     Args:
         keys: the keys that transactions may read and write.
-        sessions: the largest number of sessions.
-        max_transactions: the largest number of transactions.
-        max_operations: the largest number of operations in a transaction.
+        sessions: the maximum number of sessions.
+        max_transactions: the maximum number of transactions.
+        max_operations: the maximum number of operations in a transaction.
         lists: whether transactions append to lists and read lists, instead of writing values.
-        statuses: the statuses that transactions may have, the simplest status first.
+        statuses: the statuses that transactions may have, simplest first.
 
     Returns:
-        A strategy for the argument of ``History.from_transactions``.
+        A strategy whose examples are arguments for ``History.from_transactions``.
     """
     kinds = st.sampled_from(["r", "append" if lists else "w"])
     drafts = draw(
@@ -90,7 +90,7 @@ def _lists_of(values: list[int]) -> st.SearchStrategy[Any]:
 
 
 def histories(**options: Any) -> st.SearchStrategy[History]:
-    """Generate histories; the arguments are those of :func:`transactions`."""
+    """Generate histories; the arguments are the same as for :func:`transactions`."""
     return transactions(**options).map(History.from_transactions)
 
 
@@ -102,12 +102,12 @@ def programs(  # noqa: D417
     max_transactions: int = 3,
     max_operations: int = 3,
 ) -> tuple[tuple[Operation, ...], ...]:
-    """Generate two or more small transactions with reads and writes, to run on a database.
+    """Generate two or more small transactions of reads and writes, to run on a database.
 
     Args:
-        keys: the keys of the rows that transactions may read and write.
-        max_transactions: the largest number of transactions.
-        max_operations: the largest number of operations in a transaction.
+        keys: the keys of the rows that the transactions may read and write.
+        max_transactions: the maximum number of transactions.
+        max_operations: the maximum number of operations in a transaction.
     """
     kinds: st.SearchStrategy[Callable[..., Operation]] = st.sampled_from([Read, Write])
     drafts = draw(
@@ -143,9 +143,9 @@ def interleavings(  # noqa: D417
     Hypothesis shrinks examples to serial orders.
 
     Args:
-        keys: the keys of the rows that transactions may read and write.
-        max_transactions: the largest number of transactions.
-        max_operations: the largest number of operations in a transaction.
+        keys: the keys of the rows that the transactions may read and write.
+        max_transactions: the maximum number of transactions.
+        max_operations: the maximum number of operations in a transaction.
         of: a strategy for the transactions; by default :func:`programs`.
     """
     if of is None:

@@ -25,14 +25,14 @@ NOTHING_OBSERVED: Final = Caveat(
     "session wrote, so this verdict says next to nothing about the "
     "database"
 )
-"""The note of a valid verdict if the history says nothing about the database."""
+"""The note on a valid verdict if the history reveals nothing about the database."""
 
 
 class AnomalyCount(Struct, frozen=True, kw_only=True):
     """The number of occurrences of an intrinsic anomaly, with the first examples.
 
     Attributes:
-        name: its name in the table of ``docs/anomalies.md``.
+        name: its name in the table in ``docs/anomalies.md``.
         count: how many reads of included transactions show it.
         examples: the first occurrences, in words.
     """
@@ -43,7 +43,7 @@ class AnomalyCount(Struct, frozen=True, kw_only=True):
 
 
 class _BaseVerdict(Struct, frozen=True, kw_only=True):
-    """The fields that every verdict has.
+    """The fields common to all verdicts.
 
     Attributes:
         history: the history that was checked.
@@ -55,11 +55,11 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         solver: the solver that decided; empty if no solver was needed.
         encoding: the encoding for the solver; empty if no solver was needed.
         prune: the stage of pruning before the search; empty if no search was needed.
-        choice: if the user did not choose, why this solver, encoding and pruning were chosen.
+        choice: why this solver, encoding and pruning were chosen; empty if the user chose them.
         anomalies: the intrinsic anomalies, including those that the specification does not forbid.
         ignored: one phrase for each kind of record that the pre-pass ignored.
-        notes: one sentence for each remark on how the verdict was found, and a line for each
-            ``show`` in the specification.
+        notes: remarks on how the verdict was found, one sentence each, and a line for each ``show``
+            in the specification.
     """
 
     history: History
@@ -83,7 +83,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """The remarks that change what this verdict means, for example that nothing was observed.
+        """The remarks that change the meaning of this verdict, such as that nothing was observed.
 
         Each remark is a sentence, and the text before its first colon is a summary. Every form of
         output prints these remarks.
@@ -95,7 +95,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         return (*remarks, f"not certified{why}")
 
     def __bool__(self) -> NoReturn:
-        """Raise ``TypeError``, because otherwise ``assert check(…)`` would pass if invalid."""
+        """Raise ``TypeError``; otherwise ``assert check(…)`` would pass for an invalid history."""
         msg = (
             "a verdict has no truth value; look at verdict.outcome, match it with Valid, Invalid "
             "and Unknown, or call isolang.assert_level(history, spec)"
@@ -103,7 +103,7 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         raise TypeError(msg)
 
     def __str__(self) -> str:
-        """Return the report that ``isocheck`` prints, in 100 columns and without colours."""
+        """Return the report as printed by ``isocheck``, in 100 columns and without colours."""
         return RENDERERS["text"](self)
 
     def __repr__(self) -> str:
@@ -118,14 +118,14 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         return f"<{type(self).__name__}: {self.history.name}, {self.spec.name}: {result}>"
 
     def _repr_html_(self) -> str:
-        """Return the page about the verdict inside a frame, for notebooks."""
+        """Return the verdict's page inside a frame, for notebooks."""
         from html import escape
 
         frame = 'style="width: 100%; height: 40em; border: 1px solid" sandbox="allow-scripts"'
         return f'<iframe {frame} srcdoc="{escape(self.to_html())}"></iframe>'
 
     def to_html(self) -> str:
-        """Return a page about the verdict: one HTML file without other files (docs/report.md)."""
+        """Return a page about the verdict as one self-contained HTML file (docs/report.md)."""
         return RENDERERS["page"](self)
 
 
@@ -133,7 +133,7 @@ class Valid(_BaseVerdict, frozen=True, kw_only=True):
     """The verdict that the history satisfies the spec.
 
     Attributes:
-        witness: the proof: a source for each read with a version order for each key, or all
+        witness: the proof: a source for each read and a version order for each key, or all
             relations that the specification quantifies over.
     """
 
@@ -169,14 +169,14 @@ class Invalid(_BaseVerdict, frozen=True, kw_only=True):
 
 
 class Unknown(_BaseVerdict, frozen=True, kw_only=True):
-    """The verdict if it is unknown whether the history satisfies the spec.
+    """The verdict that it is unknown whether the history satisfies the spec.
 
     Attributes:
         reason: why the verdict is unknown, in words.
-        cause: the kind of reason, as one of a few fixed words.
-        spent: the seconds that the check spent, which equal ``seconds``.
+        cause: the kind of reason, one of a few fixed words.
+        spent: the seconds that the check spent, the same as ``seconds``.
         phase: the phase in which the check stopped; empty if unknown.
-        evidence: the proof that a checker rejected; ``None`` if no proof was rejected.
+        evidence: the proof rejected by a checker; ``None`` if no proof was rejected.
     """
 
     outcome: ClassVar[Literal["unknown"]] = "unknown"

@@ -1,4 +1,4 @@
-"""Decides one history with several pairs of an encoding and a solver, and compares the outcomes."""
+"""Decides one history with several encoding-solver pairs, and compares the outcomes."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ PARTNERS = (
     ("relational", "clingo"),
     ("relational", "z3"),
 )
-"""The pairs that a cross-check prefers, the best pair first.
+"""The pairs that a cross-check prefers, best first.
 
 A good pair is fast without pruning, can be interrupted, and is widely installed.
 """
 
-# The limit of work for each pair (some seconds), the limit of work for shrinking a history, and the
-# work that each attempt to shrink costs.
+# The work limit for each pair (a few seconds), the work limit for shrinking a history, and the work
+# charged for each attempt to shrink.
 WORK, _SHRINK, _ATTEMPT = 20_000_000, 60_000_000, 3_000
 
 
 class PairClaim(Struct, frozen=True, kw_only=True):
-    """The outcome that one pair claims for a history.
+    """The outcome claimed by one pair for a history.
 
     Attributes:
         pair: the encoding and the solver.
@@ -70,12 +70,12 @@ class PairClaim(Struct, frozen=True, kw_only=True):
 
 
 class CrossCheck(Struct, frozen=True, kw_only=True):
-    """The claims of several pairs about one history.
+    """The claims of several encoding-solver pairs about one history.
 
     Attributes:
         claims: one claim for each pair; the pair that decided the verdict comes first.
-        minimal: the smallest part of the history that was found on which pairs disagree; ``None``
-            if the pairs do not disagree.
+        minimal: the smallest part found on which pairs disagree; ``None`` if the pairs agree on the
+            history.
     """
 
     claims: tuple[PairClaim, ...]
@@ -87,7 +87,7 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
         return disagree([claim.outcome for claim in self.claims])
 
     def summary(self) -> str:
-        """Return the result of the comparison as one sentence."""
+        """Return the result of the comparison as a sentence."""
         if self.disagreement:
             claims = ", ".join(
                 f"{c.pair} says {c.outcome}" for c in self.claims if c.outcome != "unknown"
@@ -105,25 +105,25 @@ class CrossCheck(Struct, frozen=True, kw_only=True):
 
 
 def disagree(outcomes: Sequence[str]) -> bool:
-    """Return whether outcomes contain ``wrong``, or both ``valid`` and ``invalid``."""
+    """Return whether the outcomes contain ``wrong``, or both ``valid`` and ``invalid``."""
     return "wrong" in outcomes or {"valid", "invalid"} <= set(outcomes)
 
 
 def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]:
-    """Return the pairs with which a cross-check compares the pair that decides.
+    """Return the pairs that a cross-check compares with the deciding pair.
 
     Args:
-        chosen: the pair that decides.
+        chosen: the deciding pair.
         which: ``all`` selects all installed pairs, unpruned and pruned. A name of the form
-            ``encoding/solver/prune`` selects this pair. ``auto`` selects a pair that shares neither
-            encoding nor solver nor pruning with ``chosen``. If there is no such pair, ``auto``
-            selects one pair with another encoding and one pair with another solver. If a theorem
-            replaced the specification, ``auto`` also selects a pair that does not use the theorem.
+            ``encoding/solver/prune`` selects that pair. ``auto`` selects a pair that shares neither
+            encoding nor solver nor pruning with ``chosen``. If there is none, ``auto`` selects one
+            pair with another encoding and one with another solver. If a theorem replaced the
+            specification, ``auto`` also selects a pair that does not use the theorem.
         route: the route of the specification; ``None`` if every encoding supports the
             specification.
 
     Raises:
-        SolverError: if the pair does not exist, or does not apply to the specification.
+        SolverError: if the pair does not exist or does not support the specification.
     """
     if which not in ("auto", "all"):
         return [parse_pair(which, route)]
@@ -144,10 +144,10 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
 
 
 def parse_pair(text: str, route: Route | None = None) -> Pair:
-    """Return the pair that a text of the form ``encoding/solver/prune`` names.
+    """Return the pair named by a text of the form ``encoding/solver/prune``.
 
     Raises:
-        SolverError: if the pair does not exist, is not installed, or does not apply to the
+        SolverError: if the pair does not exist, is not installed, or does not support the
             specification.
     """
     parts = text.split("/")
@@ -169,15 +169,15 @@ def cross_check(
     work: int = WORK,
     seed: int = 0,
 ) -> CrossCheck:
-    """Decide one history with several pairs, and shrink the history if the pairs disagree.
+    """Decide one history with several encoding-solver pairs, and shrink it if they disagree.
 
     Args:
         history: the history to decide.
         route: the route of the specification.
         chosen: the pair that decided the verdict.
-        others: the pairs with which ``chosen`` is compared.
-        seconds: the time limit for each pair, and for shrinking; ``None`` for no limit.
-        work: the limit of work for each pair.
+        others: the pairs to compare with ``chosen``.
+        seconds: the time limit for each pair and for shrinking; ``None`` for no limit.
+        work: the work limit for each pair.
         seed: the number that breaks ties in searches.
     """
     claims = [
@@ -189,7 +189,7 @@ def cross_check(
         return found
     pair_of = {c.outcome: c.pair for c in reversed(claims)}
     accused = [pair_of[o] for o in ("valid", "invalid", "wrong") if o in pair_of]
-    # Because shrinking checks no proofs, it needs the engine's outcome to notice a wrong claim.
+    # Shrinking checks no proofs, so it needs the engine's outcome to notice a wrong claim.
     engine = ENGINE if isinstance(route, Plan) else Pair("relational", NATIVE, "none")
     if engine not in accused:
         accused.append(engine)
@@ -207,7 +207,7 @@ def claim_of(
     proof: bool = True,
     work: Work | None = None,
 ) -> PairClaim:
-    """Decide a history with a pair, and check the model or the refutation that the pair gives.
+    """Decide a history with a pair, and check the pair's model or refutation.
 
     Args:
         history: the history to decide.
@@ -216,7 +216,7 @@ def claim_of(
         seconds: the time limit; ``None`` for no limit.
         seed: the number that breaks ties in searches.
         proof: whether, if the pair gives no proof, the engine proves that no model exists.
-        work: the limit of work; ``None`` for no limit.
+        work: the work limit; ``None`` for no limit.
     """
     start = time.perf_counter()
     run = PairRun(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
@@ -232,7 +232,7 @@ def claim_of(
 
 
 def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
-    """Return the outcome of a run, and what the checker certified as a phrase."""
+    """Return the outcome of a run, and a phrase for what the checker certified."""
     if run.contradiction() is not None:
         return "invalid", "by the pre-pass, which all pairs share"
     answer = run.solve()
@@ -265,7 +265,7 @@ def _outcome_of(run: PairRun, *, proof: bool) -> tuple[Outcome, str]:
 def _shrink_history(
     history: History, route: Route, pairs: Sequence[Pair], *, seconds: float | None, seed: int
 ) -> History:
-    """Shrink a history while the pairs still disagree on it, and return the result.
+    """Shrink a history as long as the pairs disagree on it, and return the result.
 
     The search removes sessions first, then transactions, then operations.
     """
@@ -311,7 +311,7 @@ def _shrink_history(
 
 
 def _without_session(part: HistoryPart, session: int) -> HistoryPart:
-    """Return a part without the transactions of one session of the whole history."""
+    """Return the part without the given session, numbered as in the whole history."""
     session_of = part.whole.columns.txn_session
     txns = [i for i, t in enumerate(part.txns[:-1]) if session_of[t] != session]
     ops = [op for t in txns for op in part.history.operations_of(t)]

@@ -1,4 +1,4 @@
-"""Decides a history by a route, in four stages: solving, proving, certifying and explaining."""
+"""Decides a history along a route, in four stages: solve, prove, certify and explain."""
 
 from __future__ import annotations
 
@@ -82,17 +82,16 @@ def decide(
         options: the options of the check.
         progress: a function that is called with the name of each phase when the phase begins.
         problem: the problem of the history; ``None`` if it has not been built yet.
-        simplest: whether to search for the simplest violation. Otherwise the first violation that
-            the engine finds is reported.
-        explained: whether an invalid verdict has an explanation. Otherwise its violation is
+        simplest: whether to search for the simplest violation. Otherwise the first violation found
+            by the engine is reported.
+        explained: whether to explain an invalid verdict. Otherwise its violation is
             ``UNEXPLAINED``, which saves most of the time for a small history.
-        work: the limit of work for deciding and explaining; ``None`` for no limit.
+        work: the work limit for deciding and explaining; ``None`` for no limit.
 
     Raises:
-        HistoryError: if the specification needs real time or groups, which the history does not
-            have; or if the columns do not fit together.
-        SolverError: if the pair of an encoding and a solver does not exist, or cannot decide the
-            specification.
+        HistoryError: if the history lacks the real time or the groups that the specification needs,
+            or if its columns are inconsistent.
+        SolverError: if the encoding-solver pair does not exist, or cannot decide the specification.
     """
     if route.uses_real_time and not history.columns.has_time:
         msg = (
@@ -123,7 +122,7 @@ def decide(
                 explained=explained, work=work,
             )  # fmt: skip
 
-        # If deciding in parts takes too much time or memory, the search over all checks reports it.
+        # If deciding in parts runs out of time or memory, the search over all checks reports that.
         with suppress(TimeoutError, MemoryError):
             if route.parts is not None and not _unjudgeable_reason(route.spec, history):
                 verdict = decide_in_parts(history, route, deadline, by, problem=problem)
@@ -155,7 +154,7 @@ def decide(
 
 
 def _unjudgeable_reason(spec: Spec, history: History) -> str:
-    """Return the reason why the specification cannot judge the history; empty if there is none."""
+    """Return why the specification cannot judge the history; empty if it can."""
     if history.files and not history.columns.transactions():
         return "the history has no transaction, so it could not have violated any level"
     if missing := missing_levels_reason(history, spec):
@@ -209,7 +208,7 @@ def _verdict(run: PairRun) -> Verdict:
         if contradiction is not None:
             return _invalid_verdict(run, contradiction)
         run.deadline.remaining()
-        # An answer is used even if the deadline passes while the solver returns it.
+        # An answer counts even if the deadline passes while the solver is returning it.
         with run.deadline.during("solve", to_the_end=True):
             run.progress("solve")
             answer = run.solve()
@@ -238,11 +237,11 @@ def _verdict(run: PairRun) -> Verdict:
 
 
 def _refute_nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
-    """Return a refutation that needs only one of these reads and transactions near the read.
+    """Return a refutation that needs only one of these reads and the transactions near it.
 
-    If there is no such refutation, return ``None``. If a predicate read missed a row, its session
-    usually saw a version of this row, before or in the same transaction. Then a few transactions
-    violate most levels, but a search in the whole history may take long to find these transactions.
+    If there is none, return ``None``. If a predicate read missed a row, its session has usually
+    seen a version of this row, earlier or in the same transaction. Then a few transactions violate
+    most levels, but searching the whole history for them may take long.
     """
     if not (reads and run.pair.is_engine and isinstance(run.route, Plan)):
         return None
@@ -258,7 +257,7 @@ def _refute_nearby(run: PairRun, reads: Sequence[int]) -> Refutation | None:
 
 
 def _verdict_without_proof(run: PairRun, answer: Answer) -> Verdict:
-    """Return the verdict after a pair claimed, without a proof, that no model exists."""
+    """Return the verdict once a pair has claimed, without a proof, that no model exists."""
     from isolang.pipeline.prove import prove
 
     try:
@@ -307,10 +306,10 @@ def _valid_verdict(run: PairRun, found: Witness | Relations) -> Verdict:
 
         assert isinstance(run.route, Relational)
         run.notes += included_transactions_note(run.history, run.route, proof.included)
-    # In a history with ``levels``, the keys stand for something else, such as the total of a bank,
-    # which was observed.
+    # In a history with ``levels``, the keys stand for something else that was observed, such as the
+    # total of a bank.
     keys = not run.history.levels
-    # Implicit set-reads observe other sessions too, because they missed rows of other transactions.
+    # Implicit set-reads observe other sessions too: they missed rows written by other transactions.
     if (
         keys
         and isinstance(found, Witness)
@@ -330,9 +329,9 @@ def _valid_verdict(run: PairRun, found: Witness | Relations) -> Verdict:
 
 
 def _judge_flags(run: PairRun, answer: Answer) -> None:
-    """Add, for each flag of the specification, a note that says whether the flag holds.
+    """Add a note for each flag of the specification that says whether the flag holds.
 
-    A flag holds if no model of the other checks satisfies the check of the flag.
+    A flag holds if no model of the other checks satisfies its check.
     """
     from isolang.encodings.relational.formula import RelationalFormula, with_units
     from isolang.solvers.registry import solver_of
@@ -361,7 +360,7 @@ def _judge_flags(run: PairRun, answer: Answer) -> None:
 
 
 def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
-    """Return the invalid verdict with the simplest refutation that was found and certified."""
+    """Return the invalid verdict with the simplest certified refutation found."""
     from isolang.certify.steps import CycleStep
     from isolang.explain.explain import explain
     from isolang.explain.smaller import difficulty
@@ -370,7 +369,7 @@ def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
     refutations = [first]
     finder = None
     if run.simplest and run.explained and any(isinstance(step, CycleStep) for step in first.steps):
-        # If this search runs out of time or memory, the verdict reports the first violation.
+        # If this search runs out of time or memory, the first violation is reported.
         with suppress(TimeoutError, MemoryError), run.deadline.during("solve", to_the_end=True):
             run.progress("explain")
             finder = _finder(run)
@@ -382,8 +381,8 @@ def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
             refutations = [Refutation(tuple(s)) for s in sorted(found, key=difficulty)]
     certification = UNCERTIFIED
     for refutation in refutations:
-        # A simpler refutation is used only if the checker accepts it, even if the user wants no
-        # certificate.
+        # A simpler refutation is used only if the checker accepts it, even if the user does not
+        # want a certificate.
         derived = refutation.steps != first.steps
         certification = run.certify(refutation, needed=derived)
         if certification.rejected or (derived and not certification.accepted):
@@ -394,7 +393,7 @@ def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
             return Invalid(
                 violation=UNEXPLAINED, refutation=refutation, **_common_fields(run, certification)
             )
-        # A certified violation is reported even if the time runs out while it is explained.
+        # A certified violation is reported even if time runs out while it is being explained.
         with run.deadline.during("solve", to_the_end=True):
             if finder is None or run.history.levels:  # relaxed levels are not judged
                 relaxed = {}
@@ -410,10 +409,10 @@ def _invalid_verdict(run: PairRun, first: Refutation) -> Verdict:
 
 
 def _outcome_without_versions(run: PairRun, refutation: Refutation) -> dict[str, str]:
-    """Return the outcome for the history without stated versions, if the refutation uses versions.
+    """Return the outcome without the stated versions, if the refutation uses versions.
 
-    The version numbers of some stores do not follow the order in which versions were installed.
-    Users of such a store learn from this outcome whether the violation depends on these numbers.
+    Some stores number versions in an order other than the order of installation. The outcome tells
+    users of such a store whether the violation depends on the version numbers.
     """
     if not run.history.columns.has_versions or not isinstance(run.route, Plan):
         return {}
@@ -464,7 +463,7 @@ def _show_violation(run: PairRun) -> None:
 def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> Engine:
     """Return a function that refutes problems with the native engine.
 
-    The search for simpler violations uses this function.
+    It is used by the search for simpler violations.
 
     Args:
         seed: the number that breaks ties in searches.
@@ -491,7 +490,7 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
 
 
 def _finder(run: PairRun) -> Finder:
-    """Prepare the search for simpler refutations, with a quarter of the remaining time as limit."""
+    """Prepare the search for simpler refutations, limited to a quarter of the remaining time."""
     from isolang.explain.part_refuter import EFFORT
     from isolang.explain.smaller import Finder
 
@@ -515,7 +514,7 @@ def _finder(run: PairRun) -> Finder:
 
 
 class _Common(TypedDict):
-    """The values of the fields that every verdict has."""
+    """The values of the fields common to all verdicts."""
 
     history: History
     spec: Spec
@@ -551,7 +550,7 @@ def _common_fields(run: PairRun, certification: Certification) -> _Common:
 
 
 def _rejected_proof_verdict(run: PairRun, proof: Proof, certification: Certification) -> Unknown:
-    """Return the unknown verdict after the checker rejected a proof, with the proof as evidence."""
+    """Return the unknown verdict for a proof that the checker rejected, with the proof in it."""
     why = Undecided(cause="certificate rejected", reason=certification.reason)
     return _unknown_verdict(run, why, evidence=proof)
 

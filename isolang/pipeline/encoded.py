@@ -1,4 +1,4 @@
-"""Decides the history of a run with an encoding and a solver other than the native engine."""
+"""Decides a run's history with an encoding and a solver, instead of the native engine."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isolang.pipeline.pair_run import PairRun
     from isolang.problem.polygraph import Polygraph
 
-# The work that encoding costs for each clause, and for each step of a relational encoding.
+# The work charged for encoding: per clause, and per step of a relational encoding.
 _PER_CLAUSE, _PER_STEP = 5, 5
 
 
@@ -28,8 +28,8 @@ def solve_encoded(run: PairRun) -> Answer:
     """Encode the problem of a run, solve the formula, and decode the model.
 
     Raises:
-        TimeoutError: if the deadline has passed, or if the limit of work is reached.
-        MemoryError: if the process would need more memory than it may use.
+        TimeoutError: if the deadline has passed, or if the work limit is reached.
+        MemoryError: if the process would need more memory than allowed.
         SolverError: if the solver does not support the encoding, or is not installed.
         UnsupportedError: if the encoding would be too large.
     """
@@ -100,7 +100,7 @@ def solve_encoded(run: PairRun) -> Answer:
 
 
 def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
-    """Return the input of a relational encoding, after subtracting its work from the limit.
+    """Subtract the work for a relational encoding from the limit, and return its input.
 
     Raises:
         UnsupportedError: if the encoding would be too large.
@@ -118,15 +118,15 @@ def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
 
 
 def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Witness | Relations:
-    """Return the model that an assignment of a formula encodes.
+    """Return the model encoded by a satisfying assignment.
 
     Args:
         problem: the problem that the formula encodes.
-        formula: the formula that a solver has satisfied.
+        formula: the satisfied formula.
         values: the value of each variable, 0 or 1; entry 0 is unused.
 
     Raises:
-        NoOrderError: if the assignment does not encode a model, because its edges form a cycle.
+        NoOrderError: if the assignment does not encode a model because its edges form a cycle.
     """
     from isolang import _native
     from isolang.encodings.decode import decode

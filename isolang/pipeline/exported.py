@@ -1,8 +1,8 @@
 """Writes the smallest part of an invalid history as a file that violates the level by itself.
 
-A file may contain less than a history in memory: the history may have been read with options, and
-its initial values may have no form in the format. Therefore the text is read back and judged again
-before it is shown.
+A file may express less than the history in memory: the history may have been read with options, and
+the format may be unable to express its initial values. Therefore the text is read back and judged
+again before it is shown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# Features that a text may omit if the violation does not need them, the least important first.
+# Features that the text may omit if the violation does not need them, least important first.
 _DROPS: Final = (
     (),
     ("order-after-unknown",),
@@ -40,11 +40,12 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
     """A part of a history, written as EDN.
 
     Attributes:
-        text: the text. If it must be read with options, a comment in its first line says so.
-        anomaly: the name of the anomaly in the text; empty if it could not be judged within a limit
-            of work.
-        reading: the options with which the text must be read, as on the command line.
-        omitted: the features of the part that the text omits and that the violation does not need.
+        text: the text. If it must be read with options, a comment on its first line says so.
+        anomaly: the name of the anomaly in the text; empty if it could not be judged within a work
+            limit.
+        reading: the options needed to read the text, as on the command line.
+        omitted: the features of the part that the text omits because the violation does not need
+            them.
         transactions: the number of transactions.
         operations: the number of operations.
     """
@@ -71,7 +72,7 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
             ) from None
 
     def described(self) -> str:
-        """Return the size of the part, and remarks that a reader needs."""
+        """Return the size of the part, with any remarks that a reader needs."""
         found = f"{self.transactions} transactions, {self.operations} operations"
         found += f": {self.anomaly}" if self.anomaly else ""
         found += f", without {' and '.join(self.omitted)}" if self.omitted else ""
@@ -79,15 +80,15 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
 
 
 def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
-    """Write a part of a history as text that has the same violation when it is read.
+    """Write a part of a history as text that shows the same violation when it is read.
 
     Args:
         part: a result of ``minimise``.
-        route: the route of the specification that the part violates.
+        route: the route of the violated specification.
         seed: the number that breaks ties in searches, as in ``check``.
 
     Raises:
-        HistoryError: if no text has the same violation; the message says why.
+        HistoryError: if no text shows the same violation; the message says why.
     """
     expected = anomaly_of(part, route, seed=seed)
     refusal: HistoryError | None = None
@@ -105,7 +106,7 @@ def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
 
 
 def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
-    """Return the histories to try to write, with the options for reading them, simplest first.
+    """Return the histories to try writing, with the options for reading them, simplest first.
 
     Initial values that replace nil may be left to the options with which the history was read.
     """
@@ -129,7 +130,7 @@ def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
 def _exported_part(
     history: History, reading: ReadOptions, drop: tuple[str, ...], route: Route, seed: int
 ) -> ExportedPart:
-    """Write a history as text, and return it with the anomaly that the text shows when read.
+    """Write a history as text, and return it with the anomaly found when the text is read.
 
     Raises:
         HistoryError: if the history cannot be written.

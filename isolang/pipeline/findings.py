@@ -1,9 +1,9 @@
-"""Finds every kind of anomaly in a history, with a count and a certified small example of each.
+"""Finds every kind of anomaly in a history, each with a count and a small, certified example.
 
-A verdict reports only the simplest violation that was found. People who debug a database need all
-kinds: mild and severe anomalies, cycles and intrinsic anomalies. Because reads with an intrinsic
-anomaly would hide cycles, they are removed before the search for cycles. Each example is certified
-against the whole history.
+A verdict reports only the simplest violation found. People debugging a database need all kinds:
+mild and severe anomalies, cycles and intrinsic anomalies. Reads with an intrinsic anomaly would
+hide cycles, so they are removed before the search for cycles. Each example is certified against the
+whole history.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# For each shape of a cycle, from the most severe shape on: the relations that the closing edge of
-# the cycle may have, and the relations that the other edges may have.
+# For each shape of a cycle, most severe first: the relations allowed for the closing edge, and
+# those allowed for the other edges.
 _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
     (frozenset(closing), frozenset(back))
     for closing, back in (
@@ -48,19 +48,19 @@ _SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
         (("rw",), ("ww", "wr", "rw", "so")),
     )
 )
-# Levels, beginning with the weakest. An example is reported with the first level that forbids it.
+# Levels, weakest first. An example is reported with the first level that forbids it.
 _WEAKEST_FIRST: Final = (
     "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
-# The limit of work for the whole search, the limit for refuting one cycle, and the share of the
-# remaining work that judging all levels may use.
+# The work limit for the whole search, the limit for refuting one cycle, and the share of the
+# remaining work available for judging all levels.
 _WORK, _CYCLE_WORK, _LEVELS_SHARE = 150_000_000, 4_000_000, 1 / 2
-# Limits for the search for cycles of known edges: how many reads and edges to visit, and how many
-# cycles of each shape to find.
+# Limits for the search for cycles of known edges: the number of reads and edges to visit, and the
+# number of cycles to find per shape.
 _VISITED: Final = 20_000_000
 _CYCLES: Final = 100_000
-_ATTEMPTS: Final = 3  # how many cycles to try for each name
+_ATTEMPTS: Final = 3  # the number of cycles to try per name
 _MOST_SET_READS: Final = 200_000
 
 
@@ -102,10 +102,10 @@ def _findings_behind_thin_air(
     deadline: Deadline,
     found: Findings,
 ) -> tuple[Finding, ...]:
-    """Return the findings that are added if thin-air reads are taken as reads of the initial state.
+    """Return the additional findings if thin-air reads are taken as reads of the initial state.
 
-    If the database had rows before the history begins, nearly every read is a thin-air read. Then
-    anomalies of the writes that replaced these rows, such as lost updates, are found only if the
+    If the database had rows before the history began, nearly every read is a thin-air read. Then
+    anomalies among the writes that replaced these rows, such as lost updates, are found only if the
     values of thin-air reads are taken as initial values.
     """
     from isolang.history.before import with_initial
@@ -123,15 +123,15 @@ def _findings_behind_thin_air(
 
 
 def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, bool]:
-    """Return the history in which all set-reads that matter for anomalies are operations.
+    """Return the history with all set-reads that matter for anomalies turned into operations.
 
     An implicit set-read becomes an operation if it implies an edge or an intrinsic anomaly, or if
-    its predicate read has an anomaly. Other set-reads are part of an anomaly only under some orders
-    of the transactions, which are found when the levels are judged.
+    its predicate read has an anomaly. Other set-reads are part of an anomaly only under some
+    transaction orders. Such anomalies are found when the levels are judged.
 
     Returns:
         The history, its problem, and whether some of these set-reads stay implicit because there
-        are too many of them.
+        are too many.
     """
     if not history.columns.implicit:
         return history, build_problem(history), False
@@ -149,7 +149,7 @@ def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, b
 
 
 def _with_set_reads_of(history: History, other: History) -> History:
-    """Return ``history`` with the set-reads as operations that are operations in ``other`` too."""
+    """Return ``history`` with the set-reads as operations that are operations in ``other``."""
     if other.set_reads == "all" or not history.columns.implicit:
         return history.written_out()
     more = sorted(set(other.set_reads).difference(history.set_reads))
@@ -228,16 +228,16 @@ class _Collector:
             self._add([step], count, "reads", level or levels[-1], certified)
 
     def _judged_by(self, levels: Sequence[str]) -> Sequence[str]:
-        """Return the levels, of those given, that can judge the history.
+        """Return the given levels that can judge the history.
 
-        If no given level can judge it, return one other level that can.
+        If none of them can, return one other level that can.
         """
         allowed = self._history.levels
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
     def _without_wrong_reads(self) -> tuple[HistoryPart, Problem]:
-        """Return the history without the reads that have an intrinsic anomaly, as a part of it."""
+        """Return the part of the history without reads that have an intrinsic anomaly."""
         history, problem = self._history, self._problem
         while wrong := sorted({a.op for a in problem.anomalies()}):
             columns = history.columns.without_reads(np.array(wrong, np.int64))
@@ -248,7 +248,7 @@ class _Collector:
     # --- cycles ---
 
     def _cycles(self, part: HistoryPart, problem: Problem, graph: KnownGraph) -> bool:
-        """Add one finding for each name of a cycle, and return whether the search was complete."""
+        """Add one finding per cycle name, and return whether the search was complete."""
         seen: dict[str, list[KnownCycle]] = {}
         all_seen = True
         where: dict[str, dict[frozenset[str], set[int]]] = {}  # name -> relations -> components
@@ -300,7 +300,7 @@ class _Collector:
     # --- levels ---
 
     def _levels(self, part: HistoryPart, problem: Problem) -> Levels:
-        """Judge all levels, and add each violation whose anomaly is not among the findings yet."""
+        """Judge all levels, and add each violation whose anomaly has not been found yet."""
         standing = self._levels_of(self._history)
         clean = standing
         if self._problem.anomalies(limit=1):
@@ -352,11 +352,11 @@ class _Collector:
     ) -> tuple[str, bool]:
         """Return the first level for which the checker accepts a refutation.
 
-        The checker runs even if the user wants no certificates, because the refutation was found on
-        a part of the history.
+        The checker runs even if the user does not want certificates, because the refutation was
+        found on a part of the history.
 
         Returns:
-            The name of the level, and whether there is such a level.
+            The name of the level, and whether the checker accepted the refutation.
         """
         from isolang.certify.native import check_natively
 

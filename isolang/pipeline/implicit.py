@@ -1,9 +1,9 @@
-"""Decides which implicit set-reads must become operations, for predicate reads over large tables.
+"""Decides which implicit set-reads must become operations, for predicate reads of large tables.
 
 A history may leave set-reads implicit (``History.set_reads``). A model without the implicit
 set-reads is accepted if, in some order of its transactions, each predicate read sees exactly the
-rows that it returned; docs/predicates.md#implicit-set-reads has the proof. If a predicate read sees
-a matching row in this order that it did not return, the set-read of this row becomes an operation,
+rows it returned; docs/predicates.md#implicit-set-reads has the proof. If, in this order, a
+predicate read sees a matching row that it did not return, the row's set-read becomes an operation,
 and the history is solved again.
 """
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.pipeline.pair_run import PairRun
 
-# The relations that a check may use. Names in quotes, tests, keys and statements only select some
-# of the pairs of these relations.
+# The relations that a check may use. Quoted names, tests, keys and statements only select some of
+# the pairs of these relations.
 _RELATIONS = frozenset(
     (
         *(*FROM_T0, *BUILTIN_ORDERS, *MOMENTS, *DEPENDENCIES),
@@ -51,8 +51,9 @@ _TIMES = 3
 _AT_ONCE = 200_000
 # After this many rounds, all set-reads are written out.
 _ROUNDS = 40
-# All set-reads are also written out if the rounds together have solved more operations than there
-# are set-reads. With this many set-reads or more, writing all out costs more than many rounds.
+# All set-reads are also written out once the rounds have solved more operations in total than there
+# are set-reads. With this many set-reads or more, writing all of them out costs more than many
+# rounds.
 _COUNTED = 4_000_000
 # In place of a key, -1 means every row that a predicate read returned.
 _EVERY_KEY = -1
@@ -60,21 +61,21 @@ _EVERY_KEY = -1
 _SAMPLE = 100
 # At most this many contradicted set-reads are refuted separately.
 _REFUTED_ALONE = 8
-# If no order fits, and orders contradicted at most this many predicate reads, only the set-reads of
-# these predicate reads are written out at first.
+# If no order fits, and at most this many predicate reads have been contradicted, only their
+# set-reads are written out at first.
 _FEW = 16
-# If the first order contradicts at most _FEW predicate reads, and at most one of this many, their
+# If the first order contradicts at most _FEW predicate reads, and at most one in this many, their
 # set-reads become operations before the search for a serial order. That search costs more, and it
 # fails if a predicate read missed a row.
 _PART = 100
 # If an order contradicts more than a quarter of the predicate reads, the recording determines
-# little of the order. Then all set-reads are written out if there are at most this many of them for
-# each operation.
+# little of the order. Then all set-reads are written out if there are at most this many per
+# operation.
 _WRITTEN_OUT_EARLY = 3
 
 
 def may_stay_implicit(route: Route) -> bool:
-    """Return whether one order of all transactions can show that the checks are satisfied.
+    """Return whether a single order of all transactions can show that the checks are satisfied.
 
     If not, all set-reads must become operations before the history is decided.
     """
@@ -90,7 +91,7 @@ def may_stay_implicit(route: Route) -> bool:
 
 
 def _anti_dependencies(automaton: Automaton) -> set[str]:
-    """Return the anti-dependency relations, such as ``rw``, that the cycles of a check use."""
+    """Return the anti-dependency relations, such as ``rw``, used by the cycles of a check."""
     closing = automaton.closing if automaton.back or automaton.direct else ()
     return {*map(relation_of, automaton.relations), *closing} & {"rw", *PARTS["rw"]}
 
@@ -109,18 +110,18 @@ class Implicit:
         self._contradicted = self._missed
         self._times = np.zeros(len(self._whole.columns.statement_start), np.int32)
         self._rounds = 0
-        self._searched = False  # whether a serial order was looked for
+        self._searched = False  # whether a serial order has been sought
         self._solved = 0
         self._all: float | None = None
         if run.pair.is_engine:
             run.restart(run.history, self._returned)
 
     def complete(self, witness: Witness) -> Witness | None:
-        """Add to a witness an order of COMMITs in which all implicit set-reads hold.
+        """Complete a witness with an order of COMMITs in which all implicit set-reads hold.
 
         Returns:
-            The complete witness. If no such order was found, ``None``: more set-reads of the run's
-            history have become operations, and the history must be solved again.
+            The completed witness, or ``None`` if no such order was found. In that case, more
+            set-reads of the run's history have become operations, and it must be solved again.
         """
         import numpy as np
 
@@ -158,20 +159,20 @@ class Implicit:
         return None
 
     def _few(self) -> int:
-        """Return how many predicate reads a first order that is nearly right may contradict."""
+        """Return the number of predicate reads that a nearly right first order may contradict."""
         return min(_FEW, len(self._whole.columns.statement_start) // _PART)
 
     def _serial(self, witness: Witness, near: NDArray[np.int32]) -> Witness | None:
-        """Return a witness that is one serial order near another order; ``None`` if none is found.
+        """Return a serial order near the given one, as a witness; ``None`` if none is found.
 
-        SOUND BECAUSE the checker judges the witness. Where clients record their transactions, lines
-        change places with their neighbours only.
+        SOUND BECAUSE the checker judges the witness. Where clients record their own transactions,
+        lines are only swapped with their neighbours.
         """
         import numpy as np
 
         run = self._run
         columns = run.history.columns
-        for one in (np.sort(near), near):  # the order of the lines comes first
+        for one in (np.sort(near), near):  # the order of the lines is tried first
             found = columns.serial_order_near(one, run.deadline.remaining() or 0.0)
             if found is not None:
                 break
@@ -193,7 +194,7 @@ class Implicit:
         return whole if run.certify(whole, needed=True).accepted else None
 
     def contradicted(self) -> list[int]:
-        """Return the operations of the first few set-reads that the last order contradicted."""
+        """Return the operations of the first few set-reads contradicted by the last order."""
         import numpy as np
 
         columns = self._run.history.columns
@@ -263,7 +264,7 @@ class Implicit:
             self._write_out_all()
             return
         self._times[contradicted] += 1
-        # Everything that a predicate read returned or missed restricts its place in the order.
+        # Everything that a predicate read returned or missed restricts its position in the order.
         again = contradicted[self._times[contradicted] > _TIMES]
         all_rows = np.stack((again, np.full_like(again, _EVERY_KEY)), axis=1)
         self._returned = np.unique(np.concatenate((self._returned, returned, all_rows)), axis=0)
@@ -277,10 +278,10 @@ class Implicit:
         self._run.restart(history, self._returned)
 
     def _write_out_contradicted(self) -> None:
-        """Write out the predicate reads that some order contradicted, or else all set-reads.
+        """Write out the predicate reads contradicted by some order, or else all set-reads.
 
-        If no order fits, its transactions often violate the level. The other set-reads of a
-        contradicted predicate read then show that, with far fewer operations than all set-reads.
+        If no order fits, the transactions of a contradicted predicate read often violate the level.
+        Its other set-reads then show this, with far fewer operations than all set-reads.
         """
         import numpy as np
 
@@ -298,7 +299,7 @@ class Implicit:
         self._run.restart(self._whole.with_set_reads(made), self._returned)
 
     def _number_of_all(self) -> float:
-        """Return an estimate, from a sample of predicate reads, of how many set-reads there are."""
+        """Estimate the number of set-reads from a sample of predicate reads."""
         import numpy as np
 
         if self._all is None:

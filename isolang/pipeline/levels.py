@@ -1,4 +1,4 @@
-"""Finds out which levels of the library a history satisfies and violates."""
+"""Finds out which library levels a history satisfies and which it violates."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ NEED_TIMES = frozenset(
 )
 
 
-# The share of the remaining work that one level may use, and the work that judging a level costs
-# for each operation of the history.
+# The share of the remaining work that one level may use, and the work charged per operation for
+# judging a level.
 _SHARE, _PER_OPERATION = 1 / 4, 4
 _LONGEST_ERROR = 10**15
 """The largest clock error to try, in nanoseconds: eleven days."""
 
 
 class LevelStanding(Struct, frozen=True, kw_only=True):
-    """The result for one level, which was judged or follows from the result for another level.
+    """The result for one level, which was judged or follows from another level's result.
 
     Attributes:
-        name: the name of the level in the library.
+        name: the level's name in the library.
         standing: whether the history satisfies the level; ``no times`` if the level needs real time
             and the history has no times.
         certified: whether the verdict on the level was certified; if the result follows from
             another level's verdict, whether that verdict was certified.
-        follows_from: the name of the level from whose verdict this result follows; empty if this
-            level was judged.
+        follows_from: the level whose verdict this result follows from; empty if this level was
+            judged.
         anomaly: the name of the anomaly if the level is violated; otherwise empty.
         reason: the meaning of the anomaly, or why the verdict is unknown.
         seconds: the seconds that judging the level took.
@@ -65,17 +65,17 @@ class LevelStanding(Struct, frozen=True, kw_only=True):
 
     @property
     def out_of_effort(self) -> bool:
-        """``True`` if the standing is unknown because a limit of time or work was reached."""
+        """``True`` if the standing is unknown because a time or work limit was reached."""
         return self.standing == "unknown" and self.reason.startswith("timeout")
 
 
 class Levels(Struct, frozen=True, kw_only=True):
-    """The levels of the library that a history satisfies and violates.
+    """The library levels that a history satisfies and those that it violates.
 
     Attributes:
         history: the history that the results are about.
         levels: the result for each level by name, in the order of ``IMPLIES``.
-        seconds: the seconds that all checks took together.
+        seconds: the total seconds for all checks.
         notes: the caveats of the history. If every valid verdict has the note that nothing was
             observed, this note comes first.
     """
@@ -86,7 +86,7 @@ class Levels(Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
     def strongest(self) -> tuple[str, ...]:
-        """Return the satisfied levels that no other satisfied level implies."""
+        """Return the satisfied levels not implied by another satisfied level."""
         good = self._standing("satisfied")
         return tuple(n for n in good if not any(n in implied_by(m) for m in good))
 
@@ -98,8 +98,8 @@ class Levels(Struct, frozen=True, kw_only=True):
     def worth_listing(self) -> tuple[str, ...]:
         """Return the names of the levels to list in a report.
 
-        If each level has the same standing as its form without session order, the forms without
-        session order are left out.
+        If every level has the same standing as its form without session order, those forms are left
+        out.
         """
         twins = {name: f"{name}{NO_SESSION}" for name in self.levels}
         twins = {name: twin for name, twin in twins.items() if twin in self.levels}
@@ -122,27 +122,27 @@ def levels_of(
     deadline: Deadline | None = None,
     work: Work | None = None,
 ) -> Levels:
-    """Find out which levels of the library a history satisfies.
+    """Find out which library levels a history satisfies.
 
     Levels in the middle of the hierarchy are judged first. A level is not judged if its result
     follows from another verdict: a history that satisfies a level satisfies all weaker levels, and
-    a history that violates a level violates all stronger levels.
+    one that violates a level violates all stronger levels.
 
     Args:
         history: a result of ``load_history`` or ``History.from_transactions``.
         options: the options for checking each level. The timeout applies to each level separately;
             if it passes, the result for the level is unknown.
-        progress: a function that is called with the name of each level, and of each phase, when it
+        progress: a function that is called with the name of each level and each phase when it
             begins.
         simplest: whether to search for the simplest violation of each level.
-        explained: whether to name the anomalies of violated levels. Without these names, judging a
-            small history takes a third of the time.
+        explained: whether to name the anomaly for each violated level. Without these names, judging
+            a small history takes a third of the time.
         deadline: the time limit for all levels together; ``None`` for no limit.
-        work: the limit of work for all levels together; ``None`` for no limit. Each level may use a
-            share of the remaining work; if it needs more, the result for the level is unknown.
+        work: the work limit for all levels together; ``None`` for no limit. Each level may use a
+            share of the remaining work; if it needs more, its result is unknown.
 
     Raises:
-        HistoryError: if the columns of the history do not fit together.
+        HistoryError: if the columns of the history are inconsistent.
         UnsupportedError: if no level can judge the history.
 
     >>> from isolang import History, Transaction
@@ -197,7 +197,7 @@ def levels_of(
             return min(len(below[name] & undecided), len(above[name] & undecided))
 
         name = max((n for n in IMPLIES if n in undecided), key=decided_at_least)
-        # A search with session order finds a violation faster, and often the proof does not need
+        # A search with session order finds a violation faster, and the proof often does not need
         # session order.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
         progress(name)
@@ -209,7 +209,8 @@ def levels_of(
                 other: replace(judged[name], name=other, follows_from=name, seconds=0.0)
                 for other in IMPLIES
                 if other in below[name] & undecided
-                # The part is checked first, because if the checker rejects it, it does so faster.
+                # The part is checked first, because the checker rejects a part faster than the
+                # whole.
                 if all(
                     _refutes(*one, other, options.timeout)
                     for one in (part, (proof, judged_history))
@@ -234,13 +235,13 @@ def least_clock_error(
     level: str,
     options: Options = Options(),  # noqa: B008 - frozen
 ) -> int | None:
-    """Return the smallest clock error, in nanoseconds, with which a history satisfies a level.
+    """Return the smallest clock error, in nanoseconds, under which a history satisfies a level.
 
-    If a clock error leaves two events ordered, every smaller clock error does too. Therefore the
-    verdict changes at most once when the error grows, and a binary search finds the smallest error.
+    If a clock error leaves two events ordered, so does every smaller clock error. Therefore the
+    verdict changes at most once as the error grows, and a binary search finds the smallest error.
 
     Args:
-        history: a history whose times come from a clock, and that was read without a clock error.
+        history: a history whose times come from a clock, read without a clock error.
         level: the name of a level that uses real time.
         options: the options of each check; the timeout applies to each check separately.
 
@@ -266,7 +267,7 @@ def least_clock_error(
         if holds is None or high > _LONGEST_ERROR:
             return None
         high *= 4
-    low = high // 4  # with this clock error, the history violates the level
+    low = high // 4  # under this clock error, the history violates the level
     while high - low > 1:
         holds = satisfied(middle := (low + high) // 2)
         if holds is None:
@@ -309,7 +310,7 @@ def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
 
 
 def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
-    """Return a refutation with the numbers of the part that it mentions, and this part."""
+    """Return a refutation, renumbered for the part of the history that it needs, and this part."""
     from isolang.explain.part import Sources, operations_of, part_of
 
     txns = Sources(build_problem(history)).closed(proof.steps)
@@ -318,7 +319,7 @@ def _part_of(proof: Refutation, history: History) -> tuple[Refutation, History]:
 
 
 def _refutes(proof: Refutation, history: History, name: str, timeout: float | None) -> bool:
-    """Return whether the checker accepts a refutation, found for another level, for this level."""
+    """Return whether a refutation found for another level is accepted for this one too."""
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.native import check_natively
     from isolang.certify.steps import CycleStep
@@ -329,8 +330,8 @@ def _refutes(proof: Refutation, history: History, name: str, timeout: float | No
     plan = route(load_spec(name))
     if not isinstance(plan, Plan):
         return False
-    # If the level has only one check, all cycle steps name this check. If it has several checks, it
-    # is open which check forbids a cycle, so the steps keep their names.
+    # If the level has only one check, all cycle steps name that check. If it has several, any of
+    # them might forbid a cycle, so the steps keep their names.
     (check, *more) = plan.spec.checks
     steps = (
         replace(step, check=check.name) if isinstance(step, CycleStep) and not more else step

@@ -45,12 +45,12 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# The greatest number of parts to judge, and of operations in these parts together. Judging this
-# many takes some seconds.
+# The maximum number of parts to judge, and the maximum total of their operations. Judging this many
+# takes a few seconds.
 _PARTS, _OPERATIONS = 2_000, 2_000_000
-# The limit of work for judging or explaining one part.
+# The work limit for judging or explaining one part.
 _WORK = 10_000_000
-# A restriction to some rows may have this many operations.
+# The maximum number of operations in a restriction to some rows.
 _RESTRICTED = 100_000
 
 
@@ -59,7 +59,7 @@ def minimise(
 ) -> History:
     """Find a small part of a history that violates the level.
 
-    The part may show a simpler violation than the violation that the verdict reports.
+    The part may show a simpler violation than the one reported by the verdict.
 
     Args:
         verdict: the verdict on the whole history.
@@ -70,10 +70,10 @@ def minimise(
 
     Returns:
         A part from which no transaction and no operation can be removed without losing the
-        violation or a possible source of a read. A predicate read counts as one operation, and is
-        about the keys that the part has; sources of a read that has too many of them are removed
-        too, if the refutation excludes each of them by a cycle of its own. If the search reached a
-        limit, the part may be larger. Names and places of transactions are those of the whole
+        violation or a possible source of a read. A predicate read counts as one operation, and
+        covers only the keys in the part. If a read has too many possible sources, those that the
+        refutation excludes, each with a separate cycle, are removed too. If the search reached a
+        limit, the part may be larger. Transactions keep their names and positions from the whole
         history.
     """
     if not len(verdict.history.columns.statement_start):
@@ -90,13 +90,13 @@ def minimise(
 
 
 def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
-    """Return the name of the anomaly in a part, which may differ from that of the whole history.
+    """Return the name of a part's anomaly, which may differ from that of the whole history.
 
-    If the part cannot be shown to be invalid within a limit of work, return an empty string.
+    If the part cannot be shown to be invalid within the work limit, return an empty string.
 
     Args:
         part: a result of ``minimise``.
-        route: the route of the specification that the part violates.
+        route: the route of the violated specification.
         seed: the number that breaks ties in searches, as in ``check``.
     """
     options = Options(certify=False, seed=seed, threads=1)
@@ -105,17 +105,17 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
 
 
 def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
-    """Return the verdict on the history with only the rows that a refutation is about.
+    """Return the verdict on the history restricted to the rows that its refutation is about.
 
-    The history is restricted to some keys, and to the reads of some transactions. A predicate read
-    is restricted to these keys, and is a predicate read of the smaller history.
+    The history is restricted to some keys, and to the reads by some transactions. A predicate read,
+    restricted to these keys, is a predicate read of the smaller history.
 
-    SOUND BECAUSE a violation of the restriction is one of the whole history: let a model of the
-    whole history be given. Its sources and version orders of the remaining reads and keys are a
-    model of the restriction, because the restriction has all writes of these keys and thus all
-    candidates. Each edge of the restriction is an edge of the whole history, so each cycle of these
-    edges is also a cycle of the whole history. The restriction is not assumed to be invalid: it is
-    judged again.
+    SOUND BECAUSE a violation of the restriction is one of the whole history. Take any model of the
+    whole history. Its sources and version orders for the remaining reads and keys are a model of
+    the restriction, because the restriction has all writes of these keys and thus all candidates.
+    Each edge of the restriction is an edge of the whole history, so each cycle of these edges is
+    also a cycle of the whole history. The restriction is not assumed to be invalid: it is judged
+    again.
 
     Returns:
         ``None`` if the restriction is too large, cannot be judged, or is not invalid.
@@ -142,19 +142,19 @@ def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
 
 
 def _limited_to_keys(part: History) -> History:
-    """Return a part in which each predicate read is restricted to the keys of the part."""
+    """Return a part with each predicate read restricted to the keys of the part."""
     return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy={})
 
 
 def _as_file_states(part: History, route: Route, seed: int) -> History | None:
-    """Return a part with whole predicate reads, as a file states them.
+    """Return a part with whole predicate reads, as they would be written in a file.
 
-    A file does not state the set-reads of a predicate read, because they follow from its predicate
-    and the rows of the file. All set-reads that follow must be in the part, because only for these
-    is it known that the part has all their candidates.
+    A file does not list the set-reads of a predicate read, because they follow from its predicate
+    and the rows in the file. All set-reads that follow must be in the part, because only these are
+    known to have all their candidates in it.
 
     Returns:
-        ``None`` if this is not so, or if what the file states is not invalid.
+        ``None`` if some are not, or if the history in the file would not be invalid.
     """
     stated = _limited_to_keys(part)
     if not _is_stated(part):
@@ -163,12 +163,12 @@ def _as_file_states(part: History, route: Route, seed: int) -> History | None:
 
 
 def _is_stated(part: History) -> bool:
-    """Return whether a file with the rows of a part implies no set-read that the part lacks."""
+    """Return whether a file with the rows of a part implies only set-reads that the part has."""
     return _set_reads(_limited_to_keys(part)) <= _set_reads(part)
 
 
 def _set_reads(history: History) -> set[tuple[int, int, str]]:
-    """Return the set-reads of missed rows: the transaction, the position of the read, the key."""
+    """Return the set-reads of missed rows, as transaction, position of the read, and key."""
     columns = history.columns
     return {
         (history.transaction_of(op), int(columns.op_position[op]), history.key(key))
@@ -178,7 +178,7 @@ def _set_reads(history: History) -> set[tuple[int, int, str]]:
 
 
 def _judged(history: History, route: Route, seed: int) -> Invalid | None:
-    """Return the verdict on a history; ``None`` if it is not invalid within a limit of work."""
+    """Return the verdict on a history; ``None`` unless it is invalid within the work limit."""
     options = Options(certify=True, seed=seed, threads=1)
     try:
         found = decide(history, route, Deadline(), options, work=Work(_WORK))
@@ -190,9 +190,9 @@ def _judged(history: History, route: Route, seed: int) -> Invalid | None:
 class _Minimiser:
     """Searches for a small part that violates the level.
 
-    With ``stated``, the result must be a part that a file can state: its predicate reads must not
+    With ``stated``, the result must be a part that a file can express: its predicate reads must not
     miss more rows than in the whole history. A part that lacks a write may break this condition,
-    because a predicate read after the write would then be about the version before the write.
+    because a predicate read after the write would then see the version before it.
     """
 
     def __init__(
@@ -221,15 +221,15 @@ class _Minimiser:
         )
 
     def found(self) -> History:
-        """Return the smallest part that the search finds."""
+        """Return the smallest part found by the search."""
         beginnings = (part for part in self._beginnings() if self._violates(part))
         return self._smallest(next(beginnings, None) or whole_part(self._verdict.history))
 
     def of_what_is_shown(self) -> History | None:
-        """Return the smallest part of the operations that the explanation shows.
+        """Return the smallest part made of the operations shown by the explanation.
 
-        The part has the keys of the reported operations, with their predicate reads and all
-        possible sources. If it does not violate the level by itself, return ``None``.
+        The search starts with the keys of the reported operations, their predicate reads and all
+        possible sources. If these do not violate the level by themselves, return ``None``.
         """
         history, shown = self._verdict.history, self._verdict.violation.transactions
         columns, t0 = history.columns, self._verdict.history.t0
@@ -253,9 +253,9 @@ class _Minimiser:
         return shrink(part, self._violates, by_transaction=False, enough=self._enough).history
 
     def _beginnings(self) -> Iterator[HistoryPart]:
-        """Yield the parts with which the search may begin, the smallest part first.
+        """Yield the parts that the search may start with, smallest first.
 
-        The parts consist of the transactions that the proof mentions, and of possible sources.
+        The parts consist of the transactions mentioned by the proof, and of possible sources.
         """
         history, proof = self._verdict.history, self._verdict.refutation
         if isinstance(proof, Exhaustion):
@@ -270,7 +270,7 @@ class _Minimiser:
         yield part_of(history, operations_of(history, txns), txns)
 
     def _showing_initial(self, txns: set[int]) -> set[int]:
-        """Return the transactions that show the initial values of keys with other values read."""
+        """Return transactions that show the initial value of a key whose other values are read."""
         history, ops = self._verdict.history, set(operations_of(self._verdict.history, txns))
         return {
             history.transaction_of(min(same_value))
@@ -279,7 +279,7 @@ class _Minimiser:
         }
 
     def _with_writers(self, txns: set[int]) -> set[int]:
-        """Return the transactions together with, transitively, all possible sources of reads."""
+        """Return the transactions and, transitively, all possible sources of their reads."""
         t0 = self._verdict.history.t0
         found, new = set(txns), set(txns)
         while new:
@@ -309,12 +309,12 @@ class _Minimiser:
         return isinstance(found, Invalid) and not (self._stated and not _is_stated(part.history))
 
     def _makes_wrong(self, part: HistoryPart) -> bool:
-        """Return whether a part shows an intrinsic anomaly that the whole history does not show."""
+        """Return whether a part shows an intrinsic anomaly that the whole history does not."""
         found = build_problem(part.history).anomalies()
         return any(_anomaly_key(one, part.ops[one.op]) not in self._wrong for one in found)
 
     def _cuts_initial(self, part: HistoryPart) -> bool:
-        """Return whether a part has some, but not all, operations that show an initial value.
+        """Return whether a part has some but not all of the operations that show an initial value.
 
         The last initial write of a key is its initial value, even if a part lacks earlier initial
         writes. If reads show an initial value that replaces nil, a read of another value is wrong
@@ -328,7 +328,7 @@ class _Minimiser:
 
 
 def _initial_writes(history: History) -> list[set[int]]:
-    """Return the writes of the initial transaction, for each key that it writes several times."""
+    """Return the initial transaction's writes for each key that it writes several times."""
     columns = history.columns
     found: defaultdict[int, set[int]] = defaultdict(set)
     for txn in (columns.txn_status == INITIAL).nonzero()[0].tolist():
@@ -339,9 +339,9 @@ def _initial_writes(history: History) -> list[set[int]]:
 
 
 def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
-    """Return, by key, the reads of an initial value other than nil, and the reads of other values.
+    """Return, by key, the reads of a non-nil initial value, and the reads of other values.
 
-    Keys without both kinds of reads are omitted.
+    Keys that do not have both kinds of reads are omitted.
     """
     import numpy as np
 
@@ -365,8 +365,8 @@ def _initial_reads(history: History) -> list[tuple[set[int], set[int]]]:
 def _anomaly_key(anomaly: Anomaly, op: int) -> tuple[AnomalyKind, int, bool]:
     """Return a key that is equal for similar anomalies.
 
-    The key is the kind, the operation, and whether another operation shows the anomaly. A read of a
-    version that another transaction wrote with another value is not similar to a read of a version
-    that no transaction wrote, although it would be one in a part without that write.
+    The key is the kind, the operation, and whether another operation shows the anomaly. Reading a
+    version that another transaction wrote with another value is not similar to reading a version
+    that no transaction wrote, although the first becomes the second in a part without that write.
     """
     return anomaly.kind, op, anomaly.other_op is not None

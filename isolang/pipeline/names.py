@@ -1,4 +1,4 @@
-"""Finds names in quotes in a specification that match nothing in a history."""
+"""Finds quoted names in a specification that match nothing in a history."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def missing_levels_reason(history: History, spec: Spec) -> str:
-    """Return why the spec cannot judge a history whose transactions have no levels.
+    """Return why the spec cannot judge a history whose transactions request no levels.
 
     The result is empty if the history has levels, or if the spec does not mention levels.
     """
@@ -31,10 +31,10 @@ def missing_levels_reason(history: History, spec: Spec) -> str:
 
 
 def unmatched_name_notes(history: History, spec: Spec) -> list[str]:
-    """Return notes on names that select no key or transaction, and on levels of transactions.
+    """Return notes on names that match no key or transaction, and on requested levels.
 
-    The notes on levels are about transactions that request no level, or request a level that the
-    specification does not name.
+    The notes on levels concern transactions that request no level, or one not named by the
+    specification.
     """
     columns, notes = history.columns, list[str]()
     sets_named = named_sets(spec)
@@ -45,7 +45,8 @@ def unmatched_name_notes(history: History, spec: Spec) -> list[str]:
         there = {name for names in sets for name in names}
         named = sorted({one.name for one in sets_named if one.word == word})
         none = [pattern for pattern in named if not _any_matches(pattern, there)]
-        # A specification that mentions levels names all possible levels, so unused ones are normal.
+        # A specification that mentions levels names every possible level, so unused ones are
+        # normal.
         if none and (word == "label" or none == named):
             notes.append(f"no transaction {verb} {_listed(none)}, which the spec names")
     patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
@@ -62,9 +63,9 @@ def unmatched_name_notes(history: History, spec: Spec) -> list[str]:
 
 
 def _unnamed_level_notes(history: History, spec: Spec) -> list[str]:
-    """Return a list with a note on transactions that requested levels which the spec does not name.
+    """Return a list with a note on transactions that requested levels not named by the spec.
 
-    If no transaction did this, the list is empty.
+    If there are none, the list is empty.
     """
     columns = history.columns
     patterns = {one.name for one in named_sets(spec) if one.word == "level"}

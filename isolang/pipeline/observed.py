@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def observes_other_sessions(history: History, witness: Witness) -> bool:
-    """Return whether any read returned or missed a write of another session."""
+    """Return whether any read returned or missed another session's write."""
     import numpy as np
 
     columns = history.columns
@@ -25,7 +25,7 @@ def observes_other_sessions(history: History, witness: Witness) -> bool:
     seen = np.flatnonzero((witness.source >= 0) & (witness.source < history.t0))
     if (sessions_of(seen) != session[witness.source[seen]]).any():
         return True
-    # A read of the initial state missed all writes of its key.
+    # A read of the initial state missed all writes to its key.
     missing = np.flatnonzero(witness.source == history.t0)
     keys = columns.op_key[missing]
     written = witness.order_start[keys + 1] > witness.order_start[keys]

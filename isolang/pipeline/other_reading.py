@@ -1,9 +1,9 @@
 """Adds a note about a transaction that seems to have loaded the database.
 
-If a history was converted from another format, its initial state is often an ordinary transaction,
-and nothing in the file orders this transaction before other sessions. isocheck cannot decide
-whether it is the initial transaction. Therefore the verdict reports how the transaction was judged,
-and what the verdict would be if the transaction were declared initial.
+In a history converted from another format, the initial state is often written by an ordinary
+transaction, and nothing in the file orders this transaction before other sessions. isocheck cannot
+tell whether it is the initial transaction. Therefore the verdict reports how it was treated, and
+what the verdict would be if it were declared initial.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from isolang.history.look_alikes import LookAlike
     from isolang.language.classify.route import Route
 
-# The history with the declared transaction is judged only if its verdict may differ, and if it has
-# at most this many operations. The limit of work takes a fraction of a second.
+# The history with the transaction declared initial is judged only if its verdict may differ, and if
+# it has at most this many operations. Using up the work limit takes a fraction of a second.
 _OPERATIONS, _WORK = 500_000, 2_000_000
 
 
@@ -64,7 +64,7 @@ def with_other_reading(
 def _with_rows_before(
     verdict: Invalid, route: Route, options: Options, deadline: Deadline
 ) -> Verdict:
-    """Add a note with the verdict that follows if values that no transaction wrote are initial."""
+    """Add a note with the verdict that holds if values written by no transaction are initial."""
     from isolang.history.before import with_initial
 
     history = verdict.history
@@ -95,9 +95,9 @@ def _with_rows_before(
 def _other_outcome(
     verdict: Verdict, loader: LookAlike, route: Route, options: Options, deadline: Deadline
 ) -> str:
-    """Return, as the end of a sentence, the verdict if the transaction is declared initial.
+    """Return the verdict with the transaction declared initial, as the end of a sentence.
 
-    If this verdict is not known, the text is empty.
+    If this verdict is unknown, the text is empty.
     """
     if isinstance(verdict, Unknown) or not isinstance(route, Plan):
         return ""
@@ -124,11 +124,11 @@ def _other_outcome(
 def is_first_writer(verdict: Valid, number: int) -> bool:
     """Return whether a transaction is the first writer of each of its keys in the witness.
 
-    SOUND BECAUSE then the witness is also a witness for the history in which this transaction is
+    SOUND BECAUSE if so, the witness is also a witness for the history in which this transaction is
     T0. In both histories, each transaction that reads from this transaction or from T0 precedes all
-    other writers of the key, by ``rw``. The edges of this transaction then begin at T0, where no
-    edge ends, and all other edges existed before. The checks of a plan forbid closed walks, and
-    fewer edges do not form more closed walks.
+    other writers of the key, by ``rw``. In the new history, this transaction's edges begin at T0,
+    where no edge ends, and all other edges exist in the original one. The checks of a plan forbid
+    closed walks, and fewer edges do not form more closed walks.
     """
     import numpy as np
 

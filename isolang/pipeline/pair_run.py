@@ -38,8 +38,8 @@ _PROOF_NAMES = {
     Refutation: "refutation",
     Exhaustion: "exhaustion of all choices",
 }
-# How many seconds it takes on a slow machine, for each pair of transactions, to make and check a
-# visibility relation.
+# The seconds per pair of transactions that a slow machine takes to make and check a visibility
+# relation.
 _SECONDS_PER_PAIR = 1e-5
 
 
@@ -47,9 +47,9 @@ class Certification(Struct, frozen=True, kw_only=True):
     """The result of certifying a proof.
 
     Attributes:
-        outcome: the result; ``not certified`` if no checker ran, or if the checker could not decide
-            the proof.
-        reason: which checker accepted the proof, or why no checker accepted it, in words.
+        outcome: the result; ``not certified`` if no checker ran, or if the checker could not
+            decide.
+        reason: which checker accepted the proof, or why none did, in words.
     """
 
     outcome: Literal["accepted", "rejected", "not certified"]
@@ -70,10 +70,10 @@ UNCHECKED = Certification(outcome="not certified", reason="certification was tur
 
 
 class PairRun:
-    """The state of one check that decides a history with one pair of an encoding and a solver.
+    """The state of one check, which decides a history with one encoding-solver pair.
 
     Attributes:
-        history: the history that is decided.
+        history: the history to decide.
         route: the route of the specification.
         pair: the encoding, the solver, and the stage of pruning before the search.
         deadline: the time limit of the check.
@@ -84,10 +84,10 @@ class PairRun:
         explained: whether to explain a violation.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
         rows: the argument ``rows`` for ``build_problem``.
-        likely_order: transactions in an order in which they are likely to have happened; empty if
-            no such order is known.
+        likely_order: transactions in the order in which they probably happened; empty if no such
+            order is known.
         pair_used: whether the pair was used; false if the pre-pass alone decided.
-        statistics: the statistics of the solver by name; empty before the solver has answered.
+        statistics: the solver's statistics by name; empty until the solver has answered.
         notes: remarks on how the verdict was found, one sentence each.
     """
 
@@ -119,7 +119,7 @@ class PairRun:
             problem: the problem of the history; ``None`` if it has not been built yet.
             simplest: whether to search for the simplest violation.
             explained: whether to explain a violation.
-            work: the limit of work for deciding and explaining; ``None`` for no limit.
+            work: the work limit for deciding and explaining; ``None`` for no limit.
         """
         self.history = history
         self.route = route
@@ -159,7 +159,7 @@ class PairRun:
 
     @property
     def problem(self) -> Problem:
-        """The problem of the history, which is built when it is first needed."""
+        """The problem of the history, built when it is first needed."""
         if self._problem is None or not self._prepared:
             problem = self._problem or build_problem(
                 self.history, each_read=self.looks_at_each_read, rows=self.rows
@@ -173,7 +173,7 @@ class PairRun:
 
     @property
     def looks_at_each_read(self) -> bool:
-        """Return whether the engine distinguishes the single reads of a transaction."""
+        """Return whether the engine distinguishes individual reads within a transaction."""
         return (
             self.pair.is_engine
             and isinstance(self.route, Plan)
@@ -201,11 +201,11 @@ class PairRun:
         return self.problem.ignored() if self._prepared else ()
 
     def contradiction(self) -> Refutation | None:
-        """Return the refutation that the pre-pass finds without a search; ``None`` if none."""
+        """Return the refutation found by the pre-pass without a search; ``None`` if none."""
         return contradiction(self.problem, self.route)
 
     def hardness(self) -> str:
-        """Return, as the end of a sentence, why solving takes long; empty if unknown."""
+        """Return why solving takes long, as the end of a sentence; empty if unknown."""
         if not (self._prepared and self.deadline.phase == "solve" and isinstance(self.route, Plan)):
             return ""
         load = engine.constraint_load(self.problem.native)
@@ -220,11 +220,11 @@ class PairRun:
     # --- solve ---
 
     def solve(self) -> Answer:
-        """Solve the problem with the pair of an encoding and a solver that the run uses.
+        """Solve the problem with the run's encoding and solver.
 
         Raises:
             TimeoutError: if the deadline has passed.
-            MemoryError: if the process would need more memory than it may use.
+            MemoryError: if the process would need more memory than allowed.
             SolverError: if the solver does not support the encoding, or is not installed.
             UnsupportedError: if the encoding would be too large.
         """
@@ -243,7 +243,7 @@ class PairRun:
 
         Raises:
             TimeoutError: if the deadline has passed.
-            MemoryError: if the process would need more memory than it may use.
+            MemoryError: if the process would need more memory than allowed.
         """
         assert isinstance(self.route, Plan)
         allowed = 0 if self.work is None else self.work.take()
@@ -255,7 +255,7 @@ class PairRun:
             seed=self.options.seed,
             progress=self.progress,
             search_bytes=self.options.search_bytes(),
-            # Equal runs do equal work only if they use one thread.
+            # Equal runs do equal work only on a single thread.
             threads=1 if allowed else self.options.thread_count(),
             work=allowed,
             likely_order=self.likely_order,
@@ -276,7 +276,7 @@ class PairRun:
                 raise TimeoutError
 
     def out_of_work(self) -> bool:
-        """Return whether the limit of work was reached before the deadline."""
+        """Return whether the work limit was reached before the deadline."""
         if self.work is None or self.work.left:
             return False
         try:
@@ -286,11 +286,11 @@ class PairRun:
         return True
 
     def as_written(self, witness: Witness) -> Witness | Relations:
-        """Return the proof of *valid* for the specification as the user wrote it.
+        """Return the proof of validity for the specification as the user wrote it.
 
-        If a theorem replaced the specification, this proof consists of the relations that the
-        original specification requires, made from the witness. If no theorem replaced it, or if
-        making and checking the relations would take too long, the result is the witness itself.
+        If a theorem replaced the specification, this proof consists of the relations required by
+        the original one, built from the witness. If no theorem replaced it, or if building and
+        checking the relations would take too long, the result is the witness itself.
         """
         theorem = self.route.theorem if isinstance(self.route, Plan) else None
         if theorem is None or not self.options.certify:
@@ -321,7 +321,7 @@ class PairRun:
 
         Args:
             proof: the proof to check.
-            needed: whether to check the proof even if the user wants no certificate.
+            needed: whether to check the proof even if the user does not want a certificate.
         """
         if not self.options.certify and not needed:
             return UNCHECKED
@@ -347,7 +347,7 @@ class PairRun:
         return self._accepted[1]
 
     def _check(self, proof: Proof, seconds: float | None) -> None:
-        """Check a proof with the native checker; if it does not support it, check by definition."""
+        """Check a proof with the native checker, or by definition if that does not support it."""
         if isinstance(self.route, Plan) and isinstance(proof, Witness | Refutation):
             from isolang.certify.native import check_natively
 
@@ -365,12 +365,12 @@ def written_spec(route: Route) -> Spec:
 
 
 def contradiction(problem: Problem, route: Route) -> Refutation | None:
-    """Return the refutation that the pre-pass finds without a search; ``None`` if it finds none.
+    """Return the refutation found by the pre-pass without a search; ``None`` if there is none.
 
     Raises:
         UnsupportedError: if the problem cannot be judged.
     """
-    # Contradicting stated versions violate every specification.
+    # Stated versions that contradict each other violate every specification.
     anomaly = next(iter(problem.anomalies(AnomalyKind.CONTRADICTING_VERSIONS, 1)), None)
     if anomaly is not None:
         pass
@@ -389,10 +389,10 @@ def contradiction(problem: Problem, route: Route) -> Refutation | None:
 
 
 def run_within_limits(run: PairRun, body: Callable[[], T]) -> T | Undecided:
-    """Return the result of a computation, or why it ended without a result.
+    """Return the result of a computation, or why it ended without one.
 
-    The result is ``Undecided`` if a limit ended the computation, or if the history or the
-    specification is not supported.
+    It is ``Undecided`` if a limit stopped the computation, or if the history or the specification
+    is not supported.
     """
     try:
         return body()

@@ -1,4 +1,4 @@
-"""Decides a specification in two parts.
+"""Decides a specification split into two parts.
 
 The engine decides the first part. If it refutes this part, the history is invalid. If its model
 also satisfies the second part, the history is valid. Otherwise a search must decide all checks
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     _Decide: TypeAlias = Callable[["Route", "Problem"], "Verdict"]
 
-# A note names at most this many indeterminate transactions.
+# The maximum number of indeterminate transactions named by a note.
 _NAMED = 12
 
 
@@ -49,17 +49,17 @@ def decide_in_parts(
     *,
     problem: Problem | None,
 ) -> Verdict | None:
-    """Decide a specification with the part that the engine can decide, if this suffices.
+    """Decide a specification by the part that the engine can decide, if that suffices.
 
     Args:
         history: the history to decide.
-        route: the route of a specification that has parts.
+        route: the route of a specification with parts.
         deadline: the time limit of the check.
-        decide: a function that decides the history by another route, with the same time limit.
+        decide: a function that decides the history along another route, with the same time limit.
         problem: the problem of the history; ``None`` if it has not been built yet.
 
     Returns:
-        The verdict; ``None`` if a search over all checks must decide.
+        The verdict; ``None`` if a search over all checks is needed.
     """
     parts, spec = route.parts, route.spec
     assert parts is not None
@@ -97,7 +97,7 @@ def decide_in_parts(
 
 
 def _verdict_of_part(found: Verdict, parts: SpecSplit) -> Verdict:
-    """Return the verdict on the first part; if it is invalid, add a note on the other checks."""
+    """Return the verdict on the first part, with a note on the other checks if it is invalid."""
     if isinstance(found, Invalid) and parts.other_checks:
         others = ", ".join(f"`{check.name}`" for check in parts.other_checks)
         note = f"the other checks are violated whether or not {others} holds"
@@ -143,7 +143,7 @@ def _mentions_any(checks: Sequence[Check], chosen: frozenset[str]) -> bool:
 def _constructed_relations(
     history: History, parts: SpecSplit, proof: Witness | Relations
 ) -> Relations | None:
-    """Return the order and the visibility that a theorem constructs from version orders.
+    """Return the order and the visibility constructed from version orders by a theorem.
 
     Return ``None`` if no theorem applies, or if the history has too many transactions.
     """
@@ -160,8 +160,8 @@ def included_transactions_note(
 ) -> list[str]:
     """Return a list with a note that names the indeterminate transactions that took effect.
 
-    The list is empty if the history has no indeterminate transactions, or if only those that an
-    included transaction reads from can matter.
+    The list is empty if the history has no indeterminate transactions, or if only those read by an
+    included transaction can matter.
     """
     if not route.unread_matter:
         return []
@@ -179,10 +179,10 @@ def included_transactions_note(
 
 
 def _may_violate_flag(history: History, problem: Problem, spec: Spec, flag: Check) -> bool:
-    """Return whether a history may violate the flag, as an axiom, although some choice meets it.
+    """Return whether a history may violate the flag as an axiom although some choice meets it.
 
-    An axiom that uses reads makes anomalies of reads violations, and an axiom that uses times or
-    groups requires the history to have them.
+    If an axiom uses reads, anomalies of reads are violations; if it uses times or groups, the
+    history must have them.
     """
     met = _with_flag(spec, flag)
     if uses_real_time(met) and not history.columns.has_time:
@@ -190,8 +190,7 @@ def _may_violate_flag(history: History, problem: Problem, spec: Spec, flag: Chec
     if uses_groups(met) and not history.columns.has_groups:
         return not uses_groups(spec)
     if uses_reads_from(met) and not uses_reads_from(spec):
-        # `problem.anomalies` omits reads by indeterminate transactions from which no transaction
-        # read.
+        # `problem.anomalies` omits the reads of indeterminate transactions that nobody read from.
         indeterminate = (history.columns.txn_status == INDETERMINATE).any()
         return bool(indeterminate or problem.anomalies(limit=1))
     return False
@@ -203,9 +202,9 @@ def _with_flag(spec: Spec, flag: Check) -> Spec:
 
 
 def _flags(spec: Spec, flags: Sequence[Check], decide: Callable[[Route], Verdict]) -> Iterator[str]:
-    """Yield, for each flag, a note that says whether it holds.
+    """Yield a note for each flag that says whether it holds.
 
-    A flag holds iff no model of the other checks meets the check of the flag.
+    A flag holds iff no model of the other checks meets its check.
     """
     from isolang.language.classify.route import route
 

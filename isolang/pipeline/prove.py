@@ -1,7 +1,7 @@
-"""Makes proofs for solvers that give no proofs.
+"""Makes proofs for solvers that give none.
 
 If such a solver finds no model, the native engine makes a refutation. For a relational
-specification, the proof is an unsat core that is small enough for the checker to try all choices.
+specification, the proof is an unsat core small enough for the checker to try all choices.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from isolang.pipeline.pair_run import PairRun
     from isolang.solvers.answer import Answer
 
-# The share of the remaining time for the search for an unsat core, and the limit of work for the
-# native solver's search for a model.
+# The share of the remaining time for finding an unsat core, and the work limit for the native
+# solver's search for a model.
 _CORE_SHARE, _MODEL_WORK = 1 / 3, 10_000_000
 
 
@@ -60,8 +60,8 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
 def _refutation_from_core(run: PairRun, core: Sequence[int]) -> Refutation | None:
     """Return a refutation that uses only the reads of the core; ``None`` if none is found.
 
-    Additional reads only constrain a history further. Therefore a refutation that uses only some
-    of the reads also refutes the whole history. The checker must accept the refutation.
+    Additional reads only constrain a history further, so a refutation that uses only some of the
+    reads also refutes the whole history. The checker must accept it.
     """
     from isolang.certify.native import check_natively
 
@@ -88,12 +88,12 @@ def _refutation_from_core(run: PairRun, core: Sequence[int]) -> Refutation | Non
 
 
 def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relations | None:
-    """Return a model that the native solver finds; ``None`` if it finds no model.
+    """Return a model found by the native solver; ``None`` if it finds none.
 
     Args:
         run: the run of the pair whose claim is examined.
-        answer: the answer in which the pair claims that no model exists.
-        until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
+        answer: the pair's answer that no model exists.
+        until: when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit.
     """
     from isolang.encodings.relational.formula import (
         RelationalFormula,
@@ -109,12 +109,12 @@ def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relation
             formula, until=until, seed=run.options.seed, work=_MODEL_WORK
         )
     except TimeoutError:
-        return None  # then the search for an unsat core decides
+        return None  # the search for an unsat core decides instead
     return None if solution.values is None else decode_relations(formula, solution.values)
 
 
 def _stop_time(run: PairRun) -> float | None:
-    """Return when to stop, as a time of ``time.perf_counter``; ``None`` for no limit."""
+    """Return when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit."""
     try:
         remaining = run.deadline.remaining()
     except TimeoutError:

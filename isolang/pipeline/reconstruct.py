@@ -1,4 +1,4 @@
-"""Makes, from version orders, the total order and the visibility that a specification requires."""
+"""Builds the total order and visibility required by a specification from version orders."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from isolang.language.classify.theorems import Theorem
 
 LARGEST = 2_000
-"""The largest number of transactions for which relations are made.
+"""The maximum number of transactions for which relations are built.
 
-For larger histories, the checker verifies the witness for the event graph instead.
+For larger histories, the checker verifies the event-graph witness instead.
 """
 
 
 def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relations:
-    """Make the relations that a specification requires from a witness for its event-graph form.
+    """Build the relations required by a specification from a witness for its event-graph form.
 
     Args:
         history: the history that the witness is about.
@@ -56,12 +56,12 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
 def world_of_witness(
     history: History, witness: Witness, *, events: bool = False
 ) -> ConcreteInterpretation:
-    """Return an assignment in which expressions can be evaluated on a witness.
+    """Return an interpretation in which expressions can be evaluated on a witness.
 
     Args:
         history: the history that the witness is about.
         witness: the sources and version orders.
-        events: whether events are elements too, in addition to transactions.
+        events: whether events are elements in addition to transactions.
     """
     facts = Facts(history)
     sources = {op: u for op, u in enumerate(witness.source.tolist()) if u >= 0}
@@ -77,7 +77,7 @@ def world_of_witness(
 
 
 def _extension(rows: Rows, elements: list[int]) -> list[int]:
-    """Return the elements in a total order that extends an acyclic relation."""
+    """Return the elements in an order that extends an acyclic relation."""
     missing = {i: row.bit_count() for i, row in inverse_of(rows).items()}
     ready = [i for i in elements if not missing.get(i)]
     for i in ready:

@@ -21,7 +21,7 @@ _MOST = 20
 
 
 def show_lines(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
-    """Yield a line for each ``show`` statement, with the first few pairs or elements of its value.
+    """Yield a line for each ``show`` statement with the first few pairs or elements of its value.
 
     Args:
         history: the history that the relations are about.
@@ -56,8 +56,8 @@ def show_lines_of_witness(history: History, spec: Spec, witness: Witness) -> Ite
 def show_lines_of_violation(history: History, spec: Spec) -> Iterator[str]:
     """Yield a line for each ``show`` statement of a violated specification.
 
-    Only relations that the history alone determines have a value. ``rf`` has a value if each read
-    has exactly one possible source.
+    Only relations determined by the history alone have a value. ``rf`` has one if each read has
+    exactly one possible source.
 
     Args:
         history: the history that violates the specification.

@@ -1,4 +1,4 @@
-"""Finds unsat cores: small sets of transactions and checks without a model."""
+"""Finds unsat cores: small sets of transactions and checks that have no model."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from isolang.problem.until import remaining_seconds
 from isolang.solvers.answer import work_of
 from isolang.solvers.registry import NATIVE, SOLVERS
 
-# The limit of work for the whole search, the share of the remaining work that one attempt may use,
-# and the work that each attempt may use even if this share is smaller.
+# The work limit for the whole search, the share of the remaining work that one attempt may use, and
+# the work that each attempt may use even if this share is smaller.
 _WORK, _SHARE, _LEAST = 30_000_000, 1 / 8, 30_000
-# The work that an attempt costs in addition to its search: once, and for each clause.
+# The work charged for an attempt in addition to its search: once, and per clause.
 _ATTEMPT, _PER_CLAUSE = 3_000, 5
 
 
@@ -39,7 +39,7 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
 
     @property
     def proof(self) -> Exhaustion:
-        """The proof for the transactions of the core, which is checked by trying every choice."""
+        """The proof for the core's transactions, checked by trying every choice."""
         return Exhaustion(self.transactions)
 
 
@@ -53,16 +53,16 @@ def unsat_core(
 ) -> UnsatCore:
     """Find an unsat core by delta debugging (A. Zeller, R. Hildebrandt, TSE 2002).
 
-    First transactions are dropped, and then checks, as long as the remaining ones have no model. If
-    the specification is not closed under sub-histories, a part says nothing about the whole
-    history. Therefore all transactions and all checks are kept in this case.
+    First transactions and then checks are dropped, as long as the rest has no model. If the
+    specification is not closed under sub-histories, a part proves nothing about the whole history,
+    so all transactions and all checks are kept.
 
     Args:
         problem: a problem without a model.
         route: the route of the specification.
         seed: the number that breaks ties in searches.
-        work: the limit of work, by default some ten seconds; more work gives a smaller core.
-        until: the time of ``time.perf_counter`` at which to stop; ``None`` for no limit.
+        work: the work limit, by default about ten seconds' worth; more work gives a smaller core.
+        until: when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit.
     """
     return _CoreSearch(problem, route, seed, work or Work(_WORK), until).found()
 
@@ -112,7 +112,7 @@ class _CoreSearch:
         return self._until is not None and time.perf_counter() > self._until
 
     def _unsatisfiable(self, transactions: Sequence[int], checks: tuple[Check, ...]) -> bool:
-        """Return whether a solver shows that no model exists; false if time or work ran out."""
+        """Return whether a solver shows that no model exists; false if time or work runs out."""
         self._work.spend(_ATTEMPT)
         try:
             encoding = RelationalEncoding(
@@ -124,7 +124,7 @@ class _CoreSearch:
             )
             formula = formula_of(encoding)
             self._work.spend(_PER_CLAUSE * formula.clause_count)
-            # If the encoding was finished in time, the solver always gets at least a short time.
+            # If the encoding finished in time, the solver always gets at least a short time.
             until = self._until and max(self._until, time.perf_counter() + 0.01)
             with self._work.part(_SHARE) as part:
                 allowed = max(_LEAST, part.left)

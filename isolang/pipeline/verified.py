@@ -1,4 +1,4 @@
-"""Makes the verdict that an accepted certificate proves, without a search."""
+"""Makes the verdict proved by an accepted certificate, without a search."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 def verdict_of(
     certificate: Certificate, history: History, spec: Spec, accepted: Acceptance
 ) -> Valid | Invalid:
-    """Return the verdict that a certificate proves, with a new explanation.
+    """Return the verdict proved by a certificate, with a new explanation.
 
     Args:
-        certificate: a certificate that ``verify`` has accepted.
+        certificate: a certificate accepted by ``verify``.
         history: the history that the certificate is about.
-        spec: the specification, which the caller has lowered again from the certificate's texts.
+        spec: the specification, lowered again by the caller from the certificate's texts.
         accepted: how much of the proof each checker accepted.
     """
     who = f"accepted by: {accepted}"
