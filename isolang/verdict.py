@@ -32,7 +32,7 @@ class AnomalyCount(Struct, frozen=True, kw_only=True):
     """The number of occurrences of an intrinsic anomaly, with the first examples.
 
     Attributes:
-        name: its name in the table in ``docs/anomalies.md``.
+        name: its name in the table of ``docs/anomalies.md``.
         count: how many reads of included transactions show it.
         examples: the first occurrences, in words.
     """

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
 
 
-# The output forms that show each verdict separately. Their modules are imported only when needed.
+# The output forms that show each verdict separately. Their modules are imported on demand.
 _FORMS: Final = ("dot", "graphml", "markdown", "mermaid", "perfetto")
 # The output forms that contain all verdicts in one file.
 _FILES: Final = ("junit", "sarif")
@@ -193,7 +193,7 @@ def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, wor
 
     Args:
         jobs: the jobs, one for each history.
-        show: prints a report.
+        show: a function that prints a report.
         parallel: the number of jobs to run at a time.
         workers: the address of the cluster that runs the jobs; empty for this machine.
     """
@@ -242,19 +242,19 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
         for future in futures:
             yield future.result()
     finally:
-        # Children are killed first, because the threads wait for them. This also runs on Ctrl-C.
+        # Children are killed first, because the threads wait for them. This also happens on Ctrl-C.
         children.close()
         executor.shutdown(cancel_futures=True)
 
 
 def _levels_of_models(text: str) -> list[str]:
-    """Return the levels for the consistency models that the user names as in Elle.
+    """Return the levels for consistency models given by their names in Elle.
 
     Args:
         text: the names, separated by commas or spaces.
 
     Raises:
-        Mistake: if the library has no level with one of these names.
+        Mistake: if the library has no level for one of these names.
     """
     there = levels()
     found = [name.strip().removeprefix(":") for name in text.replace(",", " ").split()]
@@ -295,7 +295,7 @@ def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None
 
     def text(report: Report) -> None:
         warnings = tuple(one for one in report.warnings if one not in report.unsaved)
-        # Warnings about unsaved files are left out here, because they are printed later.
+        # Warnings about unsaved files are printed later.
         shown = replace(report, warnings=warnings)
         render(shown, out, before=before.pop() if before else None)
         before.append(report)
@@ -309,7 +309,7 @@ def _printer(output: OutputOptions, remarks: Remarks) -> Callable[[Report], None
 
 
 def _print_errors(report: Report, remarks: Remarks) -> None:
-    """Print a report for ``--quiet``: only errors, and the caveats of a verdict, on stderr."""
+    """Print a report for ``--quiet``: only errors and a verdict's caveats, on stderr."""
     if report.verdict == "error":
         warn(f"{report.history}: {report.reason}")
     remarks.warn_about(report, caveats=True)
@@ -341,11 +341,11 @@ def _draw(report: Report, remarks: Remarks) -> None:
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
-    """Check the requested encodings and solvers before any history is read.
+    """Check the requested encodings and solvers before reading any history.
 
     Raises:
-        Mistake: if an encoding or a solver does not exist, is not installed, or does not fit the
-            specification.
+        Mistake: if an encoding or a solver does not exist, is not installed, or does not support
+            the specification.
     """
     names = (options.encoding, options.solver, options.prune)
     if set(names) == {"auto"} and not cross_check:

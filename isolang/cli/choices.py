@@ -1,4 +1,4 @@
-"""Provides parsers and shell completions for options whose values are names or numbers.
+"""Provides parsers and shell completion for options whose values are names or numbers.
 
 Names are looked up only when a value is parsed or completed, because importing their registries is
 slow.
@@ -14,14 +14,14 @@ import typer
 
 
 def levels() -> list[str]:
-    """Return the names of all levels in the library."""
+    """Return the names of all library levels."""
     from isolang.language.library import list_library
 
     return [entry.name for entry in list_library()]
 
 
 def formats() -> list[str]:
-    """Return ``auto`` and the names and aliases of all formats in which histories can be read."""
+    """Return ``auto`` and the names and aliases of all readable history formats."""
     from isolang.history.formats import ALIASES, FORMATS
 
     return ["auto", *FORMATS, *ALIASES]
@@ -52,7 +52,7 @@ def encodings() -> list[str]:
 
 
 def pruning_stages() -> list[str]:
-    """Return ``auto`` and the names of the stages of pruning."""
+    """Return ``auto`` and the names of the pruning stages."""
     from isolang.problem.polygraph import PRUNE
 
     return ["auto", *PRUNE]
@@ -67,12 +67,12 @@ NAMES_OF_OPTION: Final[dict[str, Callable[[], list[str]]]] = {
 
 
 def nearest_name(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
-    """Return the name that is most similar to a typed text; empty if no name is similar enough.
+    """Return the name most similar to what the user typed; empty if none is similar enough.
 
     Args:
-        typed: the text that the user typed.
+        typed: what the user typed.
         names: the names to choose from.
-        cutoff: the least similarity, from 0 to 1.
+        cutoff: the minimum similarity, from 0 to 1.
     """
     found = difflib.get_close_matches(typed, list(names), 1, cutoff)
     return found[0] if found else ""
@@ -84,7 +84,7 @@ def parser_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
     If ``sat`` is one of the names, the parser also accepts ``sat:NAME``.
 
     Args:
-        names: a function that returns the names; it is called when a value is parsed.
+        names: a function that returns the names, called when a value is parsed.
     """
 
     def parse(text: str) -> str:
@@ -123,7 +123,7 @@ def number(
 
 
 def duration(text: str | float) -> float:
-    """Parse a time such as ``90``, ``90s``, ``30m`` or ``2h``, and return it in seconds."""
+    """Return the seconds in a duration such as ``90``, ``90s``, ``30m`` or ``2h``."""
     unit = {"s": 1, "m": 60, "h": 3600}.get(str(text)[-1:], 0)
     try:
         value = float(str(text)[:-1] if unit else text) * (unit or 1)
@@ -140,10 +140,10 @@ def _or_list(names: Sequence[str]) -> str:
 
 
 def completer_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return a function with which Typer completes the value of an option from the given names.
+    """Return a function that Typer uses to complete an option's value from the given names.
 
     Args:
-        names: a function that returns the names; it is called when a value is completed.
+        names: a function that returns the names, called when a value is completed.
     """
 
     def complete(incomplete: str) -> list[str]:

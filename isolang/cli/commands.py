@@ -1,4 +1,4 @@
-"""Defines which commands ``isocheck`` has, and the Typer groups that import them lazily.
+"""Defines the commands of ``isocheck``, and the Typer groups that import them lazily.
 
 Each command is a function in its own module. The docstring of the function is the help of the
 command, :mod:`isolang.cli.parameters` explains its parameters, and its result is the exit code.
@@ -22,13 +22,13 @@ from isolang.cli.parameters import Command, Mistake, WithoutPydantic, as_command
 
 
 class CommandEntry(NamedTuple):
-    """The data about a command that the help of its group needs, without importing the command.
+    """The data about a command that its group's help needs, available without importing it.
 
     Attributes:
-        where: the module and the name of the function or the Typer group, as ``module:name``.
+        where: the module and the name of the function or Typer group, as ``module:name``.
         about: the first sentence of the command's help.
-        panel: the panel in the help of the group that lists the command.
-        example: a command line for the end of the command's help; empty for none.
+        panel: the panel in the group's help that lists the command.
+        example: an example command line for the end of the command's help; empty for none.
     """
 
     where: str
@@ -182,12 +182,12 @@ SPEC: Final[Mapping[str, CommandEntry]] = {
 
 
 class LazyGroup(WithoutPydantic, TyperGroup):
-    """A group of commands, each of which is imported only when it is called."""
+    """A group of commands that are imported only when called."""
 
     entries: ClassVar[Mapping[str, CommandEntry]]
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return the names of the commands, in the order in which the help lists them."""
+        """Return the names of the commands, in the order of the help."""
         return list(self.entries)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -212,7 +212,7 @@ class LazyGroup(WithoutPydantic, TyperGroup):
         return super().parse_args(ctx, args)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that the first argument names.
+        """Return the command named by the first argument.
 
         Raises:
             Mistake: if no command has this name.
@@ -224,11 +224,11 @@ class LazyGroup(WithoutPydantic, TyperGroup):
 
 
 def no_such_command(program: str, name: str, entries: Mapping[str, CommandEntry]) -> Mistake:
-    """Return the error for a command name that does not exist, with the nearest name as a hint.
+    """Return the error for an unknown command name, with the nearest existing name as a hint.
 
     Args:
         program: the command line before the name, such as ``isocheck spec``.
-        name: the name that the user typed.
+        name: what the user typed.
         entries: the existing commands.
     """
     nearest = nearest_name(name, entries)
@@ -268,7 +268,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
 
     Args:
         args: the arguments of the command line.
-        own: the options of ``isocheck`` itself, before which no command is inserted.
+        own: the options of ``isocheck`` itself; no command is inserted before them.
         guess: whether the arguments are parsed for a completion, which must not fail.
 
     Raises:
@@ -297,7 +297,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
 
 
 def _is_pair(text: str) -> bool:
-    """Return whether the argument after ``--cross-check`` is its value, and not a history."""
+    """Return whether the argument after ``--cross-check`` is its value rather than a history."""
     if text in ("auto", "all"):
         return True
     from isolang.encodings.registry import ENCODINGS

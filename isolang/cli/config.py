@@ -1,8 +1,8 @@
-"""Reads defaults of options from the section ``[tool.isocheck]`` of ``pyproject.toml``.
+"""Reads option defaults from the section ``[tool.isocheck]`` of ``pyproject.toml``.
 
-The nearest file in the folder or its parents is used. The section itself applies to ``check`` and
-``levels``. A section for one command, such as ``[tool.isocheck.run]``, applies only to that
-command. The keys are the names of options without the leading dashes.
+The nearest such file in the current folder or its parents is used. The section itself applies to
+``check`` and ``levels``. A section for one command, such as ``[tool.isocheck.run]``, applies only
+to that command. The keys are option names without the leading dashes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from isolang.declared import Option
 from isolang.errors import OptionError
 from isolang.options import OutputOptions
 
-# The keys that are parameters of the function itself: the parameter, and the expected value.
+# The keys for parameters of the function itself: the parameter, and a description of its values.
 _NAMES: Final[Mapping[str, tuple[str, str]]] = {
     "spec": ("specs", "a level or a file, or a list of these"),
     "include": ("include", "a folder, or a list of these"),
@@ -37,7 +37,7 @@ def defaults(command: str) -> dict[str, dict[str, Any]]:
         command: the name of the command.
 
     Raises:
-        Mistake: if a key is unknown, or if its value is wrong.
+        Mistake: if a key is unknown or its value is wrong.
     """
     options = _options(command)
     found = _table(Path.cwd()) if options else None
@@ -62,7 +62,7 @@ def defaults(command: str) -> dict[str, dict[str, Any]]:
 
 
 def _options(command: str) -> dict[str, Option]:
-    """Return the options that may be configured for a command, by key; empty for a group."""
+    """Return a command's configurable options by key; empty for a group."""
     module, name = ISOCHECK[command].where.split(":")
     function = getattr(import_module(module), name)
     if isinstance(function, Typer):
@@ -79,7 +79,7 @@ def _options(command: str) -> dict[str, Option]:
 def _values(
     table: Mapping[str, Any], known: Mapping[str, Option | tuple[str, str]], of: str, file: Path
 ) -> Iterator[tuple[str, Any]]:
-    """Check a table of the file, and yield the name and the value of each parameter that it sets.
+    """Check a table of the file, and yield the name and value of each parameter that it sets.
 
     Args:
         table: the keys and values of the table.
@@ -109,7 +109,7 @@ def _values(
 
 
 def _relative_path(text: str, folder: Path, key: str) -> str:
-    """Make a path in the file relative to the current folder; return a level's name unchanged."""
+    """Make a path from the file relative to the current folder; return a level name unchanged."""
     is_path = key == "include" or text.endswith(".iso") or "/" in text
     return os.path.relpath(folder / text) if is_path else text
 

@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# For each format, the theories that it can express; the first theory that an encoding supports is
-# used.
+# The theories that each format can express; the first one supported by the encoding is used.
 THEORIES: Final[dict[str, tuple[Theory, ...]]] = {
     "dimacs": ("none",),
     "smt2": ("difference", "bitvector", "none"),
@@ -64,7 +63,7 @@ def encode(
     from isolang.solvers.registry import find_encoding
 
     route = load_route(spec, include)
-    find_encoding(encoding, options.prune, route)  # this finds mistakes before reading the history
+    find_encoding(encoding, options.prune, route)  # finds mistakes before the history is read
     text = written(
         read_history(history, reading), route, to=to, encoding=encoding, prune=options.prune
     )
@@ -81,14 +80,14 @@ def encode(
 
 
 def written(history: History, route: Route, *, to: str, encoding: str, prune: str = "auto") -> str:
-    """Encode the problem of a history as text in a solver format.
+    """Return the encoded problem of a history as text in a solver format.
 
     Args:
         history: the history.
         route: the route of the level.
         to: the format: ``dimacs``, ``smt2`` or ``gnf``.
         encoding: the name of the encoding.
-        prune: the stage of pruning.
+        prune: the pruning stage.
 
     Raises:
         SolverError: if no encoding has this name, or if the format cannot express the encoding.

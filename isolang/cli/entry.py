@@ -1,4 +1,4 @@
-"""The entry point of ``isocheck``, which ends silently on Ctrl-C even while it imports modules."""
+"""The entry point of ``isocheck``, which exits silently on Ctrl-C, even during imports."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ import signal
 
 _CTRL_C = signal.getsignal(signal.SIGINT)
 
-if _CTRL_C is signal.default_int_handler:  # another program, such as nohup, may have disabled it
-    # During an import, no code of isolang could catch KeyboardInterrupt.
+if _CTRL_C is signal.default_int_handler:  # a parent process may have disabled it
+    # During an import, isolang could not catch KeyboardInterrupt.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def main() -> int:
     """Run the command line and return the exit code."""
-    # Python never frees modules, and a search for garbage among them is a tenth of a start.
+    # Python never frees modules, and searching them for garbage takes a tenth of the startup time.
     collects = gc.isenabled()
     gc.disable()
     from isolang.cli.main import main as run

@@ -74,7 +74,7 @@ def generate(
     notes = list(history.notes)
     if isinstance(history, SimulatedHistory):
         known = history.truth
-        # Planted anomalies are described with the names that `isocheck check` gives transactions.
+        # Planted anomalies are described with the transaction names used by `isocheck check`.
         if known.planted and target != "-":
             known = known.with_names_of(history, read_history(target, ReadOptions(format=to)))
             notes = list(known.sentences())
@@ -91,9 +91,9 @@ _WITH_WORKLOAD = frozenset({"rule", "sessions", "transactions", "operations", "k
 
 
 def _played_history(workload: str, options: Workload) -> History:
-    """Play a workload of ``isocheck run`` on a database in memory, and return the history.
+    """Play a workload of ``isocheck run`` on an in-memory database, and return the history.
 
-    For options that the user did not set, the workload uses its own defaults.
+    If the user has not set an option, the workload's own default is used.
 
     Raises:
         Mistake: if an option does not apply to workloads.

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 _MARKS = {"satisfied": "✓", "violated": "✗", "unknown": "?", "no times": "–"}
 
-# The rows of the drawn lattice, from the strongest level to the weakest.
+# The rows of the drawn lattice, strongest level first.
 _ROWS: tuple[tuple[str, ...], ...] = (
     ("sser",), ("strong-si", "ser"), ("si",), ("psi", "pc"), ("cc",), ("ra",), ("rc",),
 )  # fmt: skip
@@ -209,7 +209,7 @@ def levels(
 
 
 class _Task(Struct, frozen=True, kw_only=True):
-    """A history, and what the command line says about it; ``alone`` if it is the only one."""
+    """A history, and the options for it; ``alone`` if it is the only one."""
 
     history: str
     options: Options
@@ -222,7 +222,7 @@ class _Task(Struct, frozen=True, kw_only=True):
 
 
 class _Answer(Struct, frozen=True, kw_only=True):
-    """The output of the command about one history, and its exit code."""
+    """The command's output for one history, and its exit code."""
 
     text: str = ""
     warnings: tuple[str, ...] = ()
@@ -245,7 +245,7 @@ def _answers_by_workers(tasks: Sequence[_Task], url: str, bar: Bar) -> Iterator[
 
 
 def _answer_of_child(folder: str, task: _Task) -> _Answer:
-    """Return the answer of a child process, with this worker's share of memory and threads."""
+    """Return a child process's answer, computed with this worker's share of memory and threads."""
     from isolang.errors import WorkerError
     from isolang.jobs.workers import (
         call_in_child,
@@ -266,14 +266,14 @@ def _answer_of_child(folder: str, task: _Task) -> _Answer:
 
 
 def answer_task(task: _Task, phase: Callable[[str], object] = lambda name: None) -> _Answer:
-    """Check a history against all levels, and return what the command prints about it.
+    """Check a history against all levels, and return the command's output for it.
 
     Args:
         task: the history and the options.
         phase: a function that is called with the name of each phase.
 
     Raises:
-        HistoryError: if the history cannot be read, and the command has only this history.
+        HistoryError: if the history cannot be read and is the command's only one.
     """
     from isolang.limits import default_memory, memory_cap
 
@@ -322,9 +322,9 @@ def _judge(
 def _least_errors(
     found: Levels, options: Options, phase: Callable[[str], object]
 ) -> dict[str, int | None]:
-    """Return the least clock error, in nanoseconds, with which each violated strict level holds.
+    """Return, for each violated strict level, the least clock error under which it holds.
 
-    The value is ``None`` if no clock error suffices.
+    Clock errors are in nanoseconds; ``None`` if none suffices.
     """
     from isolang.pipeline.levels import least_clock_error
 
@@ -348,7 +348,7 @@ def _clock_error_lines(errors: Mapping[str, int | None]) -> Iterator[str]:
 
 
 def _code(found: Levels, own: OwnReport | None, at_least: str | None, warnings: list[str]) -> int:
-    """Return the exit code for one history, which depends on ``--at-least`` if it is given."""
+    """Return the exit code for one history, which depends on ``--at-least`` if given."""
     if at_least is None:
         unknown = any(level.standing == "unknown" for level in found.levels.values())
         unknown |= own is not None and own.verdict == "unknown"

@@ -94,13 +94,13 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
 
 
 class Case(Struct, frozen=True, kw_only=True):
-    """A program to play, with the history from which it was made.
+    """A program to play, with the history it was made from.
 
     Attributes:
         allowed_by: the level that allows the history; ``None`` if the history is from a file.
         forbidden_by: the level that forbids the history; ``None`` if the user named no level.
-        program: the history, in one line.
-        question: the program, and the level whose violations to search for.
+        program: the history, on one line.
+        question: the program, with the level whose violations are sought.
     """
 
     allowed_by: str | None
@@ -155,7 +155,7 @@ def litmus(
         levels = _levels(playing, suite=suite, script=bool(script))
         cases = _cases(what or [], spec, include, skipped, suite=suite, progress=bar.phase)
     questions = [case.question for case in cases]
-    announce = suite and not sys.stderr.isatty()  # without a terminal, no progress bar is drawn
+    announce = suite and not sys.stderr.isatty()  # a progress bar needs a terminal
     if announce:
         warn(f"{len(cases)} programs, each played at {_counted(len(levels), 'level')}")
     rows = []
@@ -202,10 +202,10 @@ def _script(
     playing: LitmusSettings,
     kind: str,
 ) -> str:
-    """Return the first program as a script that runs the interleaving which produced the history.
+    """Return the first program as a script that runs the interleaving with this history.
 
     Raises:
-        Mistake: if the program was played and no interleaving produced the history.
+        Mistake: if the program was played but no interleaving produced the history.
     """
     from isolang.run.litmus.script import Kind, script_of
 
@@ -257,7 +257,7 @@ def _counted(count: int, what: str) -> str:
 
 
 def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) -> Iterator[Case]:
-    """Yield a case for each edge of the lattice that a history with single-key reads separates.
+    """Yield a case for each lattice edge that is separated by a history with single-key reads.
 
     All other edges are appended to ``skipped``.
     """
@@ -278,10 +278,10 @@ def _edges(skipped: list[tuple[str, str]], progress: Callable[[str], object]) ->
 
 
 def _levels_by_key() -> dict[str, Normal]:
-    """Return the levels of the library that histories with single-key reads can separate.
+    """Return the library levels that can be separated by histories with single-key reads.
 
-    Levels that use groups or per-transaction levels are left out. Levels that differ from PL-3 only
-    on predicate reads are left out too.
+    Levels that use groups or per-transaction levels are left out, and so are levels that differ
+    from PL-3 only on predicate reads.
     """
     from isolang.comparison.lattice import library_levels
     from isolang.language.library import list_mixed
@@ -338,7 +338,7 @@ def _case(a: str | None, b: str | None, program: str, history: object, spec: obj
 
 
 def _violation(history: History, chosen: Route | None) -> Violation | None:
-    """Return the violation of a history with queries, which a script explains."""
+    """Return the violation in a history with queries, for a script to explain."""
     from isolang.api import check
     from isolang.verdict import Invalid
 
@@ -465,7 +465,7 @@ def _result_lines(case: Case, found: LitmusResult) -> Iterator[str]:
 
 
 def _steps(litmus: Litmus, one: PlayedSchedule) -> Iterator[str]:
-    """Yield the steps of an interleaving as text, with one column for each session."""
+    """Yield the steps of an interleaving as text, with one column per session."""
     steps = []
     for own, shown in zip(litmus.shown, one.shown, strict=True):
         of_session: list[str] = []
@@ -492,9 +492,9 @@ def _table(
     rows: Sequence[Sequence[LitmusResult]],
     skipped: Sequence[tuple[str, str]],
 ) -> Iterator[str]:
-    """Yield a table with a row for each edge and a column for each level of the database.
+    """Yield a table with a row per edge and a column per database level.
 
-    Below the table, yield what the results prove about each level of the database.
+    Below the table, state what the results prove about each database level.
     """
     yield escaped(rows[0][0].database)
     yield ""
@@ -513,7 +513,7 @@ def _table(
 
 
 def _phenomena(found: Sequence[Occurrence]) -> Iterator[str]:
-    """Yield a table with a row for each of Hermitage's phenomena and a column for each level."""
+    """Yield a table with a row per Hermitage phenomenon and a column per level."""
     levels = tuple(dict.fromkeys(one.level for one in found))
     lines = [("Hermitage", "", *map(escaped, levels))]
     for name in dict.fromkeys(one.name for one in found):
@@ -530,12 +530,12 @@ def _cell(found: LitmusResult) -> str:
 
 
 def _boundary_sentence(refuted: Sequence[str]) -> str:
-    """Return a sentence that names the levels between which a database lies.
+    """Return a sentence about the levels between which a database lies.
 
-    These are the strongest levels that no result refutes, and the weakest refuted levels.
+    These are the strongest levels not refuted by any result, and the weakest refuted ones.
 
     Args:
-        refuted: the levels that some result violates.
+        refuted: the levels violated by some result.
     """
     from isolang.comparison.lattice import LevelRanking
     from isolang.comparison.walks import prove_implication

@@ -18,8 +18,8 @@ LONGEST: Final = 64 << 20  # bytes; a specification has only a few thousand
 
 def lsp() -> int:
     """Run the language server: errors as you type, hover, completion, definitions, formatting."""
-    # pygls closes its output stream at the end of a session. It gets a duplicate, because the
-    # standard output must stay open.
+    # pygls closes its output stream at the end of a session. It gets a duplicate, because standard
+    # output must stay open.
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     server().start_io(_BoundedInput(sys.stdin.buffer), answers)
     return EXIT_VALID
@@ -39,7 +39,7 @@ class _BoundedInput:
         """Return the body of a message.
 
         Args:
-            size: the length that the header states.
+            size: the length stated in the header.
 
         Raises:
             OptionError: if the message is too long.
@@ -53,7 +53,7 @@ class _BoundedInput:
 
 
 def server() -> Any:
-    """Create the language server and register the handlers of all requests that it supports.
+    """Create the language server, and register handlers for all supported requests.
 
     Raises:
         Mistake: if pygls is not installed.
@@ -63,7 +63,7 @@ def server() -> Any:
         from pygls.lsp.server import LanguageServer
     except ImportError:
         raise Mistake("pygls is not installed", "pip install 'isolang[lsp]'") from None
-    from isolang.language import editing  # lazy, because the help of each command imports this file
+    from isolang.language import editing  # lazy, because every command's help imports this file
 
     found = LanguageServer("isocheck", version())
 
@@ -139,13 +139,13 @@ def server() -> Any:
 
 
 def path_of(uri: str) -> Path:
-    """Return the path of the file that a URI names; for an unsaved file, return a placeholder."""
+    """Return the file path named by a URI, or a placeholder for an unsaved file."""
     parts = urlsplit(uri)
     return Path(unquote(parts.path)) if parts.scheme == "file" else Path("unsaved.iso")
 
 
 def uri_of(name: str) -> str:
-    """Return the URI of a specification file, which may be a file of the library."""
+    """Return the URI of a specification file, possibly one in the library."""
     from isolang.language.library import file_of
 
     return (file_of(name) if name.startswith("library:") else Path(name).absolute()).as_uri()

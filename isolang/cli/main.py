@@ -25,10 +25,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code.
 
     Args:
-        argv: the arguments; by default those of the process.
+        argv: the arguments; by default, those of the process.
     """
     open_streams()
-    # NumPy would start threads for linear algebra, which isolang does not use.
+    # NumPy would start threads for linear algebra, but isolang uses none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     command: Any = typer.main.get_command(isocheck)
     if f"_{PROGRAM.upper()}_COMPLETE" in os.environ:
@@ -70,7 +70,7 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
         warn(f"{PROGRAM}: {where}{error.strerror or error}")
         forget_stdout()
         return EXIT_USAGE
-    except Exception as error:  # any other error is a bug, which is reported as such
+    except Exception as error:  # any other error is a bug, and is reported as one
         if os.environ.get("ISOLANG_TRACEBACK"):
             raise
         warn(f"{PROGRAM}: {internal_error(error)}")
@@ -80,8 +80,7 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
 def _flush_output(code: int) -> int:
     """Flush the output, and return the exit code.
 
-    If the output cannot be flushed, an exit code other than 0 is kept, because it contains the
-    verdict.
+    If the output cannot be flushed, a non-zero exit code is kept, because it conveys the verdict.
     """
     try:
         sys.stdout.flush()
@@ -95,7 +94,7 @@ def _flush_output(code: int) -> int:
 
 
 def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
-    """Return the defaults in ``pyproject.toml`` for the command that the arguments call."""
+    """Return the defaults in ``pyproject.toml`` for the command called by the arguments."""
     if not arguments or "--help" in arguments:
         return {}
     from isolang.cli.config import defaults
@@ -104,7 +103,7 @@ def _defaults(arguments: list[str]) -> dict[str, dict[str, Any]]:
 
 
 def _mistake_lines(mistake: typer.TyperException, context: Any) -> tuple[str, str]:
-    """Return the message about a mistake on the command line, and a line with a hint."""
+    """Return the message for a mistake on the command line, and a line with a hint."""
     program = PROGRAM
     if own := getattr(mistake, "ctx", None):
         program = own.command_path

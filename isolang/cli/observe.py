@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from isolang.observe.unseen import Unseen
 
 _PORT: Final = "6543"
-_PACE: Final = 0.2  # the seconds between two looks at the result of the live check
+_PACE: Final = 0.2  # the seconds between two polls of the live check's result
 _LONGEST: Final = 60  # the time limit for one live check, in seconds
-_SHOWN: Final = 110  # the largest number of characters of an example to print
+_SHOWN: Final = 110  # the maximum number of characters to print of an example
 
 
 class NotSeen(Struct, frozen=True, kw_only=True):
@@ -205,10 +205,10 @@ def _address(text: str) -> tuple[str, int]:
 
 @contextmanager
 def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
-    """Yield the address of the server that the target names.
+    """Yield the address of the server named by the target.
 
-    If the target is only ``postgres``, start a server and stop it at the end; with versions, its
-    log tells which rows were changed.
+    If the target is just ``postgres``, start a server and stop it at the end; with ``versions``,
+    its log records the changed rows.
     """
     from isolang.observe.address import ServerAddress, address_of
 
@@ -273,9 +273,9 @@ def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterato
 def _wait(
     observer: Observer, where: ServerAddress, command: Sequence[str], host: str, env: str
 ) -> int | None:
-    """Run the command, or wait for Ctrl-C if no command is given.
+    """Run the command, or wait for Ctrl-C if none is given.
 
-    Return the exit code of the command; ``None`` if no command is given.
+    Return the command's exit code; ``None`` without a command.
     """
     stopped = threading.Event()
     before: dict[int, object] = {}
@@ -308,7 +308,7 @@ def _wait(
 
 
 def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
-    """Return the unseen operations by kind, with whether each kind is harmless or allowed."""
+    """Return the unseen operations by kind, and whether each kind is harmless or allowed."""
     from isolang.observe.unseen import kind_of, output_wording
 
     return tuple(
@@ -329,8 +329,8 @@ def _report_with_unseen(
 ) -> ObserveReport:
     """Return the report with the unseen operations and the exit code of the command.
 
-    A valid verdict becomes unknown if the unseen operations may matter. It also becomes unknown if
-    the command failed, because then the command has not done all of its work.
+    A valid verdict becomes unknown if the unseen operations may matter, or if the command failed
+    and thus did not finish its work.
     """
     from isolang.observe.unseen import reason_for_unknown
 
@@ -355,9 +355,9 @@ def _report_with_unseen(
 def _report_without_path(
     report: ObserveReport, observer: Observer, command: Sequence[str], env: str, into: str | None
 ) -> ObserveReport:
-    """Return the report without the path of a history that is not kept.
+    """Return the report without the path of a temporary history.
 
-    If no transaction was observed, the reason becomes advice on how to connect.
+    If no transaction was observed, the reason is replaced by advice on how to connect.
     """
     if not observer.history.outcomes.total():
         where = f"$PGHOST and $PGPORT, or ${env}," if command else f"port {observer.port}"

@@ -1,8 +1,8 @@
-"""Defines the parameters that several commands share, and turns functions into commands.
+"""Defines parameters shared by several commands, and turns functions into commands.
 
-A command is a function. A parameter of the function is either an option for Typer
-(``Annotated[str, typer.Option(...)]``), or a record of options (:mod:`isolang.declared`), for which
-the command gets one option for each field.
+A command is a function. Each of its parameters is either a Typer option (``Annotated[str,
+typer.Option(...)]``), or a record of options (:mod:`isolang.declared`), which gives the command one
+option per field.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from isolang.options import DECIDING, LIMITS, OUTPUT
 
 
 class Mistake(typer.TyperException):
-    """A mistake on the command line.
+    """Raised for a mistake on the command line.
 
     Attributes:
         hint: a way to correct the mistake; if empty, the message refers to the help.
@@ -46,7 +46,7 @@ class Mistake(typer.TyperException):
 
 
 def accept_only(*names: str) -> dict[str, Any]:
-    """Return arguments for ``typer.Option`` that make an option accept only these names."""
+    """Return arguments for ``typer.Option`` that restrict an option to these names."""
     return {
         "metavar": "|".join(names),
         "parser": choices.parser_of_names(lambda: names),
@@ -56,10 +56,10 @@ def accept_only(*names: str) -> dict[str, Any]:
 
 
 def accept_names(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
-    """Return arguments for ``typer.Option`` that make an option accept only the given names.
+    """Return arguments for ``typer.Option`` that restrict an option to the given names.
 
     Args:
-        names: a function that returns the names; it is called only when a value is parsed.
+        names: a function that returns the names, called only when a value is parsed.
         metavar: the placeholder for the value in the help.
     """
     return {
@@ -146,10 +146,10 @@ Output: TypeAlias = Annotated[
 
 
 class _TextConverter:
-    """Converts the text of an option or argument to the value of its parameter, without pydantic.
+    """Converts the text of an option or argument to its parameter's value, without pydantic.
 
-    Typer itself builds a pydantic adapter for each option, but importing pydantic is slow. It is
-    not needed, because every option of these commands has a parser, or is a string or a flag.
+    Typer itself builds a pydantic adapter for each option, but importing pydantic is slow. These
+    commands do not need it, because each of their options has a parser, or is a string or a flag.
     """
 
     def __init__(self, kind: Any, parser: Callable[[Any], Any] | None) -> None:
@@ -170,13 +170,13 @@ class _TextConverter:
 
 
 class WithoutPydantic:
-    """A Typer command or group that converts the values of its options without pydantic."""
+    """A Typer command or group that converts option values without pydantic."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters of the command, with the option ``--help``."""
+        """Return the command's parameters, including the option ``--help``."""
         found: list[Any] = super().get_params(ctx)  # type: ignore[misc]
         for param in found:
-            # Before version 0.29, Typer has no such attribute and needs no change.
+            # Typer before version 0.29 has no such attribute and needs no change.
             how = getattr(param, "type_descriptor", None)
             if how is not None and not isinstance(param.get_runtime_param, _TextConverter):
                 param.get_runtime_param = _TextConverter(how.annotation, how.parameter_info.parser)
@@ -188,14 +188,14 @@ class Command(WithoutPydantic, TyperCommand):
 
 
 def _flag(value: object) -> bool:
-    """Check that a value from a configuration file is true or false, and return it."""
+    """Check that a configured value is true or false, and return it."""
     if not isinstance(value, bool):
         raise typer.BadParameter(f"expected true or false (got {value!r})")
     return value
 
 
 class SelectedOptions:
-    """Selects which options of a record a command has, and changes defaults and help texts."""
+    """Selects a command's options from a record, and changes their defaults and help texts."""
 
     def __init__(
         self,
@@ -207,17 +207,17 @@ class SelectedOptions:
         """Select options of a record by name.
 
         Args:
-            names: the options that the command has exactly as the record declares them.
-            forms: the values that ``--output`` accepts; if empty, the command has no ``--output``.
-            about: options that have another help text for this command, with that text.
-            defaults: options that have another default for this command, with that default.
+            names: the options to use exactly as the record declares them.
+            forms: the values accepted by ``--output``; if empty, the command has no ``--output``.
+            about: options with a different help text for this command, with that text.
+            defaults: options with a different default for this command, with that default.
         """
         self.about = about or {}
         self.names = (*names, *self.about, *defaults, *(["form"] if forms else []))
         self._forms, self._defaults = forms, defaults
 
     def adapted(self, option: Option) -> Option:
-        """Return an option with the default, the help and the forms that this command requires."""
+        """Return an option with the default, the help and the forms for this command."""
         return replace(
             option,
             default=self._defaults.get(option.name, option.default),
@@ -227,10 +227,10 @@ class SelectedOptions:
 
 
 def as_command(function: Callable[..., int]) -> Callable[..., int]:
-    """Turn a function into a function with one parameter for each option, which Typer can call.
+    """Turn a function into one with a parameter per option, which Typer can call.
 
-    A parameter whose type is a record (a ``Struct``) is replaced by one option for each field. If
-    the record rejects a value, this is reported as a mistake on the command line.
+    A parameter whose type is a record (a ``Struct``) is replaced by one option per field. If the
+    record rejects a value, that is reported as a mistake on the command line.
     """
     hints = get_type_hints(function, include_extras=True)
     records = records_of(function)
@@ -281,7 +281,7 @@ def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], li
 
 
 def _parameter(option: Option) -> inspect.Parameter:
-    """Return the function parameter from which Typer makes an option."""
+    """Return the function parameter that Typer turns into an option."""
     about, more, default = option.about, dict[str, Any](), option.default
     if option.name in choices.NAMES_OF_OPTION:
         more = accept_names(choices.NAMES_OF_OPTION[option.name], about.metavar)

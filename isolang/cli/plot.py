@@ -1,4 +1,4 @@
-"""Helps with ``--plot``: checks that a figure can be drawn, and draws time against size."""
+"""Supports ``--plot``: checks that a figure can be drawn, and plots time against size."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def require_plottable(path: str) -> None:
-    """Check that a picture with this file name can be drawn, before the work begins.
+    """Check, before the work begins, that a picture with this file name can be drawn.
 
     Raises:
-        Mistake: if the type of the file is not supported, or a package is not installed.
+        Mistake: if the file type is not supported, or a package is not installed.
     """
     from isolang.errors import OptionError
     from isolang.report.picture import require_kind
@@ -28,7 +28,7 @@ def require_plottable(path: str) -> None:
 
 
 def time_against_size(rows: Sequence[ContestRow]) -> Picture:
-    """Return a chart of solving time against history size, with one curve for each pair.
+    """Return a chart of solving time against history size, with one curve per encoding-solver pair.
 
     Both axes are logarithmic.
     """

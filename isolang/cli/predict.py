@@ -235,7 +235,7 @@ def predict(
 def _played_predictions(
     found: Predictions, play: str, setup: str, database: str, folder: Path
 ) -> Foreseen | None:
-    """Play the predictions; return ``None`` if nothing was predicted."""
+    """Play the predictions, or return ``None`` if nothing was predicted."""
     import sys
     from contextlib import redirect_stdout
 
@@ -248,7 +248,7 @@ def _played_predictions(
 
 
 def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
-    """Save each predicted history with the certificates for both levels, and the played ones.
+    """Save each predicted history with its certificates for both levels, and the played histories.
 
     Raises:
         HistoryError: if a file cannot be written.

@@ -1,4 +1,4 @@
-"""Provides a progress bar and a status line, which are shown on stderr only if it is a terminal."""
+"""Provides a progress bar and a status line, shown only if stderr is a terminal."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _What = ParamSpec("_What")
 
 
 class Bar:
-    """A progress bar that shows how many histories were processed, and the current phase."""
+    """A progress bar that shows the number of processed histories and the current phase."""
 
     def __init__(self, total: int = 0, budget: float | None = None) -> None:
         """Prepare the bar, which appears only after a short time.
 
         Args:
-            total: the number of histories; 0 if :meth:`reached` reports the amount of work.
-            budget: the time limit for one verdict, in seconds, of which the bar shows the rest;
+            total: the number of histories; 0 if :meth:`reached` reports the progress.
+            budget: the time limit for one verdict in seconds, for showing the remaining time;
                 ``None`` means no limit.
         """
         self._total = total
@@ -53,7 +53,7 @@ class Bar:
                 self._shown = None
 
     def phase(self, name: str) -> None:
-        """Show the name of the phase that begins now; ``read`` restarts the time limit."""
+        """Show the name of the phase that is beginning; ``read`` restarts the time limit."""
         with self._lock:
             if name == "read":
                 self._began = time.monotonic()
@@ -66,7 +66,7 @@ class Bar:
             self._done += 1
 
     def reached(self, done: int, total: int) -> None:
-        """Show how much of the whole work is done."""
+        """Show how much of the work is done."""
         with self._lock:
             self._done, self._total = done, total
             self._update()
@@ -110,21 +110,21 @@ class Bar:
 
 
 class StatusLine(Generic[_What]):
-    """A status line on a terminal that overwrites itself; on other streams, nothing is written."""
+    """A status line that overwrites itself on a terminal, and writes nothing to other streams."""
 
     def __init__(self, stream: IO[str], text: Callable[_What, str]) -> None:
         """Prepare an empty line.
 
         Args:
             stream: the stream to write to.
-            text: returns the text of the line for the arguments of :meth:`show`.
+            text: a function that returns the line's text for the arguments of :meth:`show`.
         """
         self._stream, self._text = stream, text
         self._shown = stream.isatty()
         self._wrote = False
 
     def show(self, *what: _What.args, **named: _What.kwargs) -> None:
-        """Replace the text of the line by the text for these arguments."""
+        """Replace the line's text with the text for these arguments."""
         if self._shown:
             self._write(f"\r\x1b[K{self._text(*what, **named)}")
             self._wrote = True

@@ -283,7 +283,7 @@ def robust(
 def _templates(
     source: str, same_keys: list[str], url: str, reading: ReadOptions, *, is_text: bool
 ) -> tuple[Templates, Extracted | None]:
-    """Return the templates from a text, a file or a run.
+    """Return the templates from text, a file or a run.
 
     The second result describes the run; it is ``None`` if the source is not a run.
     """
@@ -314,7 +314,7 @@ def _templates(
 def _has_templates(path: str) -> bool:
     """Return whether a file contains templates, judging by its name or its first word.
 
-    This is also true for a file that does not exist, which is then reported as missing.
+    For a file that does not exist, this is true, so that it is then reported as missing.
     """
     if path.endswith(".litmus") or not os.path.isfile(path):
         return path.endswith(".litmus") or not (os.path.exists(path) or path == "-")
@@ -324,7 +324,7 @@ def _has_templates(path: str) -> bool:
 
 
 def _write(path: str, run: Extracted | None, source: str) -> None:
-    """Write the templates that were extracted from a run to a file.
+    """Write the templates extracted from a run to a file.
 
     Raises:
         Mistake: if the source is not a run.
@@ -349,7 +349,7 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
 
 
 def _conditions_of_run(run: Extracted) -> Iterator[str]:
-    """Yield the further conditions for the answer ``robust`` if the templates are from a run."""
+    """Yield the additional conditions for the answer ``robust`` if the source is a run."""
     yield (
         f"the {run.transactions:,} recorded transactions include every program, and every "
         "sequence of statements that a program can execute"
@@ -376,7 +376,7 @@ def _reason(decision: Decision) -> str | None:
 def _conditions(
     found: Templates, level: str, name: str, *, sessions: bool, whole_rows: bool
 ) -> Iterator[str]:
-    """Yield the conditions under which the answer ``robust`` is correct, as sentences."""
+    """Yield sentences with the conditions under which the answer ``robust`` is correct."""
     count = len(found.programs)
     programs = "the program" if count == 1 else f"the {count:,} programs"
     yield f"every transaction that touches these rows is an instance of {programs} of {name}"

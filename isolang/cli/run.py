@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run, RunState
     from isolang.run.target import Target
 
-_LOST: Final = 5  # the largest number of lost commits to print
-_QUIET: Final = 2.0  # the seconds without an answer after which the status line reports it
+_LOST: Final = 5  # the maximum number of lost commits to print
+_QUIET: Final = 2.0  # the seconds of silence after which the status line says so
 
 
 class RunReport(Report, frozen=True, kw_only=True):
@@ -190,7 +190,7 @@ def run(
             from isolang.cli.survey import run_swarm
 
             return run_swarm(settings, output=form, line=line, judge=_judge)
-        runner = Runner(settings)  # this finds wrong settings before anything starts
+        runner = Runner(settings)  # finds wrong settings before anything starts
         player = Player(settings.target, settings.prefix)
         try:
             recorded = play_with_rounds(settings, player, runner.target, line.show)
@@ -209,7 +209,7 @@ def run(
 def _interrupt_on_sigterm() -> Iterator[None]:
     """Make SIGTERM act like Ctrl-C while the block runs.
 
-    Either of them ends the run, after which the tables are removed and the history is checked.
+    Either of them ends the run; the tables are then removed and the history is checked.
     """
 
     def end(*_: object) -> None:
@@ -263,7 +263,7 @@ def _clean(settings: Settings) -> int:
 
 
 def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) -> int:
-    """Check a run, print the verdict and then the slower results, and return the exit code."""
+    """Check a run, print the verdict before the slower results, and return the exit code."""
     from isolang.cli.progress import Bar
     from isolang.language.hierarchy import IMPLIES
     from isolang.run.judge.judge import judge_run, with_strongest_levels, with_vacuity_doubt
@@ -330,10 +330,10 @@ def _print_form(report: RunReport, judged: JudgedRun, form: str, *, short: bool)
 
 
 def _judge_watched(recorded: Run, found: LiveVerdict, form: str, *, short: bool) -> int:
-    """Print the result of the watch for a long run, and return the exit code.
+    """Print the result of the watch on a long run, and return the exit code.
 
     The history is not read again. If the watch found a violation, it has saved the few transactions
-    that prove the violation, and only these are checked.
+    that prove it, and only these are checked.
     """
     from isolang.run.judge.judge import judge_watched_run
 
@@ -400,14 +400,14 @@ def _print_watched(
 
 
 def _without_meaningless_verdict(report: RunReport) -> RunReport:
-    """Return the report; if its valid verdict is meaningless, replace the verdict by unknown."""
+    """Return the report, with the verdict replaced by unknown if it is valid but meaningless."""
     if not (report.grave and report.verdict == "valid"):
         return report
     return replace(report, verdict="unknown", reason="; ".join(("not proved", *report.doubts)))
 
 
 def _print_whole(report: RunReport, judged: JudgedRun, form: str) -> None:
-    """Print the report as one line, or in the format ``junit`` or ``sarif``."""
+    """Print the report on one line, or in the format ``junit`` or ``sarif``."""
     if form == "brief":
         return print_lines(escaped(brief_line(report)))
     from isolang.output.text import text_of_report
@@ -420,7 +420,7 @@ def _print_whole(report: RunReport, judged: JudgedRun, form: str) -> None:
 
 
 def report_of_run(judged: JudgedRun) -> RunReport:
-    """Return the report about a run: the report of the check, with facts about the run."""
+    """Return the report on a run: the report on the check, with facts about the run."""
     ran = judged.recorded
     base = replace(
         report_of(str(ran.path), ran.claims, judged.verdict),
@@ -475,7 +475,7 @@ def _print(report: RunReport, judged: JudgedRun) -> None:
 
 
 def _forms_remark(settings: Settings) -> str:
-    """Return a remark if the statements that were sent had several forms."""
+    """Return a remark if statements were sent in several forms."""
     several = [
         f"each {what} in one of several forms: --{option} any"
         for what, option, chosen in (

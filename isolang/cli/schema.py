@@ -13,8 +13,8 @@ from isolang.cli import choices
 from isolang.output.records import EXIT_VALID
 from isolang.output.terminal import print_data
 
-# For each command, the module and the name of its record, and whether its output is an array of
-# such records.
+# For each command, the module and name of its record, and whether its output is an array of such
+# records.
 RECORDS: Final[dict[str, tuple[str, bool]]] = {
     "check": ("isolang.output.records:Report", False),
     "levels": ("isolang.cli.levels:LevelsReport", False),
@@ -60,7 +60,7 @@ def schema(
 
 
 def schema_of(command: str) -> dict[str, Any]:
-    """Return the JSON Schema for the output of a command, which must be a key of ``RECORDS``."""
+    """Return the JSON Schema for the output of a command in ``RECORDS``."""
     from importlib import import_module
 
     import msgspec
@@ -75,7 +75,7 @@ def schema_of(command: str) -> dict[str, Any]:
 
 
 def _describe(part: dict[str, Any]) -> None:
-    """Move the descriptions of attributes from a record's docstring to the properties."""
+    """Move the attribute descriptions from a record's docstring to the properties."""
     text, _, attributes = inspect.cleandoc(part.get("description", "")).partition("Attributes:")
     part["description"] = " ".join(text.split())
     for name, about in re.findall(

@@ -13,13 +13,13 @@ from isolang.output.terminal import escaped, forget_stdout, warn
 
 
 def expand_folders(histories: Sequence[str], form: str) -> list[str]:
-    """Replace each folder of several histories by the histories that it contains.
+    """Replace each folder among the histories with the histories it contains.
 
-    Files of a folder that are skipped are listed on stderr.
+    Files skipped in a folder are listed on stderr.
 
     Args:
         histories: the histories, as named on the command line.
-        form: the value of ``--from``, on which it depends which files of a folder are histories.
+        form: the value of ``--from``, which determines the files in a folder that are histories.
     """
     found: list[str] = []
     for name in histories:
@@ -48,13 +48,13 @@ def brief_line(report: Report) -> str:
 
 
 class Remarks:
-    """Prints warnings on stderr, and prints each different warning only once."""
+    """Prints each distinct warning once, on stderr."""
 
     def __init__(self) -> None:
         self._printed: set[str] = set()
 
     def warn_once(self, lines: Iterable[str]) -> None:
-        """Print those lines that were not printed before."""
+        """Print the lines that have not been printed before."""
         for line in dict.fromkeys(lines):
             if line not in self._printed:
                 self._printed.add(line)
@@ -69,19 +69,19 @@ class Remarks:
 
 
 def as_warning(text: str) -> str:
-    """Prefix a text with ``warning:``, unless it is a warning about a place in a specification."""
+    """Prefix a text with ``warning:`` unless it is a warning at a position in a specification."""
     return text if " warning: " in text.partition("\n")[0] else f"warning: {text}"
 
 
 def verdict_counts(reports: Counter[str]) -> str:
-    """Return how often each verdict occurred: ``12 verdicts: 10 valid, 2 invalid``."""
+    """Return the count of each verdict: ``12 verdicts: 10 valid, 2 invalid``."""
     order = ("valid", "invalid", "unknown", "error")
     parts = [f"{reports[verdict]} {verdict}" for verdict in order if reports[verdict]]
     return f"{reports.total()} verdicts: {', '.join(parts)}"
 
 
 def warn_unsaved(report: Report) -> None:
-    """Print on stderr which files of a report could not be saved."""
+    """List the files of a report that could not be saved, on stderr."""
     warn(*(escaped(f"isocheck: not saved: {one}") for one in report.unsaved))
 
 
@@ -91,7 +91,7 @@ def was_printed(show: Callable[[], object]) -> bool:
     An error is reported on stderr, because the exit code must still convey the verdict.
 
     Raises:
-        BrokenPipeError: if the reader closed the pipe.
+        BrokenPipeError: if the reader has closed the pipe.
     """
     try:
         show()

@@ -1,4 +1,4 @@
-"""Implements ``isocheck solvers``, which runs all pairs of an encoding and a solver."""
+"""Implements ``isocheck solvers``, which runs all encoding-solver pairs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _SHOWN: Final = (
     "encoding", "solver", "pruned", "verdict", "seconds", "prune", "encode", "solve", "variables",
     "clauses", "edges", "conflicts", "MB",
 )  # fmt: skip
-_WIDE: Final = 132  # the least width of the table, because wrapped rows would be unreadable
+_WIDE: Final = 132  # the minimum width of the table, because wrapped rows would be unreadable
 
 
 def solvers(
@@ -162,7 +162,7 @@ def _draw(rows: Sequence[ContestRow], messages: Sequence[str], output: OutputOpt
 def disagreements(rows: Sequence[ContestRow]) -> list[str]:
     """Return a message for each pair with a wrong result, and for each disputed history.
 
-    A history is disputed if one pair finds it valid and another pair finds it invalid.
+    A history is disputed if one pair finds it valid and another finds it invalid.
     """
     messages = [
         f"{row.history}: {row.encoding}/{row.solver} is wrong: {row.detail}"
@@ -187,14 +187,14 @@ def disagreements(rows: Sequence[ContestRow]) -> list[str]:
 def _chosen_pairs(
     only: Sequence[str], prune: Sequence[str], route: Route
 ) -> tuple[list[Pair], list[tuple[str, str, str]]]:
-    """Return the pairs to run, and the pairs that cannot run because a solver is not installed.
+    """Return the pairs to run, and the pairs whose solver is not installed.
 
-    A pair that cannot run is returned as the encoding, the solver and the reason.
+    A pair of the latter kind is returned as encoding, solver and reason.
 
     Args:
         only: the values of ``--only``; if empty, all pairs are selected.
-        prune: the requested stages of pruning.
-        route: the route of the level, which a pair must fit.
+        prune: the requested pruning stages.
+        route: the route of the level, which a pair must support.
     """
     from isolang.errors import SolverError
     from isolang.solvers.registry import SOLVERS, Pair, solver_of, stages_of, supported_pairs
@@ -252,7 +252,7 @@ def _median_run(
 
 
 def _middle(runs: Sequence[ContestRow]) -> ContestRow:
-    """Return the run with the median time; if any run has no time, return the first run."""
+    """Return the run with the median time, or the first run if any run has no time."""
     totals = [run.total for run in runs if run.total is not None]
     if len(totals) < len(runs):
         return runs[0]
@@ -266,8 +266,8 @@ def _middle(runs: Sequence[ContestRow]) -> ContestRow:
 class _Shown:
     """Prints each result as soon as it is known.
 
-    JSON and CSV have one line for each result. A table can be sorted and aligned only after all
-    pairs have run on its history. Until then, each result is printed as a line on stderr.
+    JSON and CSV have one line per result. A table can be sorted and aligned only once all pairs
+    have run on its history. Until then, each result is printed as a line on stderr.
 
     Args:
         form: ``text``, ``json`` or ``csv``.
@@ -302,7 +302,7 @@ class _Shown:
             warn(escaped(f"{self._ended}/{self._total}  {pair}: {row.verdict}{took}"))
 
     def end(self, rows: Sequence[ContestRow]) -> None:
-        """Print the table with all results for a history, if the output is text."""
+        """Print the table with all results for a history if the output is text."""
         if self._form == "text":
             _table([escaped_record(row) for row in rows])
 

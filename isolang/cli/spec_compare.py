@@ -1,4 +1,4 @@
-"""Implements ``isocheck spec compare``, which finds out which of two specifications is stronger."""
+"""Implements ``isocheck spec compare``, which determines the stronger of two specifications."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ def _report(a: str, b: str, found: Comparison) -> ComparisonReport:
 
 
 def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofReport:
-    """Return the report about a proof that one specification implies another."""
+    """Return the report on a proof that one specification implies another."""
     return ProofReport(
         stronger=stronger,
         weaker=weaker,
@@ -225,7 +225,7 @@ def proof_report(stronger: str, weaker: str, proof: ImplicationProof) -> ProofRe
 
 
 def witness_report(allowed_by: str, forbidden_by: str, witness: SeparatingHistory) -> WitnessReport:
-    """Return the report about a history that separates two specifications."""
+    """Return the report on a history that separates two specifications."""
     small = witness.small
     history, why_not = _edn_or_reason(witness)
     return WitnessReport(
@@ -278,7 +278,7 @@ _SENTENCES = {
 
 
 def headline(a: str, b: str, found: Comparison) -> str:
-    """Return one sentence that states how two specifications compare."""
+    """Return a sentence that says how two specifications compare."""
     known, up_to = found.bounded or (found.relation, 0)
     sentence = _SENTENCES[known].format(a=escaped(a), b=escaped(b))
     if up_to:
@@ -300,7 +300,7 @@ def _print(a: str, b: str, found: Comparison) -> None:
 
 
 def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[str]:
-    """Yield lines that state whether one specification implies another, with the proof or history.
+    """Yield lines that say whether one specification implies another, with the proof or history.
 
     Args:
         a: the name of the specification that may imply the other.
@@ -331,7 +331,7 @@ def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[st
 
 
 def search_lines(bounds: Bounds, lacking: Sequence[str]) -> Iterator[str]:
-    """Yield lines that describe which histories were searched."""
+    """Yield lines that describe the searched histories."""
     from isolang.comparison.separate import describe_lacking
 
     yield f"    histories {bounds.kind()}"

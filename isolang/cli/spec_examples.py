@@ -1,4 +1,4 @@
-"""Checks the examples in a specification, which are histories that it must allow or forbid."""
+"""Checks a specification's examples: histories that it must allow or forbid."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def broken_examples(spec: Spec) -> Iterator[str]:
-    """Yield an error message for each example whose verdict differs from the stated verdict.
+    """Yield an error message for each example whose verdict is not the stated one.
 
     Args:
         spec: the specification, with its examples.
@@ -47,10 +47,10 @@ def broken_examples(spec: Spec) -> Iterator[str]:
 
 
 def fails_in_an_example(spec: Spec, check: Check) -> bool:
-    """Return whether any of the forbidden examples violates a check.
+    """Return whether any forbidden example violates a check.
 
-    An example counts if it violates the check alone, or if it satisfies all other checks together
-    and the check makes it invalid.
+    An example counts if it violates the check by itself, or if it satisfies all other checks
+    together and only this check makes it invalid.
 
     Args:
         spec: the specification, with its examples.

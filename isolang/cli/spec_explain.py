@@ -50,10 +50,10 @@ class _ClassifiedCheck(Struct, frozen=True):
     Attributes:
         check: the check.
         automaton: the automaton of the event graph; ``None`` if the check has no event graph.
-        refusal: a sentence that says why the check has no event graph; empty if it has one.
-        place: the source line with a caret, if ``refusal`` is about a part of the check; otherwise
+        refusal: a sentence about why the check has no event graph; empty if it has one.
+        place: the source line with a caret, if ``refusal`` concerns a part of the check; otherwise
             empty.
-        hint: a change of the check after which it would have an event graph; may be empty.
+        hint: a change that would give the check an event graph; may be empty.
     """
 
     check: Check
@@ -104,9 +104,9 @@ def explain(
 
 
 def _write_page(spec: Spec, found: Explained, page: str) -> None:
-    """Search for the smallest history that each check forbids, and write the page.
+    """Search for the smallest history forbidden by each check, and write the page.
 
-    For a level of the library, also search for histories that the next weaker levels allow.
+    For a library level, also search for histories allowed by the next weaker levels.
     """
     from isolang.comparison.compare import Implication, decide_implication
     from isolang.comparison.effort import OF_MANY, Effort
@@ -152,8 +152,8 @@ def _judge(spec: Spec, check: Check) -> _ClassifiedCheck:
     from isolang.language.meaning.lower import CANONICAL_EXISTS
     from isolang.language.syntax.source import excerpt
 
-    # Each check is classified alone. All relations that event graphs do not have are left out, so
-    # an error names the place in the check that uses such a relation.
+    # Each check is classified separately. All relations that event graphs lack are left out, so
+    # that an error names the position in the check that uses such a relation.
     exists = tuple(e for e in spec.exists if e == CANONICAL_EXISTS.get(e.name))
     try:
         plan = classify(replace(spec, checks=(check,), exists=exists))
@@ -166,9 +166,9 @@ def _judge(spec: Spec, check: Check) -> _ClassifiedCheck:
 
 
 def faster_equivalent(spec: Spec) -> str:
-    """Return an equivalent level of the library that event graphs decide; empty if there is none.
+    """Return an equivalent library level decided by event graphs; empty if there is none.
 
-    The search covers only other forms of the same library level.
+    Only other forms of the same library level are considered.
     """
     from isolang.cli.spec_library import class_of
     from isolang.language.library import list_library
@@ -307,7 +307,7 @@ def _conditions(automaton: Automaton) -> Iterator[str]:
 
 
 def _automata(way: Route) -> tuple[Automaton, ...]:
-    """Return the automata that the native engine uses for a route; empty if it uses none."""
+    """Return the automata used by the native engine for a route; empty if it uses none."""
     return getattr(way, "automata", ())
 
 
@@ -319,7 +319,7 @@ _DIRECT = {
 
 
 def _question(automaton: Automaton) -> str:
-    """Return a sentence that says what an automaton of the route forbids."""
+    """Return a sentence about what an automaton of the route forbids."""
     if "components" in automaton.direct:
         closing = " or ".join(sorted(automaton.closing))
         return f"{automaton.check}: no cycle with {closing}; other cycles are allowed"
@@ -339,7 +339,7 @@ def _question(automaton: Automaton) -> str:
 
 
 def _transition_lines(automaton: Automaton) -> Iterator[str]:
-    """Yield the transitions of an automaton as text, one line for each pair of states."""
+    """Yield an automaton's transitions as text, one line per pair of states."""
     from isolang.language.vocabulary import TESTS
 
     moves: dict[tuple[int, int], list[str]] = {}

@@ -122,7 +122,7 @@ def _print(one: Linted, *, failed: bool) -> None:
 
 
 def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Linted, bool]:
-    """Check a file, and return the findings and whether the file cannot be read at all."""
+    """Check a file, and return the findings and whether the file is unreadable."""
     from isolang.cli.spec_examples import broken_examples
     from isolang.language.load import find_errors, load_spec
     from isolang.language.meaning.polarity import polarity_warnings
@@ -147,7 +147,7 @@ def _lint(name: str, include: Sequence[str], seconds: float | None) -> tuple[Lin
 def _missing_check_warnings(spec: Spec) -> Iterator[str]:
     """Yield a warning if a specification has no check.
 
-    A file with definitions but no header is only included by other files and needs no check.
+    A file with definitions but no header is meant to be included, and needs no check.
     """
     from isolang.language.syntax.source import Position, message_at
 
@@ -159,7 +159,7 @@ def _missing_check_warnings(spec: Spec) -> Iterator[str]:
 
 
 def _implied_check_warnings(spec: Spec) -> Iterator[str]:
-    """Yield a warning for each check that is redundant because other checks imply it."""
+    """Yield a warning for each check made redundant by other checks that imply it."""
     from isolang.comparison.normal import normal
     from isolang.comparison.walks import implied_checks
     from isolang.language.syntax.source import message_at
@@ -181,7 +181,7 @@ def _settled_check_warnings(spec: Spec) -> Iterator[str]:
     if not any(not check.flag for check in spec.checks):
         return
     for check in settled_by_version_orders(normal(spec)):
-        if check.file.startswith("library:"):  # this concerns PL-1, whose text explains it
+        if check.file.startswith("library:"):  # PL-1 has such a check, and explains it in its text
             continue
         what = (
             f"warning: check `{check.name}` cannot fail on registers, since some choice of version "
@@ -192,7 +192,7 @@ def _settled_check_warnings(spec: Spec) -> Iterator[str]:
 
 
 def _compile_warnings(spec: Spec) -> Sequence[str]:
-    """Return the warnings about a specification, including those from its compilation."""
+    """Return the warnings about a specification, including those from compiling it."""
     from isolang.language.classify.event_graph import NotAnEventGraph
     from isolang.language.classify.route import route
 
@@ -212,11 +212,11 @@ def _search_warnings(
     Args:
         spec: the specification.
         seconds: the time limit; ``None`` to count steps instead; 0 to skip the search.
-        reported: the warnings so far, which are not repeated.
+        reported: the warnings so far, which must not be repeated.
 
     Returns:
-        The warnings that the search proves, the suspicions that it does not prove, and a phrase for
-        which histories were searched.
+        The warnings proved by the search, the suspicions it does not prove, and a phrase that
+        describes the searched histories.
     """
     from isolang.cli.spec_examples import fails_in_an_example
     from isolang.comparison.search import search
@@ -230,7 +230,7 @@ def _search_warnings(
     unsure: list[str] = []
 
     def warn_unless_found(where: Position, what: str, hint: str) -> None:
-        """Add a warning if the search was complete; otherwise, add a suspicion."""
+        """Add a warning if the search was complete, otherwise a suspicion."""
         if findings.complete and not findings.lacking:
             hint = f"{hint}searched {findings.bound()}"
             texts.append(message_at(where, spec.texts, f"warning: {what}", hint=hint))

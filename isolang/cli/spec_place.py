@@ -182,14 +182,14 @@ def find_place(
     seconds: float | None = None,
     progress: Callable[[str], object] = lambda phase: None,
 ) -> Placement:
-    """Compare a specification with all levels of the library.
+    """Compare a specification with all library levels.
 
     Args:
         spec: the specification.
         bounds: the bounds of the search for separating histories; by default 4 transactions and 3
             keys.
         seconds: the time limit; ``None`` to count steps instead.
-        progress: gets the name of each phase.
+        progress: a function that is called with the name of each phase.
     """
     from isolang.comparison.lattice import library_levels
     from isolang.comparison.lattice import place as place_in
@@ -202,7 +202,7 @@ def find_place(
 
 
 def place_report(found: Placement) -> PlaceReport:
-    """Return the report about the place of a specification among the levels."""
+    """Return the report on a specification's place among the levels."""
     return PlaceReport(
         name=found.name,
         equal=found.equal,
@@ -229,7 +229,7 @@ def _neighbours(
 
 
 def place_line(place: PlaceReport) -> str:
-    """Return one sentence that states the place of a specification among the levels."""
+    """Return a sentence about a specification's place among the levels."""
     when = f", {WHEN_ONE_AT_A_TIME}" if place.one_at_a_time else ""
     return _proved_place(place) + "".join(map(_bounded_place, place.bounded)) + when
 
@@ -257,7 +257,7 @@ def _proved_place(place: PlaceReport) -> str:
 
 
 def place_lines(found: Placement) -> Iterator[str]:
-    """Yield lines with the place of a specification, and with what separates it from neighbours."""
+    """Yield lines with a specification's place, and with what separates it from its neighbours."""
     from isolang.history.readers.reading import quantity
 
     yield place_line(place_report(found))

@@ -63,13 +63,13 @@ def try_spec(
 
 
 def _modification_times(path: Path, histories: Sequence[str]) -> list[int]:
-    """Return when the specification and each history was last changed."""
+    """Return the times of the last changes to the specification and to each history."""
     files = [path, *_files(histories)]
     return [one.stat().st_mtime_ns if one.exists() else 0 for one in files]
 
 
 def _files(histories: Sequence[str]) -> list[Path]:
-    """Return the histories, with each folder replaced by the histories in it."""
+    """Return the histories, with each folder replaced by its histories."""
     from isolang.history.load import histories_in
 
     found: list[Path] = []
@@ -86,7 +86,7 @@ def _report_lines(
     from isolang.language.classify.route import route
     from isolang.language.load import find_errors, load_spec
 
-    # The path must be passed as a Path, because a string would be looked up in the library.
+    # The path must be a Path, because a string would be looked up in the library.
     errors = find_errors(path, include_path=include)
     for error in errors:
         yield f"error: {escaped(str(error), lines=True)}"

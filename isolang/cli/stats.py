@@ -1,4 +1,4 @@
-"""Implements ``isocheck stats``, which summarizes what a history contains."""
+"""Implements ``isocheck stats``, which summarizes the contents of a history."""
 
 from __future__ import annotations
 

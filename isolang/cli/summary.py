@@ -49,8 +49,8 @@ _JSON: Final = (".json", ".jsonl", ".ndjson")
 _CHAIN: Final = "chain.jsonl"
 _UNFINISHED: Final = "the watch has not ended"
 _FIELDS: Final = ("target", "version", "isolation", "workload", "seed")
-_HEADER: Final = 4096  # the largest number of bytes of a recorded history's first line
-_LAST: Final = 1 << 16  # the last line of a chain is in at most this many bytes at its end
+_HEADER: Final = 4096  # the maximum length in bytes of a recorded history's first line
+_LAST: Final = 1 << 16  # the last line of a chain lies within this many bytes of its end
 
 
 class _AnyReport(Report, frozen=True, kw_only=True):
@@ -65,7 +65,7 @@ class _AnyReport(Report, frozen=True, kw_only=True):
 
 
 class _Probe(Struct, frozen=True):
-    """The fields that distinguish the kinds of files; long ones are not decoded."""
+    """The fields that tell the kinds of files apart; long ones are not decoded."""
 
     history: Any = None
     spec: Any = None
@@ -81,10 +81,10 @@ class _FoundFiles(Struct):
 
     Attributes:
         runs: the verdicts.
-        reports: the reports of verdicts, by the file, the history and the level.
-        certified: verdicts that only a certificate tells.
-        recorded: recorded histories in folders, with what their first line says.
-        skipped: how many files of each kind are not reports.
+        reports: the verdicts' reports, by file, history and level.
+        certified: verdicts known only from a certificate.
+        recorded: recorded histories in folders, with the facts from their first lines.
+        skipped: the number of files of each kind that are not reports.
     """
 
     runs: list[RunVerdict] = field(default_factory=list)
@@ -208,10 +208,10 @@ def _report(run: RunVerdict, found: _FoundFiles) -> Report:
 
 
 def _pattern(names: str) -> re.Pattern[str]:
-    """Return the expression for ``--names``, whose groups are the names in braces.
+    """Return the regular expression for ``--names``, with the names in braces as groups.
 
     Raises:
-        Mistake: if the pattern names something else, or nothing, or something twice.
+        Mistake: if the pattern contains an unknown name, no name, or the same name twice.
     """
     parts = re.split(r"(\{\w*\}|\*)", names)
     fields = [part[1:-1] for part in parts if part.startswith("{")]
@@ -231,10 +231,10 @@ def _pattern(names: str) -> re.Pattern[str]:
 
 
 def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
-    """Read all files, and add the names that paths and headers state to the verdicts.
+    """Read all files, and add the names from paths and headers to the verdicts.
 
     Raises:
-        HistoryError: if a file that was named cannot be read, or is not a report.
+        HistoryError: if a file that the user named cannot be read, or is not a report.
     """
     found = _FoundFiles()
     for path in paths:
@@ -250,7 +250,7 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
         if os.path.basename(run.source) not in known and (run.sha256, run.level) not in judged
     )
 
-    # A run watches its file and then judges it as a whole, which ends the watch.
+    # A run watches its file, and then ends the watch by judging the whole file.
     def judged_as(run: RunVerdict) -> tuple[str, str]:
         return os.path.basename(run.history), run.level.lower()
 
@@ -292,7 +292,7 @@ def _read_folder(folder: Path, found: _FoundFiles) -> None:
     for name, inner, files in os.walk(folder):
         inner.sort()
         at = Path(name)
-        if _CHAIN in files:  # the folder of a watch, whose other files are its state
+        if _CHAIN in files:  # a watch's folder; its other files are the state of the watch
             found.runs.append(_chain(at / _CHAIN))
             continue
         for file in sorted(files):
@@ -304,11 +304,11 @@ def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
 
     Args:
         path: the file.
-        found: what was found so far, to which the contents are added.
-        inside: whether the file is only in a folder that was named; if so, it may be anything.
+        found: the findings so far, to which the contents are added.
+        inside: whether the user named only the file's folder; if so, it may be any file.
 
     Raises:
-        HistoryError: if the file was named and is not a report.
+        HistoryError: if the user named the file and it is not a report.
     """
     if path.name == _CHAIN:
         found.runs.append(_chain(path))
@@ -325,7 +325,7 @@ def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
         data = path.read_bytes()
     except OSError as error:
         raise HistoryError(f"{path}: {error.strerror or error}") from None
-    if inside and not data.strip():  # the report of a job that is killed
+    if inside and not data.strip():  # the report of a killed job
         found.skipped["empty files"] += 1
         return
     for number, text in enumerate(_objects(data), 1):
@@ -346,7 +346,7 @@ def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
 
 
 def _objects(data: bytes) -> list[bytes]:
-    """Return the JSON objects of a file: the whole file, or each of its lines."""
+    """Return the JSON objects in a file: the whole file, or each of its lines."""
     try:
         msgspec.json.decode(data, type=Raw)
     except msgspec.DecodeError:
@@ -355,7 +355,7 @@ def _objects(data: bytes) -> list[bytes]:
 
 
 def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
-    """Add the content of a JSON object, and return whether the object is a report.
+    """Add the content of a JSON object, and return whether it is a report.
 
     Raises:
         msgspec.MsgspecError: if it is not an object, or a report that cannot be read.
@@ -380,7 +380,7 @@ def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
 
 
 def _verdict_of_certificate(probe: _Probe, source: str) -> RunVerdict:
-    """Return the verdict that a certificate claims; the proof is not checked here."""
+    """Return the verdict claimed by a certificate, without checking the proof."""
     history = str(probe.history.get("name", ""))
     return msgspec.convert(
         {
@@ -429,7 +429,7 @@ def _survey_verdicts(survey: Survey, source: str) -> Iterator[RunVerdict]:
 
 
 def _chain(path: Path) -> RunVerdict:
-    """Return the verdict of a watch from its chain; the chain is not checked here.
+    """Return the verdict of a watch from its chain, without checking the chain.
 
     Raises:
         HistoryError: if the file is not a chain.
@@ -463,7 +463,7 @@ def _chain(path: Path) -> RunVerdict:
 
 
 def _header(path: Path) -> dict[str, str]:
-    """Return the facts in the first line of a recorded history; empty for other files."""
+    """Return the facts in a recorded history's first line; empty for other files."""
     try:
         with path.open("rb") as file:
             line = file.readline(_HEADER).decode("utf-8", "replace")
@@ -533,7 +533,7 @@ def _text(made: Summary) -> Iterator[str]:
 
 
 def _table(made: Summary) -> Iterator[str]:
-    """Yield the lines of the table of groups, without the columns that are empty."""
+    """Yield the lines of the table of groups, without empty columns."""
     heads = ("target", "level", "spec", "version", "runs", "valid", "invalid", "fails", "seeds")
     rows: list[Sequence[str]] = [heads]
     for one in made.groups:

@@ -1,4 +1,4 @@
-"""Implements ``isocheck run --survey``, ``--effectiveness`` and ``--swarm``: many runs at once."""
+"""Implements ``isocheck run --survey``, ``--effectiveness`` and ``--swarm``, each of many runs."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def run_survey(
 
     Args:
         settings: the settings of all runs.
-        page: the file for a page with the table; empty for no page.
+        page: the file for an HTML page with the table; empty for no page.
         output: the form of the output.
         line: the status line.
-        against: the file of an earlier survey, with which this survey is compared; may be empty.
+        against: the file of an earlier survey to compare with; may be empty.
         workers: the address of a cluster that judges the runs; empty for this process.
     """
     from isolang.jobs.workers import Workers
@@ -53,11 +53,11 @@ def run_survey(
 
     def done(cell: Cell, so_far: Survey) -> None:
         line.end()
-        if page:  # save the page after each cell, because a later cell may end the run
+        if page:  # the page is saved after each cell, because a later cell may end the run
             unsaved.clear()
             try:
                 save_page(html(so_far, Path(settings.folder), Path(page)), Path(page))
-            except IsolangError as error:  # the survey continues, and its table is printed
+            except IsolangError as error:  # the survey continues, and its table is still printed
                 unsaved.append(str(error))
         if output == "text":
             print_lines(*_lines(cell))
@@ -103,7 +103,7 @@ def run_survey(
 def run_trials(
     settings: Settings, seconds: float, *, output: str, line: StatusLine[[RunState]]
 ) -> int:
-    """Measure how many violations each workload finds, print the result, and return the exit code.
+    """Measure the violations found by each workload, print them, and return the exit code.
 
     Args:
         settings: the settings of all runs.
@@ -133,11 +133,10 @@ def run_swarm(
     """Play a swarm of rounds, print each with its verdict, and return the exit code.
 
     Args:
-        settings: the settings that all rounds have in common, and how long the whole swarm may
-            take.
+        settings: the settings common to all rounds, and the time for the whole swarm.
         output: the form of the output.
         line: the status line.
-        judge: prints the report of a run, and returns its exit code.
+        judge: a function that prints a run's report and returns its exit code.
     """
     from isolang.run.play.player import Player
     from isolang.run.play.runner import Runner
@@ -148,7 +147,7 @@ def run_swarm(
         if output == "text":
             print_lines(*_round_lines(one))
 
-    target = Runner(settings).target  # this finds wrong settings before anything starts
+    target = Runner(settings).target  # finds wrong settings before anything starts
     player = Player(settings.target, settings.prefix)
     try:
         found = play_rounds(
@@ -175,7 +174,7 @@ def run_swarm(
         print_lines("", escaped(f"{name}: {len(found.rounds)} rounds, {verdicts}"))
         if found.violated is not None:
             print_lines("")
-            again = Runner(found.violated.settings).target  # it has recorded the statements
+            again = Runner(found.violated.settings).target  # has recorded the statements
             judge(found.violated, again, page="", form="text", short=False)
     outcomes = {one.verdict for one in found.rounds}
     if "invalid" in outcomes:
@@ -190,7 +189,7 @@ def _round_lines(one: SwarmRound) -> list[str]:
 
 
 def _workload_names(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in the value of ``--workload``; ``auto`` and ``all`` stand for everything.
+    """Return the names in the value of ``--workload``; ``auto`` and ``all`` mean every workload.
 
     Raises:
         IsolangError: if a workload does not exist.
@@ -202,7 +201,7 @@ def _workload_names(workload: str, everything: Sequence[str]) -> tuple[str, ...]
     names = tuple(workload.split(","))
     for name in names:
         if name != "scripted":
-            workload_named(name)  # this finds a mistyped name before anything starts
+            workload_named(name)  # finds a mistyped name before anything starts
     return names
 
 

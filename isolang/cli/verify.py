@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
 
-_PIPE_LIMIT: Final = 1 << 28  # the largest number of bytes of a certificate from a pipe
+_PIPE_LIMIT: Final = 1 << 28  # the maximum size in bytes of a certificate from a pipe
 
 
 def verify(
@@ -128,7 +128,7 @@ def verify(
 def _check_by_kernel(
     accepted: Acceptance, history: History, spec: Spec, proof: Certificate, *, insists: bool
 ) -> Acceptance:
-    """Let the kernel check a proof too if its program is installed, and add its result.
+    """Have the kernel check a proof too if its program is installed, and add its result.
 
     Args:
         accepted: the result of the other checkers.
@@ -138,8 +138,8 @@ def _check_by_kernel(
         insists: whether the kernel must accept the proof.
 
     Raises:
-        CertificateRejected: the kernel rejects the proof.
-        NotCertifiedError: the kernel must accept the proof, but cannot decide it.
+        CertificateRejected: if the kernel rejects the proof.
+        NotCertifiedError: if the kernel must accept the proof, but cannot decide it.
     """
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.kernel import find_kernel
@@ -164,7 +164,7 @@ def _verify_chain(
 ) -> int:
     """Check the chain of a watch, print the result, and return the exit code.
 
-    Each part must satisfy the level by itself and begin with the values that earlier parts left.
+    Each part must satisfy the level by itself, and begin with the values left by earlier parts.
     """
     from concurrent.futures import ThreadPoolExecutor
 
@@ -214,7 +214,7 @@ def _write_pictures(
     name: str,
     output: OutputOptions,
 ) -> list[str]:
-    """Write the requested page and figure, and return a line for each written file."""
+    """Write the requested page and figure, and return a line for each file written."""
     if not (output.html or output.plot):
         return []
     from isolang.pipeline.verified import verdict_of
@@ -235,7 +235,7 @@ def _write_pictures(
 
 
 def _reading_options(proof: Certificate) -> ReadOptions:
-    """Return the options in a certificate with which the history must be read.
+    """Return the options in a certificate for reading the history.
 
     Raises:
         CertificateError: if this version of isolang does not know one of the options.
@@ -250,7 +250,7 @@ def _reading_options(proof: Certificate) -> ReadOptions:
 
 
 def _reading_phrase(proof: Certificate) -> str:
-    """Return a phrase for how the history is read, because that may change its meaning."""
+    """Return a phrase about how the history is read, because that may change its meaning."""
     from isolang.history.history import read_with
 
     options = read_with(proof.history_options).removeprefix("read")
@@ -281,9 +281,9 @@ def _text(path: str) -> str:
 
 
 def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
-    """Return a phrase that says whether a proof's specification is the one in the library.
+    """Return a phrase that says whether a proof's specification is the library's.
 
-    The texts are compared, because a proof may contain a changed text under the same name.
+    The texts are compared, because a proof may contain a modified text under the same name.
 
     Args:
         known_as: the name of the specification in the proof.
@@ -313,9 +313,9 @@ def _checks(spec: Spec) -> list[str]:
 
 
 def spec_of(certificate: Certificate) -> Spec:
-    """Return the specification that the texts in a certificate define.
+    """Return the specification defined by the texts in a certificate.
 
-    The library is not used, because its text may have changed since the certificate was written.
+    The library is not used, because its texts may have changed since the certificate was written.
 
     Raises:
         CertificateError: if the certificate contains no texts, or if they define a level with

@@ -1,4 +1,4 @@
-"""Implements ``isocheck watch``, which checks a history while it grows."""
+"""Implements ``isocheck watch``, which checks a history as it grows."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
     from isolang.watch import Round, Stream, Watch, WatchReport
 
-_PACE: Final = 2.0  # the seconds after which a few new transactions of a growing log are checked
-_NAMED: Final = 3  # the largest number of files to name
-_SHOWN: Final = 12  # the largest number of assumed values to print
+_PACE: Final = 2.0  # the seconds after which a growing log is checked despite few new transactions
+_NAMED: Final = 3  # the maximum number of files to name
+_SHOWN: Final = 12  # the maximum number of assumed values to print
 _EXITS: Final = {
     "valid": EXIT_VALID,
     "invalid": EXIT_INVALID,
@@ -193,8 +193,8 @@ def watch(
 
             warn(f"metrics: {open_.enter_context(serve_metrics(course, metrics))}")
         report = _follow(watched, stream, course, line, output=output.form)
-        # Without --state, the folder with the copy of the standard input is deleted, so places name
-        # the standard input instead.
+        # Without --state, the folder with the copy of standard input is deleted, so positions refer
+        # to standard input instead.
         if not state:
             copy, original = f"{folder / 'input'}:", "the standard input, line "
             places = tuple(place.replace(copy, original) for place in report.places)
@@ -206,7 +206,7 @@ def watch(
 
 
 def _warn_next_to_runs(paths: Sequence[str]) -> None:
-    """Warn about files that are not read because their folder contains a run's history."""
+    """Warn about files that are ignored because their folder contains a run's history."""
     from isolang.watch.stream.folder import run_and_other_logs
 
     for folder in map(Path, paths):
@@ -232,7 +232,7 @@ def _follow(
 ) -> WatchReport:
     """Feed the stream to the watch until the watch ends, and return its report.
 
-    Ctrl-C stops the stream, and the watch ends after the data that were read.
+    Ctrl-C stops the stream, and the watch ends once it has processed the data already read.
     """
     batches = iter(stream)
     while watched.report is None:
@@ -253,7 +253,7 @@ def _follow(
 
 
 def _save_violation(report: WatchReport, folder: Path) -> list[str]:
-    """Save the transactions of a violation and their certificate in the folder of the chain.
+    """Save the transactions of a violation and their certificate in the chain's folder.
 
     Return a line for each saved file. An error is only printed, because it does not change the
     verdict.

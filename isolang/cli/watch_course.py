@@ -1,4 +1,4 @@
-"""Reports the progress of a watch as a status line, as a record for each round, and as a page."""
+"""Reports the progress of a watch as a status line, a record for each round, and a page."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from isolang.output.terminal import escaped, warn
 if TYPE_CHECKING:
     from isolang.watch import Round, WatchReport
 
-_REFRESH: Final = 3  # the seconds between two versions of the page
-_MOST: Final = 4000  # the largest number of points in a curve
+_REFRESH: Final = 3  # the seconds between updates of the page
+_MOST: Final = 4000  # the maximum number of points in a curve
 
 
 class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lag(msgspec.Struct, frozen=True, kw_only=True):
-    """The unchecked bytes of the logs, and the client for which the watermark waits."""
+    """The unchecked bytes of the logs, and the client that the watermark is waiting for."""
 
     bytes: int
     holding: str
@@ -76,18 +76,18 @@ class Progress:
     Attributes:
         name: the names of the logs.
         level: the level that is checked.
-        last_round: the time at which the last round ended, in seconds since 1970; ``None`` before
-            the first round.
+        last_round: when the last round ended, in seconds since 1970; ``None`` before the first
+            round.
     """
 
     def __init__(self, name: str, level: str, *, page: str = "", before: int = 0) -> None:
-        """Begin before the first round.
+        """Create the progress before the first round.
 
         Args:
             name: the names of the logs.
             level: the level that is checked.
             page: the file for the page; empty for no page.
-            before: the number of transactions that the watch had seen before it was resumed.
+            before: the number of transactions seen before the watch was resumed.
         """
         self._first = before
         self.name, self.level, self._page = name, level, page
@@ -100,10 +100,10 @@ class Progress:
         self._rate = 0.0
         self._memory = 0.0
         self._last: tuple[Round, Lag] | None = None
-        self._complained = False  # whether a warning said that the page cannot be saved
+        self._complained = False  # whether the user has been warned that the page cannot be saved
 
     def add(self, found: Round, lag: Lag) -> None:
-        """Add the last round, and write the page from time to time."""
+        """Add the latest round, and write the page from time to time."""
         now = time.monotonic() - self._began
         then, seen = self._before
         if now - then >= 1.0 or not self._points:
@@ -123,13 +123,13 @@ class Progress:
         if self._page and time.monotonic() - self._written >= _REFRESH:
             try:
                 self._write(found.outcome, refresh=_REFRESH)
-            except OSError as error:  # the watch continues, and reports the error again at its end
+            except OSError as error:  # the watch continues, and reports the error again at the end
                 if not self._complained:
                     warn(escaped(f"cannot save the page: {error}"))
                 self._complained = True
 
     def record(self, report: WatchReport | None = None) -> WatchLine:
-        """Return the record about the last round, or about the whole watch if it has ended.
+        """Return the record of the last round, or of the whole watch if it has ended.
 
         Args:
             report: the final report; ``None`` if the watch has not ended.
@@ -152,7 +152,7 @@ class Progress:
         )  # fmt: skip
 
     def line(self, found: Round, lag: Lag) -> str:
-        """Return the text of the status line after a round."""
+        """Return the status-line text after a round."""
         holding = f"; {found.holding}" if found.holding else ""
         waits = f"; all clients wait for {lag.holding}" if lag.holding else ""
         many = "violation" if found.violations == 1 else "violations"

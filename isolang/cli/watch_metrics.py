@@ -1,4 +1,4 @@
-"""Serves metrics about a watch for Prometheus."""
+"""Serves metrics about a watch to Prometheus."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def serve_metrics(course: Progress, at: str) -> Iterator[str]:
 
     Args:
         course: the progress of the watch.
-        at: the address, in a form that :func:`address` parses. Port 0 chooses a free port.
+        at: the address, in the form accepted by :func:`parse_address`. Port 0 chooses a free port.
 
     Raises:
         Mistake: if the address is wrong or not available, or if prometheus-client is not installed.
@@ -81,7 +81,7 @@ class _Metrics:
         self._course = course
 
     def collect(self) -> Iterable[Any]:
-        """Yield all metrics, in the form of the library prometheus-client."""
+        """Yield all metrics in the form required by the prometheus-client library."""
         from prometheus_client.core import (
             CounterMetricFamily,
             GaugeMetricFamily,

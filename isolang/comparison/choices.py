@@ -18,18 +18,18 @@ from isolang.language.vocabulary import BEGIN_WITH_T0
 
 Pairs: TypeAlias = frozenset[tuple[int, int]]
 Instance: TypeAlias = tuple[str, int | None]
-"""The name of a chosen relation, and its key; the key is ``None`` if the relation is not keyed."""
+"""The name of a chosen relation, and its key; ``None`` if the relation is not keyed."""
 Chosen: TypeAlias = Mapping[Instance, Pairs]
-"""The pairs of each chosen relation. An order has pairs for all elements that it may order."""
+"""The pairs of each chosen relation. An order has pairs for all elements it may order."""
 
 
 class Choices:
     """A value for each chosen relation of a specification, and literals that check these values.
 
     Attributes:
-        met: literals that are all true iff the values of the chosen relations are as declared and
-            meet the checks. If the values are variables, the literals can all be true iff some
-            values meet these conditions.
+        met: literals that are all true iff the values of the chosen relations fit their
+            declarations and meet the checks. If the values are variables, the literals can all be
+            true iff some values do so.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class Choices:
             self.met += self._check(check)
 
     def read(self, model: Sequence[int]) -> Chosen:
-        """Return the values that a model of the circuit gives the chosen relations."""
+        """Return the values of the chosen relations in a model of the circuit."""
         return {
             place: frozenset(pair for pair, x in free.items() if self._circuit.value(x, model))
             for place, free in self._free.items()
         }
 
     def value(self, name: str) -> Relation:
-        """Return the value of the relation or set with this name, for all keys together."""
+        """Return the value of the named relation or set, for all keys together."""
         return self._evaluator.named(name, None)
 
     # --- chosen relations ---
@@ -120,7 +120,7 @@ class Choices:
 
     def _relation(self, place: Instance, carrier: Relation, least: Relation) -> Relation:
         if self._chosen is not None:
-            # The value must also contain the pairs after `containing`, which depend on the history.
+            # The value must also include the pairs after `containing`, which depend on the history.
             pairs = self._chosen[place]
             some = relation_of((i, j, x) for i, j, x in carrier.pairs() if (i, j) in pairs)
             return self._algebra.union([some, least])
@@ -170,8 +170,9 @@ def numbered_choices(level: Normal, on: SymbolicInterpretation) -> Choices | Non
 
     If a history may need other version orders, return ``None``.
 
-    SOUND BECAUSE the names of transactions mean nothing: if some relations are within one order,
-    the transactions can be numbered along it, and the relations go from lower to higher numbers.
+    SOUND BECAUSE the names of transactions have no meaning: if some relations are contained in one
+    order, the transactions can be numbered along it, so that the relations lead from lower to
+    higher numbers.
     """
     if not level.ranked:
         return None

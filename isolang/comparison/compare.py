@@ -1,6 +1,6 @@
 """Compares two specifications by deciding the implication in both directions.
 
-A proof shows that an implication holds, and a history shows that it does not hold.
+A proof shows that an implication holds, and a history shows that it does not.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ Progress: TypeAlias = Callable[[str], object]
 
 
 class DisagreementError(IsolangError):
-    """The error that the engine contradicts a history of the search, which is a bug."""
+    """Raised when the engine contradicts a history found by the search, which is a bug."""
 
 
 class SeparatingHistory(Struct, frozen=True, kw_only=True):
-    """A history that one specification allows and another one forbids, confirmed by the engine.
+    """A history that one specification allows and another forbids, confirmed by the engine.
 
     Attributes:
-        small: the history as the search found it.
+        small: the history as found by the search.
         smallest: whether the history has the fewest transactions of all such histories, then the
             fewest operations, and then the fewest keys.
-        violation: the verdict by the specification that forbids the history.
+        violation: the verdict of the specification that forbids the history.
         certified: whether the independent checker accepted the proofs of both verdicts.
     """
 
@@ -52,14 +52,14 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
 
     @property
     def history(self) -> History:
-        """The history in the form in which the engine checked it."""
+        """The history in the form checked by the engine."""
         return self.violation.history
 
     def edn(self) -> str:
         """Return the text of the history in EDN.
 
         Raises:
-            HistoryError: if EDN cannot express the history, for example because transactions of a
+            HistoryError: if EDN cannot express the history, for example because transactions of one
                 session overlap.
         """
         import tempfile
@@ -74,18 +74,16 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
 
 
 class Implication(Struct, frozen=True, kw_only=True):
-    """The answer to whether one specification implies another.
+    """The answer to the question whether one specification implies another.
 
     Attributes:
-        proof: a proof that the implication holds; ``None`` if none was found.
-        witness: a history that shows that the implication does not hold; ``None`` if none was
-            found.
-        searched: if neither was found, the number of transactions up to which no history
-            contradicts the implication.
-        lacking: the relations that the searched histories have only in part, because these
-            histories have times of whole transactions only, and because each of their statements is
-            one operation.
-        one_at_a_time: whether the result holds only if sessions do one thing at a time.
+        proof: a proof of the implication; ``None`` if none was found.
+        witness: a history that disproves the implication; ``None`` if none was found.
+        searched: if neither was found, the number of transactions up to which no history disproves
+            the implication.
+        lacking: the relations that the searched histories have only in part, because only whole
+            transactions have times, and each statement is a single operation.
+        one_at_a_time: whether the result depends on sessions doing one thing at a time.
     """
 
     proof: ImplicationProof | None = None
@@ -133,7 +131,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """The relation of ``a`` to ``b`` on all histories up to a size, and that size.
 
         The size is a number of transactions. The value is ``None`` if both directions are decided,
-        or if an undecided direction was not searched at any size.
+        or if an undecided direction was not searched completely at any size.
         """
         directions = (self.forth, self.back)
         sizes = [one.searched for one in directions if one.proof is None and one.witness is None]
@@ -144,7 +142,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Return whether the relation holds only if sessions do one thing at a time."""
+        """Return whether the relation depends on sessions doing one thing at a time."""
         return self.forth.one_at_a_time or self.back.one_at_a_time
 
 
@@ -166,9 +164,8 @@ def compare(
         progress: a function that is called at the beginning of each step, with its description.
 
     Raises:
-        SpecError: if a specification has no check, or uses a relation that small histories do not
-            have.
-        DisagreementError: if the engine does not confirm a history that the search found.
+        SpecError: if a specification has no check, or uses a relation that small histories lack.
+        DisagreementError: if the engine does not confirm a history found by the search.
     """
     start = time.perf_counter()
     one, other = normal(a), normal(b)
@@ -235,16 +232,16 @@ def decide_implication(
 def confirm_history(
     small: Small, allows: Spec, forbids: Spec, *, smallest: bool
 ) -> SeparatingHistory:
-    """Let the engine confirm that one specification allows a history and another one forbids it.
+    """Have the engine confirm that one specification allows a history and another forbids it.
 
     Args:
         small: the history.
         allows: the specification that should allow the history.
         forbids: the specification that should forbid the history.
-        smallest: whether the search showed that no smaller history separates the specifications.
+        smallest: whether the search showed that no smaller history separates the two.
 
     Raises:
-        DisagreementError: if the engine gives another verdict by one of the specifications.
+        DisagreementError: if the engine's verdict for one of the specifications differs.
     """
     from isolang.verdict import Invalid
 

@@ -1,4 +1,4 @@
-"""Translates a model of the variables of small histories to the history that it represents."""
+"""Translates a model over the variables of small histories to the history it represents."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from isolang.comparison.variables import HistoryVariables
 
 
 class Decoder:
-    """Translates one model to the history that the model represents."""
+    """Translates one model to the history it represents."""
 
     def __init__(self, variables: HistoryVariables, model: Sequence[int]) -> None:
-        """Keep the variables of the histories, and a model of their circuit."""
+        """Store the variables of the histories, and a model of their circuit."""
         self._of = variables
         self._model = model
 
     def history(self) -> Small:
-        """Return the history that the model represents."""
+        """Return the history represented by the model."""
         of = self._of
         so = {pair for pair, literal in of.so.items() if self._true(literal)}
         sessions = {
@@ -42,7 +42,7 @@ class Decoder:
         return self._of.circuit.value(literal, self._model)
 
     def _list(self, x: int) -> List | None:
-        """Return the writers of a list in the order of its elements; for a register, ``None``."""
+        """Return the writers of a list in the order of its elements; ``None`` for a register."""
         if not self._true(self._of.are_lists[x]):
             return None
         writers = [t for t in self._of.txns if self._true(self._of.write[t, x])]
@@ -73,7 +73,7 @@ class Decoder:
             found: list[Operation] = [self._one_read(x, j, s) for x, j, s in sorted(reads)]
             found.sort(
                 key=lambda op: isinstance(op, SmallRead)
-            )  # a predicate read that finds no row comes before the reads that find one
+            )  # a predicate read that finds no row precedes the reads that find one
             return [*found, *map(SmallWrite, writes)]
         done: dict[int, Operation] = {of.event_of[t, x, None]: SmallWrite(x) for x in writes}
         done |= {of.event_of[t, x, j]: self._one_read(x, j, s) for x, j, s in reads}
@@ -85,5 +85,5 @@ class Decoder:
 
 
 def _related_to(t: int, pairs: set[tuple[int, int]]) -> frozenset[int]:
-    """Return a transaction, and all transactions that a pair relates to it in some direction."""
+    """Return a transaction and all transactions paired with it, in either direction."""
     return frozenset((t, *(b for a, b in pairs if a == t), *(a for a, b in pairs if b == t)))

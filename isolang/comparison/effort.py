@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from isolang._native import AcyclicSolver
 
-# How many conflicts of the solver are allowed for one implication if the user gives no time limit.
-# A lattice has thousands of implications and allows the smaller number for each.
+# The number of solver conflicts allowed for one implication if the user sets no time limit. A
+# lattice has thousands of implications and allows the smaller number for each.
 CONFLICTS: Final = 200_000
 OF_MANY: Final = 20_000
-# `_LITERALS` new literals count as one conflict, and a call of the solver as `_CALL` conflicts.
+# `_LITERALS` new literals count as one conflict, and a solver call as `_CALL` conflicts.
 _LITERALS, _CALL = 200, 5
 
 
 class Effort:
     """The work that is still allowed for one implication.
 
-    If the user gives a time limit, only the time is limited, and conflicts are not counted.
+    If the user sets a time limit, only the time is limited, and conflicts are not counted.
     """
 
     def __init__(self, conflicts: int = CONFLICTS, *, seconds: float | None = None) -> None:
@@ -29,15 +29,15 @@ class Effort:
         self._until = None if seconds is None else time.perf_counter() + seconds
 
     def for_next(self) -> Effort:
-        """Return the effort for the next implication: the same conflicts, or the remaining time."""
+        """Return the effort for the next implication: as many conflicts, or the remaining time."""
         other = Effort(self._all)
         other._until = self._until
         return other
 
     def for_first_of_two(self) -> Effort:
-        """Return the effort for the first of two implications, which is half of the remaining time.
+        """Return the effort for the first of two implications: half of the remaining time.
 
-        If the time is not limited, it is the number of conflicts for one implication.
+        Without a time limit, it is the number of conflicts for one implication.
         """
         other = self.for_next()
         if self._until is not None:
@@ -45,12 +45,12 @@ class Effort:
         return other
 
     def solve(self, solver: AcyclicSolver, assumptions: Sequence[int], *, built: int) -> bool:
-        """Return whether the clauses of a solver have a model, and subtract the work from the rest.
+        """Return whether a solver's clauses have a model, and subtract the work from the effort.
 
         Args:
-            solver: the solver, to which all clauses were added.
+            solver: the solver, with all clauses added.
             assumptions: the literals that must be true in the model.
-            built: how many literals were added since the last call, which counts as work.
+            built: the number of literals added since the last call, which count as work.
 
         Raises:
             TimeoutError: if the remaining effort is not enough to decide whether a model exists.

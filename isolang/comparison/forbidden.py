@@ -1,4 +1,4 @@
-"""Finds the smallest history that only one check of a specification forbids."""
+"""Finds the smallest history forbidden by only one check of a specification."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def smallest_forbidden(spec: Spec, check: Check) -> Implication:
         check: the check, which must be one of ``spec.checks``.
 
     Returns:
-        The history; or a proof that the other checks imply this check, so that no such history
+        The history; or a proof that the other checks imply this one, so that no such history
         exists; or the size up to which the search found none.
 
     Raises:
-        SpecError: if the specification uses a relation that small histories do not have.
+        SpecError: if the specification uses a relation that small histories lack.
         DisagreementError: if the engine does not confirm the history.
 
     >>> from isolang.language.load import load_spec

@@ -1,9 +1,9 @@
 """Proves that one regular language includes another, and checks such proofs.
 
-The evidence is a set of pairs of states that is closed under the steps of both automata. In each
-pair in which the left automaton accepts, the right automaton also accepts (R. Milner's simulation,
-with a deterministic right side). The check of the evidence shares no code with the functions that
-build the automata or find the pairs.
+The evidence is a set of state pairs that is closed under the steps of both automata. In each pair
+in which the left automaton accepts, so does the right one (R. Milner's simulation, with a
+deterministic right side). The check of the evidence shares no code with the functions that build
+the automata or find the pairs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Struct
 from isolang.language.classify.regular import Dfa
 
 STUCK = -1
-"""The number of the state that a right automaton has after it rejected the word."""
+"""The state number of a right automaton that has rejected the word."""
 
 
 class Inclusion(Struct, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class Inclusion(Struct, frozen=True, kw_only=True):
     Attributes:
         left: the automaton of the smaller language.
         right: the automaton of the larger language.
-        pairs: the pairs of states that both automata can have after the same word; the state of
+        pairs: the pairs of states that the automata can be in after the same word; the state of
             ``right`` may be ``STUCK``.
     """
 

@@ -1,4 +1,4 @@
-"""Compares many specifications, and finds the place of a new specification among them."""
+"""Compares many specifications, and finds where a new specification lies among them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from isolang.language.vocabulary import COMPARING_GROUPS, COMPARING_NAMES, COMPA
 
 
 class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
-    """The implications that are known among a set of specifications.
+    """The known implications among a set of specifications.
 
     Attributes:
         levels: the specifications by name.
         proofs: for each pair (stronger, weaker), a proof that the first implies the second.
-        separations: for each pair (allows, forbids), a history with the fewest transactions that
-            the first allows and the second forbids.
+        separations: for each pair (allows, forbids), a history that the first allows and the second
+            forbids, with as few transactions as possible.
         bounds: the bounds of the search for such histories.
-        searched: for each pair without a proof and a history, the number of transactions up to
+        searched: for each pair with neither a proof nor a history, the number of transactions up to
             which all histories were searched.
         seconds: the time that the comparison took, in seconds.
     """
@@ -53,7 +53,7 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def edges(self) -> tuple[tuple[str, str], ...]:
-        """The pairs of a level and a weaker level with no other level between them.
+        """The pairs of a level and a weaker level that have no other level between them.
 
         Each class of equal levels is represented by its first name.
         """
@@ -81,7 +81,7 @@ def implication_order(
         levels: the specifications by name.
         bounds: the bounds of the search for separating histories.
         seconds: the time limit for all pairs; ``None`` to limit the counted work for each pair.
-        about: the name of a specification, to compare only pairs that contain it; empty to compare
+        about: the name of a specification, to compare only pairs that include it; empty to compare
             all pairs.
         progress: a function that is called at the beginning of each step, with its description.
     """
@@ -103,8 +103,8 @@ def implication_order(
     for size in range(1, bounds.transactions + 1):
         progress(f"{size} transactions")
         separators: dict[object, Separator] = {}
-        # Pairs whose second level is weak come first, because a history that violates a weak level
-        # also violates all stronger levels, and so separates most pairs.
+        # Pairs whose second level is weak come first: a history that violates a weak level also
+        # violates all stronger levels, and thus separates the most pairs.
         for a, b in sorted(unproved, key=lambda pair: len(weaker[pair[1]])):
             if (a, b) in separations or searched.get((a, b), 0) < size - 1:
                 continue
@@ -151,12 +151,12 @@ def _has_compared_facts(small: Small, *levels: Normal) -> bool:
 
 
 class Lattice(Struct, frozen=True, kw_only=True):
-    """The implications among levels, with the smallest history that separates each edge.
+    """The implications among levels, with the smallest separating history for each edge.
 
     Attributes:
         order: the implications.
         converses: for each edge (stronger, weaker), the answer to whether the weaker level implies
-            the stronger one, with the smallest history that shows that it does not.
+            the stronger one, with the smallest history that disproves it.
         seconds: the time that the comparison took, in seconds.
     """
 
@@ -172,7 +172,7 @@ def lattice(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Lattice:
-    """Compare all levels, and find the smallest history that separates the levels of each edge.
+    """Compare all levels, and find the smallest separating history for each edge.
 
     Args:
         levels: the levels by name.
@@ -194,22 +194,22 @@ def lattice(
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """The place of a specification among levels: the levels nearest to it.
+    """The position of a specification among levels: the levels nearest to it.
 
     Attributes:
         name: the name of the specification.
         equal: the levels that are equal to the specification.
-        above: the weakest levels that imply the specification, each with the proof, and with the
-            answer to the converse.
-        below: the strongest levels that the specification implies, each with the proof, and with
-            the answer to the converse.
-        bounded: for some levels that are neither proved nor separated in a direction, the relation
-            of the specification to the level on all histories up to a number of transactions, and
-            that number. If the specification equals some of these levels on those histories, only
-            these are listed; otherwise only the nearest levels are.
+        above: the weakest levels that imply the specification, each with the proof and the answer
+            to the converse.
+        below: the strongest levels implied by the specification, each with the proof and the answer
+            to the converse.
+        bounded: for some levels with neither a proof nor a separating history in one direction, the
+            relation of the specification to the level on all histories up to a number of
+            transactions, and that number. If the specification equals some of these levels on those
+            histories, only these are listed; otherwise, only the nearest.
         unknown: the levels for which no such relation is known.
         lacking: the relations that the histories of ``bounded`` have only in part.
-        by_axiom: whether ``equal`` holds only if sessions do one thing at a time.
+        by_axiom: whether ``equal`` depends on sessions doing one thing at a time.
         bounds: the bounds of the search for separating histories.
         seconds: the time that the comparison took, in seconds.
     """
@@ -227,7 +227,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
     @property
     def one_at_a_time(self) -> bool:
-        """Return whether any part of the place holds only if sessions do one thing at a time."""
+        """Return whether any part of the result depends on sessions doing one thing at a time."""
         near = (*self.above.values(), *self.below.values())
         return self.by_axiom or any(one.one_at_a_time for pair in near for one in pair)
 
@@ -288,7 +288,7 @@ def place(
     for n, (_, implication) in (*apart_above.items(), *apart_below.items()):
         if (
             implication.searched
-        ):  # one direction is proved; the other was only searched, up to a size
+        ):  # one direction is proved; the other was only searched up to a size
             bounded[n] = ("equal", implication.searched)
     if any(relation == "equal" for relation, _ in bounded.values()):
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}
@@ -307,7 +307,7 @@ def place(
 
 
 def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, int] | None:
-    """Return how two levels relate on all histories up to a size, and that size.
+    """Return the relation of two levels on all histories up to a size, and that size.
 
     If both directions are decided, or the size is 0, return ``None``.
     """
@@ -328,12 +328,12 @@ class LevelRanking:
     """Finds the strongest and the weakest of the given levels, with one name for equal levels."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
-        """Keep the levels by name, and whether proofs may assume ``ONE_AT_A_TIME``."""
+        """Store the levels by name, and whether proofs may assume ``ONE_AT_A_TIME``."""
         self._library = library
         self._one_at_a_time = one_at_a_time
 
     def strongest(self, names: Iterable[str]) -> list[str]:
-        """Return the named levels that no other named level implies."""
+        """Return the named levels not implied by another named level."""
         some = self.alone(names)
         return [n for n in some if not any(self._implies(m, n) for m in some if m != n)]
 
@@ -343,7 +343,7 @@ class LevelRanking:
         return [n for n in some if not any(self._implies(n, m) for m in some if m != n)]
 
     def alone(self, names: Iterable[str]) -> list[str]:
-        """Return the shortest name in each class of equal levels."""
+        """Return the shortest name from each class of equal levels."""
         found: list[str] = []
         for name in sorted(names, key=_short_names_first):
             if not any(self._implies(name, m) and self._implies(m, name) for m in found):
@@ -356,7 +356,7 @@ class LevelRanking:
 
 
 def library_levels() -> dict[str, Normal]:
-    """Return the library's levels of all styles by name, except aliases and PostgreSQL's levels."""
+    """Return the library levels of all styles by name, without aliases and PostgreSQL's levels."""
     from isolang.comparison.normal import normal
     from isolang.language.library import list_library, list_mixed
     from isolang.language.load import load_spec

@@ -1,4 +1,4 @@
-"""Finds example names for patterns: some for each set of patterns that one name can match."""
+"""Finds example names for each set of patterns that a single name can match."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _State = tuple[frozenset[int], ...]
 
 @lru_cache(maxsize=64)
 def example_names(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], tuple[str, ...]]:
-    """Return the shortest names that match exactly the same patterns, for each possible set.
+    """Return, for each possible set of patterns, the shortest names that match exactly these.
 
-    The search extends names by one character at a time and follows all patterns at once. Characters
-    that occur in no pattern are equivalent, so the search uses only one of them.
+    The search extends names by one character at a time and follows all patterns simultaneously.
+    Characters that occur in no pattern are equivalent, so only one of them is used.
 
     >>> found = example_names(("a/*", "a/b"), 1)
     >>> {", ".join(sorted(matched)): names for matched, names in found.items()}
@@ -24,7 +24,7 @@ def example_names(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], 
 
     Args:
         patterns: the patterns, in which ``*`` matches any text.
-        most: the greatest number of names for each set of patterns.
+        most: the maximum number of names per set of patterns.
     """
     characters = sorted({c for pattern in patterns for c in pattern if c != "*"})
     fresh = next(c for c in "klmnopqrstuvwxyzKLMNOPQRSTUVWXYZ0123456789_" if c not in characters)
@@ -53,7 +53,7 @@ def example_names(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], 
 
 
 def _places_after_stars(pattern: str, place: int) -> Iterator[int]:
-    """Yield a place in a pattern, and each later place that only stars separate from it."""
+    """Yield a position in a pattern, and every later position reachable by skipping only stars."""
     yield place
     while place < len(pattern) and pattern[place] == "*":
         place += 1

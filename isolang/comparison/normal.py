@@ -1,8 +1,8 @@
-"""The normal form of a specification, in which its axioms are conditions on dependencies.
+"""Brings specifications into normal form, in which axioms are conditions on dependencies.
 
 Two specifications can be compared choice by choice only if they leave the same choices open.
 Therefore axioms on a total order or on a visibility relation are rewritten as axioms on version
-orders, if a theorem of docs/routes.md allows this.
+orders if a theorem in docs/routes.md allows this.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from isolang.language.syntax.ast import KeyClass
 
 
 class Axiom(Struct, frozen=True, kw_only=True):
-    """A check in normal form, and a condition on cycles that implies the check.
+    """A check in normal form, and a condition on cycles that implies it.
 
     Attributes:
         check: the check.
@@ -76,10 +76,10 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def ranked(self) -> frozenset[str]:
-        """The relations, including `ww`, whose union is acyclic in each model.
+        """The relations, including `ww`, whose union is acyclic in every model.
 
-        One check forbids every cycle of these relations. The set is empty if the module finds no
-        such check.
+        A single check forbids every cycle of these relations. The set is empty if no such check is
+        found.
         """
         if not self.chooses_only_dependencies:
             return frozenset()
@@ -104,20 +104,20 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
         return mentions.uses_reads_from(self.spec)
 
     def mentioned(self) -> frozenset[str]:
-        """Return the relations on which a verdict by the specification depends."""
+        """Return the relations that a verdict by the specification depends on."""
         return mentions.mentioned(replace(self.spec, checks=self.checks, exists=self.exists))
 
     def names(self) -> tuple[frozenset[Named], frozenset[KeyClass]]:
-        """Return the labels and levels, and the classes of keys, on which a verdict depends."""
+        """Return the labels, levels and key classes that a verdict depends on."""
         spec = replace(self.spec, checks=self.checks, exists=self.exists)
         return mentions.named_sets(spec), mentions.key_classes(spec)
 
 
 def normal(spec: Spec) -> Normal:
-    """Return a specification in normal form: as conditions on dependencies where possible.
+    """Return a specification in normal form, as conditions on dependencies where possible.
 
-    If no theorem allows this rewriting, the normal form has the specification's own checks as its
-    axioms.
+    If no theorem allows the rewriting, the axioms of the normal form are the specification's own
+    checks.
 
     Args:
         spec: a specification with at least one unflagged check.
@@ -140,14 +140,14 @@ def normal(spec: Spec) -> Normal:
             spec=spec, axioms=axioms, exists=theorem.spec.exists, theorem=theorem.sentence
         )
     with suppress(NotAnEventGraph, NotThisFormError):
-        classify_return_paths(judged)  # raises an error unless the conditions of `rewrite` are met
+        classify_return_paths(judged)  # raises an error unless the conditions for `rewrite` are met
         return _rewrite_order_axioms(spec, judged)
     axioms = tuple(Axiom(check=check) for check in checks)
     return Normal(spec=spec, axioms=axioms, exists=spec.exists)
 
 
 def _rewrite_order_axioms(spec: Spec, judged: Spec) -> Normal:
-    """Rewrite axioms on one order of all transactions as conditions on version orders."""
+    """Rewrite axioms on a single order of all transactions as conditions on version orders."""
     found = rewrite(judged)
     first = judged.checks[0]
     axioms = [
@@ -186,8 +186,8 @@ def _chooses_only_dependencies(exists: Iterable[Exists]) -> bool:
 def letters_within(words: Dfa, first: tuple[str, ...] = ()) -> frozenset[str]:
     """Return a set of letters such that every word over these letters is in a language.
 
-    The letters of ``first`` are tried in order, and then ``so``, ``rt`` and ``wr``. A letter is
-    added if the condition still holds. If a letter of ``first`` breaks it, no further letter is
+    The letters in ``first`` are tried in order, and then ``so``, ``rt`` and ``wr``. A letter is
+    added if the condition still holds. If a letter in ``first`` breaks it, no further letter is
     tried.
     """
     found: list[str] = []

@@ -1,6 +1,6 @@
-"""Searches all small histories for examples that satisfy a specification or violate its checks.
+"""Searches small histories for examples that satisfy a specification or violate its checks.
 
-Small histories show most errors in a specification (D. Jackson's small scope hypothesis).
+Small histories reveal most errors in a specification (D. Jackson's small scope hypothesis).
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ _BOUNDS = Bounds(keys=2, overlap=True)
 
 
 class SearchFindings(Struct, frozen=True, kw_only=True):
-    """The histories that a search for examples and counterexamples of a specification found.
+    """The examples and counterexamples found by a search for a specification.
 
     Attributes:
         refused: a serial history that violates the specification; ``None`` if none was found.
         satisfied: a history that satisfies the specification; ``None`` if none was found.
         written_twice: a history that satisfies the specification and in which two transactions
             write the same key; ``None`` if none was found.
-        failed: for each check by name, a history on which every choice violates the check, or on
-            which every choice that meets all other checks violates it.
+        failed: for each check by name, a history on which every choice violates the check, or at
+            least every choice that meets all other checks.
         cannot_fail: the unflagged checks for which no such history was found.
         transactions: the number of transactions up to which all histories were searched; 0 if the
             search did not finish any size.
@@ -54,7 +54,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
     lacking: tuple[str, ...] = ()
 
     def bound(self) -> str:
-        """Return a text that says which histories were searched."""
+        """Return a description of the searched histories."""
         all_of = (
             f"all histories of up to {self.transactions} transactions and {_BOUNDS.keys} keys, "
             f"{_BOUNDS.kind()}"
@@ -66,7 +66,7 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
 
 class _DifferenceSearch:
     def __init__(self, spec: Spec, effort: Effort, settled: Set[str]) -> None:
-        # The texts are removed, because specifications that differ only in their texts are equal.
+        # The texts are removed, so that specifications that differ only in their texts are equal.
         self._spec = replace(spec, texts={})
         self.checks = tuple(check for check in spec.checks if not check.flag)
         self.whole = self._level(self.checks)
@@ -87,7 +87,7 @@ class _DifferenceSearch:
         return Normal(spec=self._spec, axioms=axioms, exists=self._spec.exists)
 
     def search(self, size: int) -> None:
-        """Search all histories with this number of transactions for answers to the open questions.
+        """Search all histories with this many transactions for answers to the open questions.
 
         Raises:
             TimeoutError: if the search reaches its limit.
@@ -113,7 +113,7 @@ class _DifferenceSearch:
             if found is None:
                 # Without the other checks, a large enough `vis` always meets `vis ; vis in vis`,
                 # which forbids histories only together with a check that requires a small `vis`.
-                # Therefore the search tries the check together with the other checks first.
+                # Therefore the search first tries the check together with the others.
                 alone = Separator(self._level([check]), scope)
                 found = alone.find(self._free, self._effort)
             if found is not None:
@@ -131,15 +131,16 @@ def search(
     """Search all histories up to a size for examples and counterexamples of a specification.
 
     The search answers three questions: whether some history satisfies the specification although
-    two transactions write one key, whether a serial history violates it, and for each check,
-    whether a history violates the check. It begins with the smallest histories, and ends when all
-    questions are answered, or at the bound on their size.
+    two transactions write one key, whether a serial history violates it, and whether each check is
+    violated by some history. It begins with the smallest histories, and ends when all questions are
+    answered or the size bound is reached.
 
     Args:
         spec: the specification; the search ignores its flagged checks.
         seconds: the time limit in seconds; ``None`` to limit the counted work instead.
-        transactions: the greatest number of transactions in a history.
-        settled: the names of checks that need no search, because it is known whether they can fail.
+        transactions: the maximum number of transactions in a history.
+        settled: the names of checks already known to be able or unable to fail, which need no
+            search.
     """
     run = _DifferenceSearch(spec, Effort(seconds=seconds), settled)
     size = 0

@@ -1,9 +1,9 @@
-"""Finds the smallest history that one specification allows and another one forbids.
+"""Finds the smallest history that one specification allows and another forbids.
 
 A SAT solver proposes a history with choices that satisfy the first specification. The solver then
 searches for choices on that history that satisfy the second specification. If it finds such
-choices, a clause excludes them: every history proposed later violates the second specification for
-*these* choices (counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
+choices, a clause excludes them: every history proposed later violates the second specification
+under *these* choices (counterexample-guided synthesis: A. Solar-Lezama and others, ASPLOS 2006).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ _STATEMENT: Final = "statement"
 
 
 class Bounds(Struct, frozen=True, kw_only=True):
-    """The bounds of a search among small histories.
+    """The bounds of a search through small histories.
 
     Attributes:
-        transactions: the greatest number of transactions.
-        keys: the greatest number of keys.
-        reads: the greatest number of reads of one key by one transaction.
-        one_by_one: whether to search only histories that a database can show that executes one step
-            after another. These histories have no predicate reads.
+        transactions: the maximum number of transactions.
+        keys: the maximum number of keys.
+        reads: the maximum number of reads of one key by one transaction.
+        one_by_one: whether to search only histories that a database can produce by executing one
+            step after another. These histories have no predicate reads.
         overlap: whether to include histories in which a transaction begins before the previous
             transaction of its session ended. If not, proofs also assume that sessions do one thing
             at a time.
@@ -62,9 +62,9 @@ class Bounds(Struct, frozen=True, kw_only=True):
 
 
 def partial_relations(levels: Iterable[Normal]) -> tuple[str, ...]:
-    """Return the relations that the levels mention, but that small histories have only in part.
+    """Return the relations that the levels mention but small histories have only in part.
 
-    Small histories have times of whole transactions only, and each of their statements is one
+    In small histories, only whole transactions have times, and each statement is a single
     operation.
     """
     names = frozenset[str]().union(*(level.mentioned() for level in levels))
@@ -84,7 +84,7 @@ def describe_lacking(names: Sequence[str]) -> str:
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> SmallScope:
-    """Return the scope of a search that covers all that the levels compare.
+    """Return the scope of a search that covers everything the levels compare.
 
     Args:
         levels: the levels.
@@ -118,7 +118,7 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sma
 
 
 class Separator:
-    """Searches the histories of one size for a history that a specification forbids.
+    """Searches all histories of one size for a history that a specification forbids.
 
     Attributes:
         histories: all histories of that size, as one symbolic history.
@@ -130,8 +130,8 @@ class Separator:
         Args:
             forbids: the specification that the history must violate.
             scope: the histories to search.
-            renumber: whether transactions may be renumbered, which makes the search faster. It must
-                be false if further conditions name transactions by their numbers.
+            renumber: whether transactions may be renumbered, which speeds up the search. It must be
+                false if further conditions refer to transactions by number.
 
         Raises:
             SpecError: if the specification uses a relation that small histories do not have.
@@ -145,14 +145,14 @@ class Separator:
         self._allowing: list[tuple[Normal, int]] = []
 
     def find(self, allows: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
-        """Find a history that ``allows`` allows and the specification of the search forbids.
+        """Find a history allowed by ``allows`` and forbidden by the specification of the search.
 
         If no history of this size has both properties, return ``None``.
 
         Args:
             allows: the specification that the history must satisfy.
             effort: the limit of the search.
-            more: literals of further conditions, all of which the history must meet.
+            more: literals of further conditions that the history must meet.
 
         Raises:
             TimeoutError: if the search reaches its limit.
@@ -191,9 +191,9 @@ class Separator:
         """Find a separating history with the fewest operations, then keys, then sessions and times.
 
         Returns:
-            The history, and whether it is certainly the smallest. If the search reaches its limit,
-            the history is the smallest that the search found. If no history of this size separates
-            the specifications, the result is ``None``.
+            The history, and whether it is known to be the smallest. If the search reaches its
+            limit, the history is the smallest one found. If no history of this size separates the
+            specifications, the result is ``None``.
 
         Raises:
             TimeoutError: if the search reaches its limit before it finds a history.
@@ -224,7 +224,7 @@ class Separator:
         return self._decoded(model), True
 
     def _allowed(self, level: Normal) -> int:
-        """Return a literal; if the solver assumes it, the history must satisfy the level."""
+        """Return a literal that, if the solver assumes it, makes the history satisfy the level."""
         for one, selector in self._allowing:
             if one is level:
                 return selector
@@ -240,7 +240,7 @@ class Separator:
         return selector
 
     def _counter(self, literals: Sequence[int]) -> list[int]:
-        """Return a literal for each n from 0, which is true if more than n of ``literals`` are."""
+        """Return, for each n from 0, a literal that is true if more than n of ``literals`` are."""
         circuit = self.histories.circuit
         found: list[int] = []
         for x in literals:

@@ -1,4 +1,4 @@
-"""Small histories that a search finds, which can be shown as text or checked by the engine."""
+"""Small histories found by a search, to show as text or to check with the engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 List: TypeAlias = tuple[int, ...]
-"""The transactions that append to one list key, in the order of the list's elements."""
+"""The transactions that append to one list key, in the order of the elements."""
 
 
 class SmallRead(Struct, frozen=True):
@@ -22,7 +22,7 @@ class SmallRead(Struct, frozen=True):
 
 
 class Miss(Struct, frozen=True):
-    """A predicate read of a key that found no row; its source is therefore T0."""
+    """A predicate read of a key that found no row, so its source is T0."""
 
     key: int
 
@@ -43,13 +43,12 @@ class Small(Struct, frozen=True, kw_only=True):
         transactions: for each transaction, its operations in program order.
         sessions: for each session, its transactions in session order.
         lists: for each key, the order of its list; ``None`` if the key is a register.
-        before: the pairs (a, b) of transactions of which a ended before b began.
-        timed: whether the history states times of transactions.
+        before: the pairs (a, b) of transactions in which a ended before b began.
+        timed: whether the history has transaction times.
         groups: for each group of sessions, its transactions; empty if sessions have no groups.
         labels: for each transaction, its labels; empty if no transaction has labels.
-        levels: for each transaction, the level that it requested, or an empty string.
-        key_names: for each key, the name that it must have; an empty name means that any name is
-            possible.
+        levels: for each transaction, the level it requested, or an empty string.
+        key_names: for each key, its required name; empty if any name is possible.
     """
 
     transactions: tuple[tuple[Operation, ...], ...]
@@ -73,9 +72,9 @@ class Small(Struct, frozen=True, kw_only=True):
         return len({op.key for ops in self.transactions for op in ops})
 
     def tidied(self) -> Small:
-        """Return the same history with new numbers: by session for transactions, by use for keys.
+        """Return the same history renumbered: transactions by session, and keys by first use.
 
-        Keys are numbered in the order of their first use.
+        The transactions of longer sessions come first.
         """
         order = [t for own in sorted(self.sessions, key=lambda own: -len(own)) for t in own]
         number = {0: 0} | {t: i for i, t in enumerate(order, 1)}
@@ -106,10 +105,10 @@ class Small(Struct, frozen=True, kw_only=True):
         return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:
-        """Return a begin time and an end time for each transaction, which yield ``before`` exactly.
+        """Return a begin time and an end time for each transaction that yield exactly ``before``.
 
-        In an interval order the sets of predecessors form a chain, so the sizes of these sets can
-        be the begin times (P. Fishburn, 1970).
+        In an interval order, the sets of predecessors form a chain, so their sizes can serve as
+        begin times (P. Fishburn, 1970).
         """
         size = len(self.transactions)
         past = [{a for a, b in self.before if b == t} for t in range(1, size + 1)]
@@ -121,7 +120,7 @@ class Small(Struct, frozen=True, kw_only=True):
         return list(zip(begins, ends, strict=True))
 
     def history(self, name: str = "witness") -> History:
-        """Return the history in the form that the engine checks."""
+        """Return the history in the form checked by the engine."""
         from isolang.history.history import History
         from isolang.history.transaction import Transaction
 

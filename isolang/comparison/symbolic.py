@@ -1,4 +1,4 @@
-"""Interprets relations on all histories of a few transactions and keys at the same time."""
+"""Interprets relations on all histories of a few transactions and keys simultaneously."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from isolang.language.syntax.ast import KeyClass
 
 
 class SymbolicInterpretation(Interpretation[int]):
-    """All histories of a scope, in which each pair of a relation has a literal.
+    """All histories of a scope, with a literal for each pair of a relation.
 
     Attributes:
         variables: the variables whose values determine a history.
     """
 
     def __init__(self, scope: SmallScope) -> None:
-        """Create the variables and the clauses that restrict them to histories."""
+        """Create the variables, and the clauses that restrict them to histories."""
         self.variables = HistoryVariables(scope)
         self.circuit = self.variables.circuit
         self.keys = self.variables.keys
@@ -41,7 +41,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return [(a, b, literal) for (a, b), literal in self.variables.so.items()]
 
     def finished(self, t: int) -> bool:
-        """Return true, because every transaction of a small history is committed."""
+        """Return true, because every transaction in a small history is committed."""
         return True
 
     def in_group(self, a: int, b: int) -> int:
@@ -49,7 +49,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return self.variables.together.get((min(a, b), max(a, b)), FALSE)
 
     def bears(self, of: Named, t: int) -> int:
-        """Return a literal that is true if a name of the transaction matches ``of``."""
+        """Return a literal that is true if one of the transaction's names matches ``of``."""
         return self.circuit.any_of(
             literal
             for (word, u, name), literal in self.variables.bears.items()
@@ -75,7 +75,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return -found if within.negated else found
 
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> int | None:
-        """Return the transaction itself, because only whole transactions have times.
+        """Return the transaction, because only whole transactions have times.
 
         If the histories have no times, return ``None``.
         """
@@ -98,11 +98,11 @@ class SymbolicInterpretation(Interpretation[int]):
         return list(self.variables.sources(read.reader, read.key, read.op).items())
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return the same as ``sources``, because every value is written once."""
+        """Return the same as ``sources``, because every value is written only once."""
         return self.sources(read)
 
     def shown(self, key: int) -> Relation:
-        """Return the pairs of a key's version order that list reads show."""
+        """Return the pairs of a key's version order shown by list reads."""
         return relation_of(self._vo(key))
 
     def all_events(self) -> list[Pair]:
@@ -129,7 +129,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return self.variables.event_of[read.reader, read.key, read.op]
 
     def write_event(self, key: int, t: int) -> int:
-        """Return the number of the event in which transaction t writes a key; t may be T0."""
+        """Return the number of the event in which transaction t, possibly T0, writes a key."""
         return self.variables.event_of[t, key, None]
 
     @property
@@ -166,7 +166,7 @@ class SymbolicInterpretation(Interpretation[int]):
 
     @cached_property
     def operations(self) -> list[int]:
-        """The literals that are true if the history contains an operation, for all operations."""
+        """The literals, one per operation, that are true if the history contains it."""
         return [*self.variables.write.values(), *self.variables.happening.values()]
 
     @cached_property
@@ -182,11 +182,10 @@ class SymbolicInterpretation(Interpretation[int]):
 
     @cached_property
     def extras(self) -> list[int]:
-        """The literals that a smallest history makes false where possible, in this order.
+        """The literals that a smallest history makes false where possible, in order of priority.
 
-        The literals of lists come first. The literals of reads from transactions other than T0 come
-        next, because their sources may be in the future. The literals of sessions, times and groups
-        follow.
+        Literals of lists come first. Literals of reads from transactions other than T0 come next,
+        because their sources may be in the future. Literals of sessions, times and groups follow.
         """
         wrote = (literal for (_, _, _, s), literal in self.variables.source.items() if s != T0)
         return [
@@ -206,7 +205,7 @@ class SymbolicInterpretation(Interpretation[int]):
     # --- solving ---
 
     def solve(self, assumptions: Sequence[int], effort: Effort) -> Sequence[int] | None:
-        """Return a model in which all ``assumptions`` are true; if no such model exists, ``None``.
+        """Return a model in which all ``assumptions`` are true; ``None`` if no such model exists.
 
         Raises:
             TimeoutError: if the search reaches its limit.
@@ -227,5 +226,5 @@ class SymbolicInterpretation(Interpretation[int]):
         return values
 
     def fixed(self, model: Sequence[int]) -> list[int]:
-        """Return literals that are all true in the history of a model, and in no other history."""
+        """Return literals that are all true in a model's history, and in no other history."""
         return [v if model[v] else -v for v in self.variables.free]

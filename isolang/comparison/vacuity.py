@@ -1,10 +1,10 @@
-"""Determines which checks of a specification a history could violate at all.
+"""Determines which of a specification's checks a history could violate at all.
 
 A violation is a closed walk whose steps are pairs of `so`, `rt`, `wr`, `ww` or `rw`. The possible
 sources of reads, the keys with two writers, and the sessions with two transactions limit the pairs
 that these relations can have under any choice. If no closed walk of such pairs spells a word of the
-check, then no choice violates the check. If there is such a walk, it proves nothing, because its
-pairs may exclude each other.
+check, no choice violates it. A walk that does spell one proves nothing, because its pairs may
+exclude each other.
 """
 
 from __future__ import annotations
@@ -51,20 +51,18 @@ if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
 
 MAX_PAIRS = 200_000
-"""The number of pairs above which a relation is not listed. For a larger relation, it is only known
-whether it has pairs.
-"""
+"""The number of pairs above which a relation is not listed, but only tested for having any."""
 
 _LARGE = 200_000
 """The number of operations above which a history is not analysed for vacuity."""
 
 WORK = 1_000_000
-"""How many pairs and steps of walks the analysis of all checks may visit. If it needs more, the
-history is assumed to be able to violate each remaining check.
+"""The number of pairs and walk steps that the analysis of all checks may visit. If it needs more,
+the history is assumed to be able to violate every remaining check.
 """
 
 Pair: TypeAlias = tuple[int, int, int]
-"""The first transaction, the second transaction, and the key of a pair; -1 if it has no key."""
+"""A pair's first transaction, second transaction, and key; -1 if it has no key."""
 
 _NO_PAIRS: Mapping[str, str] = {
     "so": "no session has two transactions",
@@ -81,11 +79,11 @@ _NO_PAIRS: Mapping[str, str] = {
 _BUILTIN = frozenset(word.name for word in BUILTIN_WORDS)
 
 _READS_OF = {part: (which,) for parts in PARTS.values() for which, part in enumerate(parts)}
-"""For each part of a relation, the kind of its reads: 0 for item reads, 1 for predicate reads."""
+"""The kind of reads for each part of a relation: 0 for item reads, 1 for predicate reads."""
 
 
 def possible_violations(history: History, level: Normal) -> list[Possible]:
-    """Return, for each check of a specification, whether choices on a history may violate it.
+    """Return, for each check of a specification, whether some choices on a history may violate it.
 
     Intrinsic anomalies, such as an aborted read, are ignored, because they violate every
     specification that mentions reads.
@@ -95,7 +93,7 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
         level: the specification in normal form.
 
     Raises:
-        UnsupportedError: if the history has a part that no specification can decide.
+        UnsupportedError: if part of the history cannot be decided by any specification.
 
     >>> from isolang.comparison.normal import normal
     >>> from isolang.history import History, Transaction
@@ -109,10 +107,10 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
 
 
 def vacuity_reasons(history: History, spec: Spec) -> str:
-    """Return the reasons why no choices on a history could violate any check of a level.
+    """Return the reasons why no choices on a history could violate any of a level's checks.
 
-    The result is empty if the history could violate a check, or if this was not analysed because
-    the history is large or the level needs more work than is allowed.
+    The result is empty if the history could violate a check, or if the analysis was skipped because
+    the history is too large or the level needs too much work.
     """
     if history.counts()["operations"] > _LARGE:
         return ""
@@ -170,7 +168,7 @@ def _no_pairs(letter: str) -> str:
 
 
 def _no_transaction_passes(test: str) -> str:
-    """Return a sentence that says that no transaction passes a test."""
+    """Return a sentence saying that no transaction passes a test."""
     match whole_letter(test):
         case "W":
             return f"no transaction writes{_of_keys(test) or ' a key'}"
@@ -195,13 +193,13 @@ class _Candidates:
     """The pairs that each relation can have under some choice, without pairs of T0.
 
     Attributes:
-        refusal: the reason why the history cannot be analysed; empty if it can be analysed.
+        refusal: the reason why the history cannot be analysed; empty if it can.
     """
 
     def __init__(self, history: History) -> None:
         columns = history.columns
         scans = columns.statement_txn[columns.statement_known > PARTLY_KNOWN]
-        # A transaction with implicit set-reads may have a set-read for each write of the history.
+        # A transaction with implicit set-reads may have a set-read for each write in the history.
         self._implicit = len(scans) * int((columns.op_kind == WRITE).sum())
         self._scanning: set[int] = set()
         self._work = Work(WORK)
@@ -221,12 +219,12 @@ class _Candidates:
         self._interpretation = Bounded(problem, Circuit(), events=False, reads=False)
 
     def count(self, letter: str) -> int:
-        """Return how many pairs a letter has; if they are not listed, return an upper bound."""
+        """Return the number of a letter's pairs, or an upper bound if they are not listed."""
         pairs = self.pairs(letter)
         return self._at_most(relation_of(letter)) if pairs is None else len(pairs)
 
     def _affords(self, steps: int) -> bool:
-        """Spend this number of steps if the budget allows it, and return whether it does."""
+        """Spend this many steps if the budget allows, and return whether it does."""
         if steps > self._work.left:
             return False
         self._work.spend(steps)
@@ -234,9 +232,9 @@ class _Candidates:
 
     @cached_property
     def _shown(self) -> set[tuple[int, int]]:
-        """The pairs of writers whose order list reads show; empty if listing them is too much work.
+        """The pairs of writers ordered by list reads; empty if listing them is too much work.
 
-        Leaving these pairs out only adds possible pairs, which is sound.
+        Leaving these pairs out is sound, because it only adds possible pairs.
         """
         shown = observed_version_orders(self._problem)
         return set(map(tuple, shown.tolist())) if self._affords(len(shown)) else set()
@@ -263,7 +261,7 @@ class _Candidates:
         return len(present) * (len(present) - 1)
 
     def _steps(self, relation: str) -> int:
-        """Return how many steps it takes to list the pairs of a relation."""
+        """Return the number of steps needed to list the pairs of a relation."""
         most = self._at_most(relation)
         if relation in _BUILTIN and relation != "so":
             writers = np.diff(self._native.key_start).astype(np.int64)
@@ -274,7 +272,7 @@ class _Candidates:
     # --- pairs of small relations ---
 
     def pairs(self, letter: str) -> list[Pair] | None:
-        """Return all pairs of a letter; if listing them is too much work, return ``None``."""
+        """Return all pairs of a letter, or ``None`` if listing them is too much work."""
         if letter not in self._known:
             relation = relation_of(letter)
             few = self._at_most(relation) <= MAX_PAIRS and self._affords(self._steps(relation))
@@ -322,7 +320,7 @@ class _Candidates:
         return range(int(start[key]) + 1, int(start[key + 1]))
 
     def _reads(self, relation: str) -> Iterator[tuple[int, int, list[int]]]:
-        """Yield the reader, the key and the possible sources of each read that a relation uses."""
+        """Yield the reader, the key and the possible sources of each read used by a relation."""
         native = self._native
         start, sources = native.candidate_start.tolist(), native.candidate.tolist()
         missed = native.read_predicate.tolist() or [0] * len(native.read_txn)
@@ -365,7 +363,7 @@ class _Candidates:
         )
         if not self._affords(steps + len(keys) * len(self._present) * len(words.final)):
             return True
-        # A pair without a key can be a step of a walk that stays with a key, whatever the key.
+        # A pair without a key can be a step of a walk that stays with a single key, for any key.
         return any(
             self._closes(
                 words,
@@ -383,7 +381,7 @@ class _Candidates:
     def _closes(self, words: Dfa, pairs: Mapping[str, Sequence[Pair]]) -> bool:
         """Return whether the product of the pairs and the automaton has a cycle that ends a word.
 
-        Cycles that no choice of version orders can close are ignored.
+        Cycles that cannot be closed by any choice of version orders are ignored.
         """
         import networkx as nx
 
@@ -414,8 +412,8 @@ class _Candidates:
 def _cannot_close_together(taken: Sequence[tuple[int, int, tuple[str, int]]]) -> bool:
     """Return whether all pairs belong to version orders that cannot close a cycle together.
 
-    SOUND BECAUSE each version order is total. Therefore a cycle has steps of at least two keys, and
-    the steps of these keys meet at two transactions.
+    SOUND BECAUSE each version order is total, so a cycle has steps for at least two keys, and the
+    steps for these keys meet at two transactions.
     """
     import networkx as nx
 

@@ -1,12 +1,11 @@
-"""Represents all histories of a few transactions and keys by variables for their operations.
+"""Represents all histories of a few transactions and keys, with variables for the operations.
 
 All transactions commit, and every value is written only once, so the value of a read determines its
 source. A transaction writes a key at most once, and reads it at most ``SmallScope.reads`` times
-before its own write. Keys are registers or lists. A read of a list shows the order of the elements
-that were appended before, and no element that its reader appends later. With predicates, a
-transaction may also have a predicate read of a register that finds no row. Times do not contradict
-session order. Without overlap, each transaction of a session begins after the previous transaction
-ended.
+before its own write. Keys are registers or lists. A list read shows the order of the elements
+appended before it, and no element that its reader appends later. With predicates, a transaction may
+also have a predicate read of a register that finds no row. Times never contradict session order.
+Without overlap, each transaction of a session begins after the previous transaction ended.
 """
 
 from __future__ import annotations
@@ -25,23 +24,24 @@ class SmallScope(Struct, frozen=True, kw_only=True):
     """The set of histories that a search covers.
 
     Attributes:
-        transactions: the exact number of transactions, without T0. Each has an operation.
-        keys: the greatest number of keys.
-        reads: how often one transaction may read one key, which is 1 or 2.
+        transactions: the exact number of transactions, without T0. Each has at least one operation.
+        keys: the maximum number of keys.
+        reads: how often one transaction may read one key: 1 or 2.
         lists: whether keys may be lists.
-        sessions: whether there is a session order. If not, each transaction has its own session.
+        sessions: whether there is a session order. If not, each transaction is in a session of its
+            own.
         real_time: whether transactions have times.
         groups: whether sessions have groups.
         operations: whether the order of operations within a transaction matters.
         predicates: whether there are predicate reads.
         one_by_one: whether to leave out histories whose reads, sessions and times contradict each
-            other. A database that executes one step after another never shows such a history.
-        overlap: whether transactions of a session may overlap in time.
-        serial: whether to search only serial histories, in which transactions run in the order of
-            their numbers.
-        labels: the patterns of labels that a specification distinguishes.
-        levels: the patterns of requested levels that a specification distinguishes.
-        key_patterns: the patterns of key names that a specification distinguishes.
+            other. A database that executes one step after another never produces such a history.
+        overlap: whether transactions of one session may overlap in time.
+        serial: whether to search only serial histories, in which transactions run in numerical
+            order.
+        labels: the label patterns that a specification distinguishes.
+        levels: the patterns for requested levels that a specification distinguishes.
+        key_patterns: the key-name patterns that a specification distinguishes.
         common_labels: whether it matters which transactions share a label.
     """
 
@@ -66,8 +66,8 @@ class SmallScope(Struct, frozen=True, kw_only=True):
 class HistoryVariables:
     """The variables for all histories of a scope, with clauses that exclude impossible histories.
 
-    In the tables below, ``t`` and ``s`` are transactions, ``x`` is a key, and ``j`` is the number
-    of a read among all reads of the key by its transaction.
+    In the tables below, ``t`` and ``s`` are transactions, ``x`` is a key, and ``j`` numbers the
+    reads of the key within a transaction.
 
     Attributes:
         scope: the set of histories.
@@ -75,34 +75,33 @@ class HistoryVariables:
         free: the variables whose values determine a history.
         txns: the transactions except T0.
         keys: the keys.
-        slots: the possible values of ``j``. If there are predicate reads, the last value is for
-            them.
+        slots: the possible values of ``j``. If there are predicate reads, the last value is theirs.
         reads: all reads that a history may contain.
         write: for each (t, x), a literal that is true if the transaction writes the key.
         source: for each (t, x, j, s), a literal that is true if the read reads from ``s``.
         happening: for each (t, x, j), a literal that is true if the history contains the read.
         so: for each pair of transactions, a literal that is true if session order contains it.
         rt: for each pair of transactions, a literal that is true if real time contains it.
-        together: for each ascending pair of transactions, a literal that is true if both are in one
-            group.
+        together: for each ascending pair of transactions, a literal that is true if both are in the
+            same group.
         bears: for each ("label" or "level", t, name), a literal that is true if the transaction has
             this label or requested this level.
         matching: for each ("label" or "level", name), the patterns that the name matches.
         key_names: for each (x, name), a literal that is true if the key has the name.
-        keys_matching: for each name of a key, the patterns that the name matches.
-        used_keys: for each key, a literal that is true if a transaction writes or reads the key.
+        keys_matching: for each key name, the patterns that it matches.
+        used_keys: for each key, a literal that is true if some transaction writes or reads it.
         are_lists: for each key, a literal that is true if the key is a list.
-        shown: for each key, a table of pairs of transactions, with a literal that is true if lists
-            show the first transaction's element before the second's.
+        shown: for each key and each pair of transactions, a literal that is true if lists show the
+            first transaction's element before the second's.
         elements: for each event, its transaction, and a literal that is true if the history
             contains the event.
         event_of: the event of the read (t, x, j), and the event of the write (t, x, ``None``).
-        order: for each pair of events of one transaction, a literal that is true if the first event
-            comes before the second.
+        order: for each pair of events in one transaction, a literal that is true if the first
+            precedes the second.
     """
 
     def __init__(self, scope: SmallScope) -> None:
-        """Create the variables for the histories of a scope, and the clauses on them."""
+        """Create the variables for the histories of a scope, and the clauses over them."""
         self.scope = scope
         self.circuit = Circuit()
         self.free: list[int] = []
@@ -141,7 +140,7 @@ class HistoryVariables:
             for s in (T0, *self.txns)
             if s != t
         }
-        # The last slot of a key is for a predicate read that finds no row.
+        # A key's last slot is for a predicate read that finds no row.
         self.slots = range(scope.reads + scope.predicates)
         self.reads = [
             ReadEvent(op=j, reader=t, key=x, of_predicate=j == scope.reads)
@@ -174,7 +173,7 @@ class HistoryVariables:
                 for j in slots:
                     for a, b in combinations(self.sources(t, x, j).values(), 2):
                         state((-a, -b))
-                # A second read of a key requires a first read of the key from another source.
+                # A second read of a key requires a first read of it from another source.
                 for (s, second), (r, earlier) in (
                     (one, other)
                     for j in slots[1:]
@@ -202,8 +201,8 @@ class HistoryVariables:
             for c in self.txns:
                 if c not in (a, b):
                     state((-literal, -so[b, c], so[a, c]))
-                    # Two transactions that both precede (or both follow) c are in one session, so
-                    # session order relates them.
+                    # Two transactions that both precede (or both follow) c are in the same session,
+                    # so session order relates them.
                     state((-literal, -so[a, c], so[b, c], so[c, b]))
                     state((-literal, -so[c, b], so[a, c], so[c, a]))
 
@@ -224,7 +223,7 @@ class HistoryVariables:
             state((-literal, -rt[j, i] if self.scope.overlap else rt[i, j]))
 
     def _make_groups(self) -> None:
-        """Require that groups partition the transactions, and that sessions are within groups."""
+        """Require that groups partition the transactions, and that no session spans two groups."""
         state = self.circuit.state
         pairs = combinations(self.txns, 2) if self.scope.groups else ()
         self.together = {pair: self._new() for pair in pairs}
@@ -241,9 +240,9 @@ class HistoryVariables:
                 state((-self.so[pair] if pair in self.so else TRUE, literal))
 
     def _make_names(self) -> None:
-        """Create variables for the labels and the level of each transaction, and each key's name.
+        """Create variables for each transaction's labels and level, and for each key's name.
 
-        For all names that match the same patterns, a few names are enough.
+        A few names suffice for each set of patterns that a name can match.
         """
         scope, state, some = self.scope, self.circuit.state, self.circuit.any_of
         labels = example_names(scope.labels, 2 if scope.common_labels else 1)
@@ -259,7 +258,7 @@ class HistoryVariables:
             for a, b in combinations(own.values(), 2):
                 state((-a, -b))
             self.bears |= {("level", t, name): literal for name, literal in own.items()}
-        if scope.levels:  # a history in which no transaction requested a level cannot be checked
+        if scope.levels:  # a history in which no transaction requests a level cannot be checked
             state(tuple(x for (word, *_), x in self.bears.items() if word == "level"))
         self.matching = {("level", name): matched for name, matched in of_level.items()}
         self.matching |= {
@@ -291,7 +290,7 @@ class HistoryVariables:
                 self.circuit.state((-literal, self.used_keys[x]))
         for t, x in product(self.txns, self.keys) if self.scope.predicates else ():
             self.circuit.state((-self.happening[t, x, self.scope.reads], -self.are_lists[x]))
-        # A list read that shows an element that its reader appends later would be an intrinsic
+        # A list read that shows an element appended later by its reader would be an intrinsic
         # anomaly.
         for (t, x, _, s), read in self.source.items():
             if lists and s != T0:
@@ -299,7 +298,7 @@ class HistoryVariables:
                 self.circuit.state((*(-one for one in there), self.shown[x][s, t]))
 
     def _make_one_order(self) -> None:
-        """Require that one order of the transactions contains `wr`, session order and real time."""
+        """Require that a single transaction order contains `wr`, session order and real time."""
         before = total_order(self.circuit, self.txns, self.circuit.new)
         for pair, literal in (*self.so.items(), *self.rt.items()):
             self.circuit.state((-literal, before[pair]))
@@ -308,14 +307,14 @@ class HistoryVariables:
                 self.circuit.state((-literal, before[s, t]))
         for (t, x, _, s), literal in self.source.items():
             for a in self.txns if s != T0 and self.scope.lists else ():
-                if a != s:  # a list read also returns the elements before that of its source
+                if a != s:  # a list read also returns the elements before its source's
                     there = (self.are_lists[x], literal, self.write[a, x], self.shown[x][a, s])
                     self.circuit.state((*(-one for one in there), before.get((a, t), FALSE)))
 
     def _make_serial(self) -> None:
-        """Require that the transactions run one after another, in the order of their numbers.
+        """Require that the transactions run one after another, in numerical order.
 
-        Each transaction reads the last version of a key that precedes the transaction.
+        Each transaction reads the last version of a key written before it.
         """
         state = self.circuit.state
         for (a, b), literal in self.so.items():
@@ -333,7 +332,7 @@ class HistoryVariables:
                 state((-literal, -self.write[u, x]))
 
     def _make_events(self) -> None:
-        """Create an event for each possible operation, and the order of events in transactions."""
+        """Create an event for each possible operation, and order the events in each transaction."""
         self.elements: dict[int, tuple[int, int]] = {}
         self.event_of: dict[tuple[int, int, int | None], int] = {}
         self.order: dict[tuple[int, int], int] = {}
@@ -364,10 +363,10 @@ class HistoryVariables:
 def total_order(
     circuit: Circuit, elements: Iterable[int], new: Callable[[], int]
 ) -> dict[tuple[int, int], int]:
-    """Return a literal for each pair (a, b), which is true if a is before b in a total order.
+    """Return, for each pair (a, b), a literal that is true if a precedes b in a total order.
 
     Args:
-        circuit: the circuit that gets the clauses of a total order.
+        circuit: the circuit to which the clauses of a total order are added.
         elements: the elements of the order, in ascending order.
         new: a function that returns a new variable.
     """
@@ -376,6 +375,6 @@ def total_order(
         before[a, b] = new()
         before[b, a] = -before[a, b]
     for a, b, c in permutations({a for a, _ in before}, 3):
-        if a < b and a < c:  # states each cycle of three elements only once
+        if a < b and a < c:  # adds only one clause per cycle of three elements
             circuit.state((-before[a, b], -before[b, c], -before[c, a]))
     return before

@@ -1,15 +1,14 @@
-"""Proves that one specification implies another, by comparing the cycles that they forbid.
+"""Proves that one specification implies another by comparing the cycles they forbid.
 
 Take a history with choices (sources, version orders, included indeterminate transactions) that
-satisfy the stronger specification. The same choices satisfy the weaker specification if each closed
-walk that violates the weaker specification also spells, when read from one of its transactions, a
-word that the stronger specification forbids. Therefore the inclusion of two languages is a proof
-for histories of all sizes. If the inclusion does not hold, nothing is proved, because the languages
-of walks ignore keys.
+satisfy the stronger specification. The same choices satisfy the weaker one if each closed walk that
+violates the weaker one also spells, when read from one of its transactions, a word that the
+stronger one forbids. Therefore the inclusion of two languages is a proof for histories of any size.
+If the inclusion does not hold, nothing is proved, because the languages of walks ignore keys.
 
-In this module, a letter is a step together with the tests that its first transaction passes:
-whether the transaction writes (`[W]`), and whether it has external reads (`[R]`). A test is left
-out if neither specification uses it.
+In this module, a letter is a step together with the tests passed by its first transaction: whether
+it writes (`[W]`), and whether it has external reads (`[R]`). A test is left out if neither
+specification uses it.
 """
 
 from __future__ import annotations
@@ -97,9 +96,7 @@ _PARTS["rt"] += ("group-rt",)
 _PARTS_ONE_AT_A_TIME = {
     **_PARTS, "rt": (*_PARTS["rt"], "so"), "group-rt": (*_PARTS.get("group-rt", ()), "so")
 }  # fmt: skip
-"""The same table under ``ONE_AT_A_TIME``, which implies that session order is within `rt` and
-`group-rt`.
-"""
+"""The same table under ``ONE_AT_A_TIME``, by which `rt` and `group-rt` contain session order."""
 _READS = OF_READS | {"rf"}
 _OF_VERSIONS = OVERWRITING | {"ww"}
 _ENDS: Mapping[str, tuple[str, ...]] = {
@@ -112,14 +109,14 @@ _ENDS: Mapping[str, tuple[str, ...]] = {
 
 
 class ProofStep(Struct, frozen=True, kw_only=True):
-    """The proof that a specification implies one check of another.
+    """The proof that one specification implies one check of another.
 
     Attributes:
         check: the text of the implied check.
-        by: the checks of the stronger specification that imply the check.
+        by: the checks of the stronger specification that imply it.
         inclusion: the inclusion of the languages; ``None`` if the check is one of ``by``.
-        shorter: for a check on single keys, shorter cycles, one of which each violation contains.
-        part: whether one of ``by`` is the same check for a union of more steps.
+        shorter: for a check on single keys, shorter cycles; each violation contains one of them.
+        part: whether one of ``by`` is the same check for a union with more steps.
     """
 
     check: str
@@ -146,12 +143,12 @@ class ProofStep(Struct, frozen=True, kw_only=True):
 
 
 class ImplicationProof(Struct, frozen=True, kw_only=True):
-    """A proof that each history that satisfies one specification satisfies another.
+    """A proof that every history satisfying one specification also satisfies another.
 
     Attributes:
         stronger: the name of the stronger specification.
         weaker: the name of the weaker specification.
-        theorems: sentences that state the theorems by which both normal forms are equivalent to the
+        theorems: sentences stating the theorems that make the normal forms equivalent to the
             specifications.
         steps: one step for each check of the weaker specification.
         one_at_a_time: whether the proof assumes that sessions do one thing at a time.
@@ -164,7 +161,7 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
     one_at_a_time: bool = False
 
     def holds(self) -> bool:
-        """Return whether the evidence in each step proves the step."""
+        """Return whether each step is proved by its evidence."""
         return all(step.inclusion is None or holds(step.inclusion) for step in self.steps)
 
     def argument(self) -> Iterator[str]:
@@ -180,8 +177,8 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
 
 
 ONE_AT_A_TIME = "sessions do one thing at a time"
-"""The assumption that each transaction of a session begins after the previous transaction of the
-session ended (docs/comparison.md).
+"""The assumption that each transaction begins after the previous one in its session has ended; see
+docs/comparison.md.
 """
 
 
@@ -190,14 +187,14 @@ def prove_implication(
 ) -> ImplicationProof | None:
     """Return a proof that ``stronger`` implies ``weaker``.
 
-    If no proof is found, return ``None``; the implication may hold nevertheless.
+    If no proof is found, return ``None``; the implication may still hold.
 
     Args:
-        stronger: the specification that is presumably stronger.
-        weaker: the specification that is presumably weaker.
+        stronger: the presumably stronger specification.
+        weaker: the presumably weaker specification.
         one_at_a_time: whether the proof may assume that sessions do one thing at a time. A recorded
             history may violate this assumption, so conclusions about recorded histories require a
-            proof without the assumption.
+            proof without it.
     """
     found = _implication(stronger, weaker, one_at_a_time=False)
     if found is None and one_at_a_time and may_overlap((stronger, weaker)):
@@ -206,7 +203,7 @@ def prove_implication(
 
 
 def may_overlap(levels: Sequence[Normal]) -> bool:
-    """Return whether any level compares both times and sessions, so that overlaps matter."""
+    """Return whether a level compares both times and sessions, so that overlaps matter."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     return bool(names & COMPARING_TIMES and names & COMPARING_SESSIONS)
 
@@ -293,10 +290,10 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
 
 
 def _transaction_walks(check: Check) -> Core:
-    """Return an expression for walks over transactions from a check whose walks visit operations.
+    """Turn a check whose walks visit operations into an expression for walks over transactions.
 
-    An ``rw`` from a transaction to itself is not an edge. Such an ``rw`` may be skipped, because
-    the walk is already closed without it.
+    An ``rw`` from a transaction to itself is not an edge. It may be skipped, because the walk is
+    closed without it.
     """
 
     def without_operations(e: Core) -> Core:
@@ -343,13 +340,13 @@ def _operation_language(check: Check) -> Dfa:
 
 @lru_cache(maxsize=1024)
 def _short_cycles_of_key(check: Check) -> Core | None:
-    """Return an expression for short cycles of one key, one of which each violation contains.
+    """Return an expression for short cycles on one key; each violation contains one of them.
 
     If no lemma applies to the check, return ``None``.
 
-    SOUND BECAUSE `ww[x]` is total, which the lemmas in docs/comparison.md use. The lemmas are about
-    all cycles of steps of one key, about all cycles without anti-dependencies, and about all cycles
-    with one anti-dependency.
+    SOUND BECAUSE `ww[x]` is total, as the lemmas in docs/comparison.md require. They cover all
+    cycles with steps on one key, all cycles without anti-dependencies, and all cycles with one
+    anti-dependency.
     """
     if not _is_about_cycles(check):
         return None
@@ -380,7 +377,7 @@ def _are_equal(one: Dfa, other: Dfa) -> bool:
 
 
 def _without_constant_key(e: Core, *, of_key: bool) -> Core:
-    """Return the expression without its key if walks stay with one key; otherwise unchanged."""
+    """Return the expression without its key if walks stay with one key, otherwise unchanged."""
     if of_key and isinstance(e, ForKey):
         with suppress(NotRegularError):
             return without_key(e)
@@ -400,9 +397,9 @@ def _is_same_check(one: Check, other: Check) -> bool:
 
 
 def _is_part(one: Check, other: Check) -> bool:
-    """Return whether a check forbids some of the alternatives that another check forbids.
+    """Return whether a check forbids only alternatives that another check also forbids.
 
-    SOUND BECAUSE a union of fewer alternatives relates no more pairs than the union of all of them.
+    SOUND BECAUSE a union of some alternatives relates no more pairs than the union of all of them.
     """
     if one.kind != other.kind or one.kind == "require" or one.negated or other.negated:
         return False
@@ -419,9 +416,9 @@ def _is_part(one: Check, other: Check) -> bool:
 
 @lru_cache(maxsize=1024)
 def _forbidden_words(form: str, e: Core) -> Dfa | None:
-    """Return words whose closed walks violate a check; there may be further such words.
+    """Return some of the words whose closed walks violate a check.
 
-    If no such word is found, return ``None``.
+    If none is found, return ``None``.
     """
     words = None
     if visits_statements(e):
@@ -438,7 +435,7 @@ def _forbidden_words(form: str, e: Core) -> Dfa | None:
 
 
 def _statement_words(words: Dfa) -> Dfa:
-    """Return the words that enter a statement only by ``wr``, and leave the statement by ``tx``.
+    """Return the words that enter a statement only by ``wr``, and leave it by ``tx``.
 
     In such a word, `wr` leads from the source of a read to the statement, and `tx` leads from the
     statement to the reader's COMMIT.
@@ -459,8 +456,8 @@ def violation_language(form: str, e: Core, *, names: bool = False) -> Dfa | None
 
     Args:
         form: ``acyclic`` or ``irreflexive``.
-        e: the expression that must have this form.
-        names: whether names in quotes may restrict letters.
+        e: the expression required to have this form.
+        names: whether quoted names may restrict letters.
     """
     words = language_of(simplify(_without_keys(lettered(e if names else _without_names(e)))))
     if words.nullable or not words_without(words, steps_of(words)).empty:
@@ -475,7 +472,7 @@ def _is_about_cycles(check: Check) -> bool:
 
 
 def _without_names(e: Core) -> Core:
-    """Return a larger relation, without restrictions to the names of keys and transactions."""
+    """Return a larger relation, without restrictions to names of keys and transactions."""
     match e:
         case Lift(arg=Named() | Diff(left=Rel(name="T"), right=Named())):
             return Rel("id", None, e.pos)
@@ -488,7 +485,7 @@ def _without_names(e: Core) -> Core:
 
 
 def _without_keys(e: Core) -> Core:
-    """Return a larger relation, in which consecutive steps may concern different keys.
+    """Return a larger relation in which consecutive steps may be on different keys.
 
     A difference is replaced by its left side, and an intersection by its first part.
     """
@@ -507,7 +504,7 @@ def _without_keys(e: Core) -> Core:
 
 @lru_cache(maxsize=1024)
 def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words of ``_walks``; if they are too large, return only those of single steps."""
+    """Return the words from ``_walks``, or only those of single steps if they are too large."""
     steps = tuple(part for part in e.parts if isinstance(part, Rel)) if isinstance(e, Union) else ()
     try:
         return _walks(form, e, tests, one_at_a_time=one_at_a_time)
@@ -519,11 +516,11 @@ def _known_walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bo
 
 @lru_cache(maxsize=1024)
 def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return the words that violating closed walks spell, read from each transaction of the walk.
+    """Return the words spelled by violating closed walks, read from each transaction of the walk.
 
-    A `so` or `rt` step of a violation may be several such steps of a walk. A step between any two
-    transactions may be a step between transactions that access one key. No pair leads to T0, so
-    `init` is in no closed walk.
+    A `so` or `rt` step of a violation may be several such steps of a walk. A step between arbitrary
+    transactions may be a step between transactions that access the same key. No pair leads to T0,
+    so `init` is in no closed walk.
     """
     parts = _PARTS_ONE_AT_A_TIME if one_at_a_time else _PARTS
     words = _forbidden_words(form, e)
@@ -534,8 +531,8 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
     places = [nfa.state() for _ in cyclic.moves]
     nfa.skip(nfa.initial, places[0])
     for q in cyclic.final:
-        # The tests at the end of a word apply to the first transaction. Another rotation of the
-        # word begins with them.
+        # Tests at the end of a word apply to the first transaction. Another rotation of the word
+        # begins with them.
         nfa.skip(places[q], nfa.final)
     for q, here in enumerate(places):
         for kind in kinds:
@@ -553,10 +550,10 @@ def _walks(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) ->
 
 @lru_cache(maxsize=1024)
 def _possible_words(form: str, e: Core, tests: frozenset[str], *, one_at_a_time: bool) -> Dfa:
-    """Return those words of violating walks that can occur in a history.
+    """Return the words of violating walks that can occur in a history.
 
     Both transactions of a step write or read as the step requires. Steps of `so` alone, or of `rt`
-    alone, close no cycle. If sessions do one thing at a time, all these steps are within real time,
+    alone, close no cycle. If sessions do one thing at a time, real time contains all these steps,
     so they close no cycle together. No walk begins inside a run of steps of one order.
     """
 
@@ -600,9 +597,9 @@ def _possible_words(form: str, e: Core, tests: frozenset[str], *, one_at_a_time:
 
 
 def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
-    """Yield the steps that lead on from a state, for a transaction that passes the tests ``kind``.
+    """Yield the steps out of a state for a transaction that passes the tests ``kind``.
 
-    Tests that the transaction passes may precede the step.
+    Tests passed by the transaction may precede the step.
     """
     passed = [q]
     for p in passed:
@@ -614,15 +611,15 @@ def _steps(dfa: Dfa, q: int, kind: str) -> Iterator[tuple[str, int]]:
 
 
 def _test_sets(tests: frozenset[str]) -> list[str]:
-    """Return the sets of tests that a transaction may pass, each as the text of its letters."""
+    """Return the sets of tests that a transaction may pass, each as a string of letters."""
     return ["".join(some) for n in range(len(tests) + 1) for some in combinations(sorted(tests), n)]
 
 
 def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
-    """Yield checks that other checks of the specification imply, with the names of those checks.
+    """Yield checks implied by other checks of the specification, with the names of the latter.
 
-    Some implied checks may be missing. Checks that no history violates are left out. The function
-    yields checks only if the specification itself is stated by dependencies, because otherwise the
+    Some implied checks may be missing. Checks that no history violates are left out. Checks are
+    yielded only if the specification itself is expressed by dependencies, because otherwise the
     checks of its normal form are not those of its text.
     """
     if level.theorem or not level.chooses_only_dependencies:
@@ -639,13 +636,13 @@ def implied_checks(level: Normal) -> Iterator[tuple[Check, tuple[str, ...]]]:
 def settled_by_version_orders(level: Normal) -> Iterator[Check]:
     """Yield the checks that a history without lists meets whenever it meets all other checks.
 
-    Such a check is met by version orders along a suitable order of the transactions. Histories with
-    lists are excluded, because reads of lists show version orders.
+    Such a check is met by version orders that follow a suitable order of the transactions.
+    Histories with lists are excluded, because list reads show version orders.
 
-    SOUND BECAUSE all checks that mention version orders are met together, by version orders within
-    a linear extension of relations that are acyclic without them: sessions, real time, or relations
-    whose cycles are forbidden by checks that do not mention version orders. Then no step of a walk
-    leads back in the linear extension, and therefore no walk is closed.
+    SOUND BECAUSE all checks that mention version orders are met together by version orders that
+    follow a linear extension of relations that are acyclic without them: sessions, real time, or
+    relations whose cycles are forbidden by checks that do not mention version orders. Then no step
+    of a walk leads back in the linear extension, so no walk is closed.
     """
     if not level.chooses_only_dependencies or level.theorem:
         return
@@ -663,7 +660,7 @@ def settled_by_version_orders(level: Normal) -> Iterator[Check]:
 
 
 def _follows_relations(check: Check, base: set[str]) -> bool:
-    """Return whether the steps of a violation are pairs of base relations or version orders."""
+    """Return whether the steps of a violation are pairs from base relations or version orders."""
     if not _is_about_cycles(check):
         return False
     with suppress(NotRegularError, TooLargeError):

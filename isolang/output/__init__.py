@@ -1,1 +1,1 @@
-"""Converts verdicts to report records, and writes these as text, JSON or EDN."""
+"""Converts verdicts to report records, and writes them as text, JSON or EDN."""

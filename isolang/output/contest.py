@@ -1,4 +1,4 @@
-"""Defines the result of one run of ``isocheck solvers``, for its JSON and its tables."""
+"""Defines the result of one run by ``isocheck solvers``, for its JSON and its tables."""
 
 from __future__ import annotations
 

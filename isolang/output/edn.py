@@ -12,7 +12,7 @@ _KEYWORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*\Z")
 def to_edn(value: Any) -> str:
     """Return a JSON value as EDN.
 
-    Keys that are names become keywords, in which ``-`` replaces underscores and spaces. Other keys
+    Keys that are names become keywords, with underscores and spaces replaced by ``-``. Other keys
     remain strings.
 
     >>> to_edn({"verdict": "valid", "certified_reason": None, "keys": [1, True]})
@@ -38,6 +38,6 @@ def _key(key: str) -> str:
 
 
 def _string(text: str) -> str:
-    # EDN has the same escapes as JSON. Bytes of file names that are not UTF-8 become \uXXXX.
+    # EDN has the same escapes as JSON. File-name bytes that are not UTF-8 become \uXXXX.
     shown = json.dumps(text, ensure_ascii=False)
     return re.sub("[\ud800-\udfff]", lambda half: f"\\u{ord(half[0]):04x}", shown)

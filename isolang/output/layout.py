@@ -1,6 +1,6 @@
-r"""Arranges text for people: in columns, wrapped between words, indented, and with colours.
+r"""Arranges text for people: in columns, wrapped between words, indented, and in colour.
 
-Because the program imports this module at every start, this module imports few other modules.
+This module imports few others, because the program imports it at every start.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Styled(NamedTuple):
 
     Attributes:
         text: the text.
-        style: ``bold``, ``dim``, the name of a colour, or several of these.
-        whole: whether words stay whole that are longer than the cell is wide, as a path should that
-            users copy; only for the last cell of a row.
+        style: ``bold``, ``dim``, a colour name, or several of these.
+        whole: whether words longer than the cell's width stay whole, as for a path that users copy;
+            only for the last cell of a row.
     """
 
     text: str
@@ -43,10 +43,10 @@ class Grid(Struct, kw_only=True):
     A paragraph is a grid with a single cell.
 
     Attributes:
-        rows: the rows from top to bottom. If a row has fewer cells than others, the rest is empty.
-        indent: how many blanks each line begins with.
-        space: how many blanks there are between two columns.
-        right: the indices of the columns that are aligned on the right.
+        rows: the rows from top to bottom. If a row has fewer cells than others, the rest are empty.
+        indent: the number of blanks at the start of each line.
+        space: the number of blanks between two columns.
+        right: the indices of the right-aligned columns.
     """
 
     rows: list[Sequence[Cell]] = field(default_factory=list)
@@ -64,8 +64,8 @@ class Sheet(Struct, frozen=True, kw_only=True):
 
     Attributes:
         file: the stream to write to.
-        width: the width of lines, in cells of a terminal.
-        coloured: whether styles are written; otherwise only the texts are written.
+        width: the line width, in terminal cells.
+        coloured: whether to write styles; otherwise only the text is written.
     """
 
     file: IO[str]
@@ -77,7 +77,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
         self._write("".join(self._painted(part) for part in parts))
 
     def show(self, grid: Grid) -> None:
-        """Write a grid, whose texts are wrapped to the width of the sheet."""
+        """Write a grid with its texts wrapped to the width of the sheet."""
         rows = [
             [one if isinstance(one, Styled) else Styled(one) for one in row] for row in grid.rows
         ]
@@ -105,18 +105,18 @@ class Sheet(Struct, frozen=True, kw_only=True):
         return f"\x1b[{codes}m{part.text}\x1b[0m"
 
     def _write(self, line: str) -> None:
-        # Blanks at the end of a line are removed, because then it is easier to copy.
+        # Trailing blanks are removed, so that lines are easier to copy.
         self.file.write(line.rstrip() + "\n")
 
 
 def sheet(stream: IO[str], colour: str) -> Sheet:
     """Return a sheet that writes to a stream.
 
-    Its width is that of the terminal; if the stream is not a terminal, the width is 80 columns.
+    It is as wide as the terminal, or 80 columns wide if the stream is not a terminal.
 
     Args:
         stream: the stream to write to.
-        colour: whether to use colours: ``always``, ``never``, or ``auto`` for colours on terminals,
+        colour: whether to use colours: ``always``, ``never``, or ``auto`` for colours on terminals
             unless NO_COLOR or FORCE_COLOR says otherwise.
     """
     terminal = stream.isatty()
@@ -135,7 +135,7 @@ def sheet(stream: IO[str], colour: str) -> Sheet:
 
 
 def cells_of(text: str) -> int:
-    """Return how many cells of a terminal a text occupies.
+    """Return the number of terminal cells occupied by a text.
 
     >>> cells_of("née"), cells_of("日本"), cells_of("e\u0301")
     (3, 4, 1)
@@ -160,8 +160,8 @@ def align_rows(
 
     Args:
         rows: the rows, of the same length.
-        indent: how many blanks each line begins with.
-        right: the indices of the columns that are aligned on the right.
+        indent: the number of blanks at the start of each line.
+        right: the indices of the right-aligned columns.
 
     >>> list(align_rows([["a", "b"], ["long", "c"]]))
     ['a     b', 'long  c']
@@ -176,13 +176,12 @@ def align_rows(
 
 
 def wrap(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
-    """Yield the lines of a text, which is broken between words.
+    """Yield the lines of a text broken between words.
 
     Args:
-        text: the text; its own line breaks stay.
-        width: how many cells of a terminal a line may occupy.
-        whole: whether a longer word stays whole on a line of its own; otherwise it is broken
-            inside.
+        text: the text; its own line breaks are kept.
+        width: the maximum width of a line in terminal cells.
+        whole: whether to keep a longer word whole on a line of its own instead of breaking it.
 
     >>> list(wrap("one two  three", 8)), list(wrap("abcdef gh", 4)), list(wrap("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])
@@ -209,7 +208,7 @@ def wrap(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
 
 
 def _longest_fitting_prefix(word: str, width: int) -> str:
-    """Return the longest beginning of a word that fits into ``width``; it is never empty."""
+    """Return the longest non-empty prefix of a word that fits into ``width``."""
     taken = 0
     for place, character in enumerate(word):
         taken += _cells(character)
@@ -219,7 +218,7 @@ def _longest_fitting_prefix(word: str, width: int) -> str:
 
 
 def _widths(rows: Sequence[Sequence[str]], grid: Grid, width: int) -> list[int]:
-    """Return the width of each column; the widest columns are made narrower until all fit."""
+    """Return the width of each column, with the widest columns narrowed until all fit."""
     columns = max(map(len, rows), default=0)
     widths = [
         max(

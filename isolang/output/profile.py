@@ -1,6 +1,6 @@
-"""Prints, for ``--profile``, how long each phase of a verdict took, and counts of the engine.
+"""Prints the time of each phase of a verdict, and the engine's counts, for ``--profile``.
 
-The JSON report has the same numbers in its fields ``seconds`` and ``statistics``.
+The JSON report has the same numbers in the fields ``seconds`` and ``statistics``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PHASES = {
     "solve": "solving",
     "certify": "certifying",
 }
-# The texts for the stages of `solve` that the engine measures, and for its counts. Other names are
+# The texts for the stages of `solve` measured by the engine, and for its counts. Other names are
 # printed unchanged.
 _STAGES = {
     "graph": "event graph",

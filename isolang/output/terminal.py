@@ -1,8 +1,8 @@
-r"""Prints all output, and escapes characters that a terminal would hide or obey.
+r"""Prints all output, escaping characters that a terminal would hide or obey.
 
 Keys, values, labels, file names and messages come from histories and specifications that may be
-malicious. A terminal would obey control characters in them, and bidirectional characters would
-reorder the text on the screen. Each of these characters is printed as an escape such as ``\x1b``.
+malicious. A terminal would obey their control characters, and bidirectional characters would
+reorder the text on the screen. Each such character is printed as an escape such as ``\x1b``.
 """
 
 from __future__ import annotations
@@ -19,9 +19,8 @@ from msgspec.structs import replace
 
 from isolang.output.layout import Sheet, sheet
 
-# Control characters (C0, DEL, C1), the line separators of Unicode, marks that change the direction
-# of text or have no width, tags, and surrogates, which stand for bytes of file names that are not
-# UTF-8.
+# Control characters (C0, DEL, C1), Unicode's line separators, marks that change the text direction
+# or have no width, tags, and surrogates, which stand for file-name bytes that are not UTF-8.
 _HIDDEN: Final = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff"
@@ -31,7 +30,7 @@ _IN_LINES: Final = re.compile(f"(?!\n)[{_HIDDEN}]")
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
-    r"""Return a text in which the characters that a terminal would hide or obey are escaped.
+    r"""Return a text with all characters escaped that a terminal would hide or obey.
 
     Args:
         text: the text to print.
@@ -53,7 +52,7 @@ def _escape_character(match: re.Match[str]) -> str:
 
 
 def escaped_record(value: Any) -> Any:
-    """Return a copy of a record, or of a value in a record, in which all texts are escaped."""
+    """Return a copy of a record, or of a value in a record, with all texts escaped."""
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Struct):
@@ -67,12 +66,12 @@ def escaped_record(value: Any) -> Any:
 
 
 def print_lines(*lines: str) -> None:
-    """Print texts for people, each of which may have several lines, on the standard output."""
+    """Print texts for people, each with one or more lines, on standard output."""
     _write(sys.stdout, lines)
 
 
 def warn(*lines: str) -> None:
-    """Print texts for people on the standard error output; if it is closed, do nothing."""
+    """Print texts for people on standard error; if it is closed, do nothing."""
     with suppress(BrokenPipeError):
         _write(sys.stderr, lines)
 
@@ -83,7 +82,7 @@ def _write(stream: IO[str], lines: Iterable[str]) -> None:
 
 
 def print_data(text: str) -> None:
-    """Print text for programs, such as JSON or the content of a file, on the standard output."""
+    """Print text for programs, such as JSON or the content of a file, on standard output."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
@@ -94,14 +93,14 @@ _COLOR: Final = {"choice": "auto"}
 def use_color(choice: str) -> None:
     """Set whether output has colours: ``always``, ``never``, or ``auto``.
 
-    With ``auto``, output on terminals has colours, unless the environment variable ``NO_COLOR`` or
+    With ``auto``, output has colours on terminals, unless the environment variable ``NO_COLOR`` or
     ``FORCE_COLOR`` says otherwise.
     """
     _COLOR["choice"] = choice
 
 
 def console(stream: IO[str]) -> Sheet:
-    """Return a sheet that writes to a stream, with colours as :func:`use_color` has set.
+    """Return a sheet that writes to a stream, with colours as set by :func:`use_color`.
 
     The caller must pass only :func:`escaped` text to the sheet.
     """
@@ -114,8 +113,8 @@ def console(stream: IO[str]) -> Sheet:
 def open_streams() -> None:
     """Reopen closed standard streams, and make streams escape characters that they cannot encode.
 
-    If the caller closed a stream (``>&-``), it becomes the null device. Otherwise a file that is
-    opened later would take its place. The null device is opened only for writing, because a closed
+    If the caller closed a stream (``>&-``), it becomes the null device; otherwise a file opened
+    later would take its place. The null device is opened only for writing, because a closed
     standard input must not be read as an empty history.
     """
     for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
@@ -132,7 +131,7 @@ def open_streams() -> None:
 
 
 def forget_stdout() -> None:
-    """Send all further output to the null device, after its reader has closed the pipe."""
+    """Send all further output to the null device once its reader has closed the pipe."""
     with suppress(OSError, ValueError):
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, sys.stdout.fileno())

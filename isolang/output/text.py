@@ -1,4 +1,4 @@
-"""Renders reports as text for people, which fits into 80 columns and has colours on terminals."""
+"""Renders reports as text for people, in 80 columns and with colours on terminals."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.verdict import AnomalyCount, Verdict
 
 _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow", "error": "bold"}
-# If a cycle or a list of transactions is longer than _LONGEST, only _ENDS elements at each end are
+# Of a cycle or a list of transactions longer than _LONGEST, only _ENDS elements at each end are
 # printed.
 _LONGEST, _ENDS = 24, 4
 
@@ -53,8 +53,8 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
     Args:
         report: the report to print.
         out: the sheet to print on.
-        before: the report that was printed before; ``None`` for none. If both reports are about the
-            same input, facts about the input are not repeated.
+        before: the previously printed report, or ``None``. If both reports are about the same
+            input, facts about it are not repeated.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))
@@ -127,7 +127,7 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     yield from _queries(violation, report, 2)
     argument = violation.argument
     if not (violation.queries and isinstance(argument.conclusion, PlainReason)):
-        # The description of a query states already that it is wrong by itself.
+        # The description of a query already says that it is wrong by itself.
         yield Grid(rows=[("",)])
         yield from _argument(argument, 2)
     if violation.relaxed:
@@ -176,7 +176,7 @@ def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iter
 
 
 def _queries(violation: Violation, report: Report, indent: int) -> Iterator[Grid]:
-    """Yield, for each predicate read of an argument, what it asked and what it answered."""
+    """Yield the question and the answer of each predicate read in an argument."""
     for query in violation.queries:
         yield Grid(rows=[("",)])
         yield _indented(f"{query.request()} ({_place(query.where, report)}):", indent)
@@ -190,7 +190,7 @@ def _queries(violation: Violation, report: Report, indent: int) -> Iterator[Grid
 
 
 def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]:
-    """Return the names of the transactions that are ends of the printed edges of an argument."""
+    """Return the names of the transactions at the ends of an argument's printed edges."""
     match node:
         case ArgumentView():
             inner = [*(lemma.reason for lemma in node.lemmas), node.conclusion]
@@ -214,7 +214,7 @@ def _parts(
 
 
 def _place(where: str, report: Report) -> str:
-    """Return a place without the path of the history, such as ``line 12`` or ``T3.log byte 40``."""
+    """Return a position without the history's path, such as ``line 12`` or ``T3.log byte 40``."""
     files = report.input.files if report.input is not None else ()
     folder = report.history.rstrip("/") + "/"
     if where.startswith(folder):
@@ -339,7 +339,7 @@ def _each_finding(found: Sequence[Finding], report: Report) -> Iterator[Grid]:
 
 
 def _standing(report: Report) -> str:
-    """Return, in one line, the levels between which the history lies."""
+    """Return the levels between which the history lies, on one line."""
     found = report.standing
     if found is None:
         return ""
@@ -394,7 +394,7 @@ def _facts(report: Report, *, again: bool) -> Grid:
 
 
 def _deciding_pair(report: Report) -> str:
-    """Return the pair of an encoding and a solver that decided; empty for the default pair."""
+    """Return the encoding-solver pair that decided; empty for the default pair."""
     natively = report.solver == "native" and report.encoding in ("event-graph", "relational")
     if not report.solver or (natively and not report.cross_check):
         return ""
@@ -424,7 +424,7 @@ def _count(number: int | None, what: str) -> str:
 
 
 def _indented(text: str, indent: int, *, style: str = "", hang: int = 0) -> Grid:
-    """Return a paragraph; all lines except the first are indented by ``hang`` more blanks."""
+    """Return a paragraph with all lines but the first indented by ``hang`` more blanks."""
     if hang:
         return Grid(rows=[(text[:hang], text[hang:])], indent=indent, space=0)
     return Grid(rows=[(Styled(text, style),)], indent=indent)
