@@ -1,5 +1,5 @@
-// The thin layer between the native core and Python. Each file of this folder has one register function, which adds the
-// functions and classes of one part of the core to the module.
+// The thin layer between the native core and Python. Each file in this folder has one register function, which adds one
+// part of the core, with its functions and classes, to the module.
 #pragma once
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>

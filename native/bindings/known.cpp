@@ -1,4 +1,4 @@
-// The Python functions for the edges that a history shows directly, and for the short cycles among them
+// The Python functions for the edges shown directly by a history, and for the short cycles among them
 // (engine/graph/known_edges.hpp).
 #include <nanobind/stl/string.h>
 

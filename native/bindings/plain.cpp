@@ -1,4 +1,4 @@
-// Adds plain operations, which are Python objects, directly to the columns. Anything that is not plain (a value of
+// Adds plain operations, given as Python objects, directly to the columns. Anything that is not plain (a value of
 // another type, a mistake) is left to isolang/history/build.py, which explains the fault.
 #include <Python.h>
 
@@ -57,7 +57,7 @@ std::optional<std::int32_t> plain_list(History& h, PyObject* o) {
   return h.add_list(atoms);
 }
 
-// Returns the key and value of each row that a predicate read returned, if all are plain.
+// Returns the key and value of each row returned by a predicate read, if all are plain.
 using Rows = std::vector<std::pair<std::int32_t, std::int32_t>>;
 std::optional<Rows> plain_rows(History& h, PyObject* rows, std::int32_t initial) {
   Rows found;

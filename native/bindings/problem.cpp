@@ -1,5 +1,5 @@
-// The Python class `Problem`, which runs the pre-pass on a history and offers the columns of the neutral problem as
-// numpy arrays.
+// The Python class `Problem`. It runs the pre-pass on a history and exposes the columns of the neutral problem as numpy
+// arrays.
 #include "core/problem.hpp"
 
 #include <stdexcept>

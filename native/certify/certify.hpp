@@ -84,7 +84,7 @@ inline constexpr int kNoRelation = -1;
 int relation_of(std::string_view name);  // kNoRelation if no relation has this name
 std::string_view name_of(int relation);
 
-// A refutation; see docs/architecture.md. All numbers come from a file, and no property of them has been checked yet.
+// A refutation; see docs/architecture.md. All numbers come from a file and have not been checked in any way.
 struct Edge {
   int relation;
   std::int64_t a, b, key, op, writer;

@@ -20,8 +20,8 @@ struct ReadCheck {
   }
 };
 
-// Parses the checks, and tests whether the history has the data that they require, such as times for rt. Throws
-// Rejected or NotCertified.
+// Parses the checks, and tests whether the history has the data they require, such as times for rt. Throws Rejected or
+// NotCertified.
 std::vector<ReadCheck> read_checks(const History& history, const std::vector<CheckText>& texts);
 
 // Returns whether the checks depend on rf. Intrinsic anomalies violate only such checks.

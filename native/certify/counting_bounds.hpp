@@ -1,5 +1,5 @@
-// Rule 5 of necessary_precedences.cpp, which counts how many versions of a group have been written and overwritten
-// before an event.
+// Rule 5 of necessary_precedences.cpp: it counts the versions of a group that have been written and overwritten before
+// an event.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -63,7 +63,7 @@ class Evidence {
     return false;
   }
   const History& history() const { return h_; }
-  // The next three functions compare the times of statements of external reads and of COMMITs.
+  // The next three functions compare the times of external reads' statements and of COMMITs.
   bool committed_before(std::int64_t t, std::int64_t op);
   bool answered_before(std::int64_t op, std::int64_t later);
   bool committed_after(std::int64_t op, std::int64_t t);
@@ -99,7 +99,8 @@ class Evidence {
 
   // Returns whether `op` records that a predicate read found no matching row of this key.
   bool of_predicate(std::int64_t op) const { return is_set_read(h_.kind(op)) && h_.in_statement(op); }
-  // Returns whether `op` precedes `later` in program order, which does not order operations of one predicate read.
+  // Returns whether `op` precedes `later` in program order. Operations of the same predicate read have no program
+  // order.
   bool reads_first(std::int64_t op, std::int64_t later) const {
     const std::int32_t statement = h_.statement_of(op);
     return op < later && (statement < 0 || statement != h_.statement_of(later));

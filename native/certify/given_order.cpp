@@ -94,7 +94,7 @@ std::vector<Order> orders_of(const History& h, const Choice& c, Relation relatio
   std::vector<Order> found(1);
   // mutant: checker-return-without-own-clocks
   if (relation != Relation::so && (!h.slack.empty() || !h.txn_own_end.empty())) found.resize(2);
-  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> groups;  // the number of each pair of group and session
+  std::map<std::pair<std::int32_t, std::int32_t>, std::int32_t> groups;  // the number of each (group, session) pair
   for (std::int32_t t = 0; t < h.transactions(); ++t) {
     if (c.included[idx(t)] == 0) continue;
     const bool finished = h.txn_status[t] == static_cast<std::uint8_t>(Status::committed);

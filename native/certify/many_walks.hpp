@@ -11,8 +11,8 @@
 
 namespace isolang::certify {
 
-// Returns whether a walk leads from the first to the second node of some pair. A pair consists of two places in
-// `order`, which lists all nodes topologically, and the first place comes before the second.
+// Returns whether a walk leads from the first to the second node of some pair. A pair consists of two positions in
+// `order`, which lists all nodes topologically; the first position comes before the second.
 bool any_walk(const ProductGraph& graph, std::span<const std::int32_t> order,
               std::vector<std::pair<std::int32_t, std::int32_t>> pairs, Budget& budget);
 

@@ -6,7 +6,8 @@
 
 namespace isolang::certify {
 
-// Returns the latest known time at which `t` began, or sent an operation or a predicate read up to `place`.
+// Returns the latest known time at which `t` began, or sent an operation or a predicate read at or before position
+// `place`.
 std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   // mutant: checker-begin-says-nothing
   std::int64_t latest = h_.bounds_operations() ? h_.txn_begin[t] : kTimeUnknownBegin;
@@ -22,8 +23,8 @@ std::int64_t Moments::sent_by(std::int32_t t, std::int64_t place) const {
   return latest;
 }
 
-// Returns the earliest known time at which `t` ended, or at which its COMMIT, an operation from `place` on, or a
-// predicate read after `place` was answered.
+// Returns the earliest known time at which `t` ended, or at which its COMMIT, an operation from position `place` on, or
+// a predicate read after that position was answered.
 std::int64_t Moments::answered_from(std::int32_t t, std::int64_t place) const {
   std::int64_t earliest = commit_answered(t);
   // mutant: checker-indeterminate-answers

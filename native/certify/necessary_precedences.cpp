@@ -1,5 +1,5 @@
-// The rules, which are applied until they derive nothing more. An "event" is what a transaction does at one point of
-// the total order, and a "version" is the write of a key by a transaction.
+// The rules. They are applied until they derive nothing more. An "event" is what a transaction does at one point of the
+// total order, and a "version" is the write of a key by a transaction.
 //   1. Events happen as soon as each of their reads has had a source. As many events as possible happen, and versions
 //      that once existed continue to exist. The events that do not happen while event b is held back come after b.
 //   2. The same rule is applied from the end, where events are undone. A version exists if it may be the last one or if
@@ -20,7 +20,7 @@
 //      more version of that group has come than gone, and in every other group as many have gone as have come. So the
 //      events that must happen before an event for these numbers to hold precede that event, and the events that would
 //      violate the numbers follow it. Rules 1 and 2 count in the same way: for example, an event does not happen before
-//      enough versions have come to make up for the versions that certainly have gone.
+//      enough versions have come to make up for those that have certainly gone.
 #include "certify/necessary_precedences.hpp"
 
 #include <algorithm>

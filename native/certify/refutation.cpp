@@ -113,7 +113,8 @@ class Checker {
       if (!contradict(history_, op, other_op))
         throw Rejected{"anomaly: the versions stated do not contradict each other"};
     } else if (!judges_reads_) {
-      // If the specification does not judge reads, only a contradiction in vo, which every ww contains, is a violation.
+      // If the specification does not judge reads, the only violation is a contradiction in vo, because every ww
+      // contains vo.
       const std::int64_t other = other_op == kUnused ? op : other_op;
       if (!evidence_.contradicts_order(op, other))
         throw Rejected{"anomaly: the level ignores reads, and vo is an order"};

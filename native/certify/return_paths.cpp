@@ -4,12 +4,12 @@
 // precede it in its session, in time, or in the version order of a key that both write.
 //
 // If walks lead from one start to another, each node of the product has one clock row, over a greedy cover of
-// transactions by chains. The row has the latest member of each chain whose start reaches the node or, if the history
-// has fewer keys than chains, the latest writer of each key. A row is kept until its last successor has used it. A node
-// has no row if it leads to no read, or if no start leads to it. In a history of many short sessions, most nodes have
-// no row.
+// transactions by chains. The row contains the latest member of each chain whose start reaches the node or, if the
+// history has fewer keys than chains, the latest writer of each key. A row is kept until its last successor has used
+// it. A node has no row if it leads to no read, or if no start leads to it. In a history of many short sessions, most
+// nodes have no row.
 //
-// Before it computes rows, the check lists the suspects: the pairs of a start and a read for which a walk would close a
+// Before computing rows, the check lists the suspects: the pairs of a start and a read for which a walk would close a
 // return path, and in which the start precedes the read in a topological order of the nodes. That order puts a read
 // before the version that overwrites the version it saw, and a version before the next version, if the walks permit
 // this. So most histories have few suspects, and often none. Rows are computed only if the history has many suspects.
@@ -34,8 +34,7 @@
 namespace isolang::certify {
 namespace {
 
-// If a source has more writes than this for each read of the reader, the check searches for the keys of the reads
-// instead.
+// If a source has more writes than this for each read of the reader, the check looks up the keys of the reads instead.
 constexpr std::int64_t kWritesPerRead = 4;
 constexpr std::int64_t kWalkVisitLimit = 400'000'000;  // edge visits, if every writer starts a separate search
 constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that one transaction writes
@@ -432,7 +431,8 @@ class Clocks {
     const std::vector<std::int32_t> order = likely_order(reads, places);
     std::vector<std::int32_t> place(order.size());
     for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int32_t>(i);
-    // For each version, the first place among this version and the later ones of its key.
+    // For each version, the first position in `order` among the start nodes of this version's
+    // writer and of the key's later writers.
     std::vector<std::int32_t> lowest(c_.order.size());
     for (std::size_t key = 0; key + 1 < c_.key_start.size(); ++key) {
       std::int32_t least = std::numeric_limits<std::int32_t>::max();

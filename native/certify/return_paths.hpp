@@ -19,8 +19,8 @@ struct SingleRw {
 std::optional<SingleRw> single_rw(const Positions& positions);
 
 // Returns whether some rw pair of the choice closes a return path. With `by_statement`, reads are at the places of
-// their statements. Throws NotCertified if that is too large to decide, or if the return paths contain cycles, which
-// another check should have forbidden.
+// their statements. Throws NotCertified if the problem is too large to decide, or if the return paths contain cycles
+// that another check should have forbidden.
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
                         const Positions& before, bool by_statement, Budget& budget);
 // Returns the words that may precede the wr, for `irreflexive e` where words of e end in their only wr. Returns nothing

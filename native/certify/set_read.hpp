@@ -14,9 +14,9 @@ class SetRead {
       : h_(history), op_(op), statement_(history.in_statement(op)) {}
   // Returns whether the version may hold the value.
   bool allows(std::int32_t value) const;
-  // Returns whether the version may be the initial version, which holds the value that the history declares, or nil if
-  // it declares none. An item read may see a declared value as nil, and so may a read of one of several values. For a
-  // predicate read, an initial nil is a row that never existed, which no predicate read returns.
+  // Returns whether the version may be the initial version. That version holds the value declared by the history, or
+  // nil if none is declared. An item read may see a declared value as nil, and so may a read of one of several values.
+  // For a predicate read, an initial nil is a row that never existed, and no predicate read returns such a row.
   bool allows_initial() const;
 
  private:

@@ -1,4 +1,4 @@
-// `read_snapshots` checks that the order of commits contains exactly the included transactions, agrees with the version
+// `read_snapshots` checks that the commit order contains exactly the included transactions and agrees with the version
 // orders, and that no predicate read sees its own COMMIT. The other functions derive from a check an automaton whose
 // acyclicity over these snapshots implies the check.
 #include "certify/snapshots.hpp"

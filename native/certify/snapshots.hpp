@@ -17,7 +17,7 @@ namespace isolang::certify {
 
 struct Snapshots {
   std::vector<std::int32_t> commits;
-  std::vector<std::int64_t> place;        // the place of each transaction in the commit order, or -1
+  std::vector<std::int64_t> place;        // the position of each transaction in the commit order, or -1
   // for each predicate read, how many transactions it saw; -1 if its rows are not judged
   std::vector<std::int64_t> seen;
   // for each transaction: the least and the most that its predicate reads saw; -1 if it has none
@@ -38,8 +38,8 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
 
 // Returns whether some transaction may have missed a write of a transaction from which it had already read: `wr ; rw`,
 // with the reads in that order, where at least one of the reads is an implicit set-read. If snapshots are ordered, a
-// predicate read must see each transaction from which an earlier read read, or that an earlier predicate read saw, and
-// no transaction whose write an earlier read missed.
+// predicate read must see each transaction that was the source of an earlier read or was seen by an earlier predicate
+// read, and no transaction whose write an earlier read missed.
 bool misses_what_was_read(const History& history, const Choice& choice, const Snapshots& snapshots);
 
 // Returns an acyclic check of whole transactions that forbids all that this check forbids, and more if the check has

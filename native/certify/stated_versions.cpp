@@ -40,7 +40,7 @@ class Stated {
   bool same_value(std::int64_t a, std::int64_t b) const {
     return h_.as_read(h_.op_value[a]) == h_.as_read(h_.op_value[b]);
   }
-  // Returns whether the read saw the initial version, because no write in the history states the version that it names.
+  // Returns whether the read saw the initial version: no write in the history states the version that the read names.
   bool of_initial(std::int64_t op) const { return reads(op) && h_.op_source[op] == kSourceInitial; }
 
  private:

@@ -1,4 +1,4 @@
-// The checker's own code for the versions that a history states, and for the contradictions between them
+// The checker's own code for the versions stated by a history, and for the contradictions between them
 // (docs/versions.md).
 #pragma once
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace isolang::certify {
 
-// Returns whether two operations of committed transactions contradict each other by the versions that they state. If
-// `other` is -1, returns whether the first operation alone is a contradiction.
+// Returns whether the versions stated by two operations of committed transactions contradict each other. If `other` is
+// -1, returns whether the first operation alone is a contradiction.
 bool contradict(const History& history, std::int64_t op, std::int64_t other);
 
 // Returns whether a read and the last write of its own transaction before it state different versions.

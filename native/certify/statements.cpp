@@ -469,7 +469,7 @@ class StatementChecker {
               const Snapshots& snapshots) {
     constexpr double kNoNumber = -std::numeric_limits<double>::infinity();
     Standing rows;
-    std::unordered_map<std::int32_t, double> at;  // the place of each key's row in the order
+    std::unordered_map<std::int32_t, double> at;  // the position of each key's row in the order
     const auto write = [&](std::int32_t key, std::int32_t value, bool gone) {
       const auto known = table.keys.find(key);
       if (known == table.keys.end()) return;

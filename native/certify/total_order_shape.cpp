@@ -1,4 +1,4 @@
-// `total_order_shape` tests which words the automaton of a check accepts, and so which of the two shapes in the header
+// `total_order_shape` tests which words a check's automaton accepts. This tells which of the two shapes in the header
 // the check has.
 #include "certify/total_order_shape.hpp"
 

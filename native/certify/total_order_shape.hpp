@@ -17,9 +17,9 @@
 
 namespace isolang::certify {
 
-// The shape that a check gives the relations. `two`: reading and writing are separate events. `locks`: between the two
-// events, no other transaction writes a key that the transaction writes. `so` and `rt`: the relation leads to the
-// reading of a transaction.
+// The shape of a check, if it has one of the two (`fits`). `two`: reading and writing are separate events. `locks`:
+// between the two events, no other transaction writes a key that the transaction writes. `so` and `rt`: the relation
+// leads to the reading of a transaction.
 struct TotalOrderShape {
   bool fits = false, two = false, locks = false, so = false, rt = false;
 };

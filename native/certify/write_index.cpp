@@ -53,7 +53,7 @@ WriteIndex::WriteIndex(const History& history, Budget& budget)
   if (std::find(appended_.begin(), appended_.end(), 1) != appended_.end()) index_appends();
 }
 
-// Indexes the declared initial transactions as one writer: for each key, it keeps only the last write of all of them.
+// Indexes the declared initial transactions as a single writer: of all their writes of a key, only the last is kept.
 void WriteIndex::index_initial() {
   std::vector<std::int64_t> last(idx(h_.n_keys()), -1);
   for (std::int32_t t = 0; t < n_; ++t)

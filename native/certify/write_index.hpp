@@ -18,7 +18,7 @@
 
 namespace isolang::certify {
 
-// A transaction's last write of a key, with everything that queries about it need, in one place.
+// A transaction's last write of a key, together with everything that queries about it need.
 struct LastWrite {
   std::int32_t key;
   std::int32_t position;  // in the version order of the key, once the order has been read

@@ -8,7 +8,7 @@
 namespace isolang {
 
 // Appends transactions of `from`, in the given order, to `to`. `sessions` maps each session of
-// `from` to a session of `to`. Each transaction keeps its status, number, place, times, group,
+// `from` to a session of `to`. Each transaction keeps its status, number, position, times, group,
 // names, operation times and predicate reads, and its keys keep their initial values. Keys, values
 // and lists get the numbers of `to`.
 //

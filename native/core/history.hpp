@@ -59,7 +59,7 @@ inline constexpr std::int32_t kJudged =
 inline constexpr std::uint8_t kPart = 2;
 // Value of op_source: find the source by the value.
 inline constexpr std::int64_t kSourceByValue = -1;
-// Value of op_source: the format states that the read is from T0.
+// Value of op_source: according to the format, the read is from T0.
 inline constexpr std::int64_t kSourceInitial = -2;
 inline constexpr std::int64_t kSourceMissing =
     -3;  // value of op_source: the format names a write that does not exist
@@ -171,7 +171,7 @@ struct History {
   std::vector<std::int64_t>
       op_source;  // kSourceByValue, kSourceInitial, kSourceMissing, or the number of a write
   std::vector<std::int64_t> op_position;  // line or byte offset
-  // The version that an operation on a register states that it read or wrote: an atom of
+  // The version that an operation on a register claims to have read or written: an atom of
   // `versions`, or kNoVersion. Empty if no operation states a version. `name_sources` turns these
   // versions into sources.
   std::vector<std::int32_t> op_version;

@@ -1,6 +1,6 @@
-// Memory in large pages, where the system offers them: the first touch of each page of 4 KiB costs
-// as much as filling the page twice. Blocks of 8 MiB and more that this library allocates with
-// `new` request large pages automatically.
+// Memory in large pages, where the system offers them: the first access to a 4 KiB page costs as
+// much as filling the page twice. Blocks of 8 MiB and more that this library allocates with `new`
+// request large pages automatically.
 #pragma once
 #include <cstddef>
 
@@ -10,7 +10,7 @@ inline constexpr std::size_t kLargeBlock = std::size_t{8} << 20;
 
 // Requests large pages for the next `bytes` of the heap before they are used, but reserves only the
 // addresses. The heap then keeps its memory between one stage and the next. The call changes the
-// allocator of the whole process, and so only processes that isocheck starts may use it.
+// allocator of the whole process, so only processes started by isocheck may use it.
 void reserve_heap_in_large_pages(std::size_t bytes);
 
 // Returns free pages inside the heap to the system. In a watch, long-lived blocks lie scattered

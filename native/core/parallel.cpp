@@ -48,7 +48,7 @@ std::size_t in_parts(std::size_t parts, std::size_t threads, Budget& budget,
   std::mutex throwing;
   const auto run = [&](std::size_t worker, Budget& own) {
     try {
-      // Parts are taken in order. Thus all parts before a failed part are done or in progress.
+      // Parts are taken in order, so all parts before a failed part are done or in progress.
       for (std::size_t part = next++; part < end; part = next++) {
         if (work(worker, part, own)) continue;
         std::size_t first = end;

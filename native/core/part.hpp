@@ -15,9 +15,9 @@ struct Part {
 
 // Returns the part with these operations and transactions; both lists ascend without duplicates. A
 // transaction that keeps no operation is removed, unless it is in `transactions`. The remaining
-// transactions keep status, label, time and place, and keys keep their initial values. A read whose
-// source is removed gets a missing source. The cost depends on the size of the part, not on that of
-// the whole history.
+// transactions keep their status, labels, times and positions, and keys keep their initial values.
+// A read whose source is removed gets a missing source. The cost depends on the size of the part,
+// not on that of the whole history.
 Part part_of(const History& whole, std::span<const std::int64_t> operations,
              std::span<const std::int32_t> transactions);
 

@@ -1,5 +1,5 @@
-// Prefetching of memory that the program needs soon. A look-up in distant memory costs a hundred
-// times as much as one in a cache, but a dozen of them can run at once if their addresses are known
+// Prefetches memory that will be needed soon. A look-up in distant memory costs a hundred times as
+// much as one in a cache, but a dozen of them can run simultaneously if their addresses are known
 // early enough.
 #pragma once
 #include <cstdint>

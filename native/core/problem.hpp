@@ -38,7 +38,7 @@ enum class AnomalyKind : std::uint8_t {
   incompatible_order = 6,  // two list reads of a key, neither of which is a prefix of the other
   duplicate_element = 7,   // a list read shows an append more often than it was made
   split_append = 8,        // G0: the elements of one transaction are not contiguous in a list read
-  two_values = 9,          // a read names a version but returns another value than that version has
+  two_values = 9,          // a read names a version but returns a value other than that version's
   // Stated versions contradict each other; the first operation need not be a read.
   contradicting_versions = 10,
 };
@@ -51,7 +51,7 @@ struct Anomaly {
   std::int64_t other_op;   // the operation that it contradicts, or -1
 };
 
-// A row that a predicate read returned. Key -1 means all rows that it returned.
+// A row returned by a predicate read. Key -1 means all rows that it returned.
 struct ReturnedRow {
   std::int32_t statement, key;
 };

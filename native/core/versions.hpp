@@ -1,5 +1,5 @@
-// Derives the sources of reads from the versions that a history states (docs/versions.md): a read and a write that
-// state the same version of a key belong together.
+// Derives the sources of reads from the versions stated by a history (docs/versions.md): a read and a write that state
+// the same version of a key belong together.
 #pragma once
 #include "core/history.hpp"
 

@@ -394,7 +394,8 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
   };
   std::optional<ReadsApart> apart =
       options.presolve && !forced ? ReadsApart::of(problem, automata) : std::nullopt;
-  // Most databases run transactions in an order that their times show, whatever level they promise.
+  // Most databases run transactions in an order that agrees with their times, whatever level they
+  // promise.
   // ablation: no-order-of-times
   if (options.presolve && !forced && has_short_sessions(problem))
     if (const auto checks = as_one_order_of_times(problem, automata)) {

@@ -25,7 +25,7 @@ struct SolveOptions {
   std::size_t max_clock_bytes = std::size_t{1} << 29;
   std::size_t max_search_bytes = std::size_t{1} << 30;  // approximate
   std::size_t threads = 1;  // the answer does not depend on the number of threads
-  // Whether to look first for a model of stronger checks, which most histories have and which takes less time to find.
+  // Whether to look first for a model of stronger checks. Most histories have one, and it takes less time to find.
   bool presolve = true;
   std::string strategy = "auto";  // one of strategies()
   // The transactions in a likely order, from which searches start; empty if none is known. The

@@ -318,7 +318,7 @@ void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
       if (last >= 0) order(last, writer, shown.op);
       last = writer;
     }
-    // Writers that no read shows appended after all elements that the longest list shows.
+    // Writers that no read shows made their appends after all elements of the longest list.
     for (std::int32_t e = c.key_start[shown.key]; e < c.key_start[idx(shown.key) + 1]; ++e)
       if (c.entry[e] >= 0 && is_shown[c.entry[e]] == 0 && renumbered(writer_of, e) >= 0)
         // mutant: unshown-unplaced
@@ -327,8 +327,7 @@ void put_version_order(const prepass::Scan& s, const prepass::Candidates& c,
 }
 
 void put_anomalies(std::vector<Anomaly> found, Problem& p) {
-  // An anomaly that says that the history contradicts itself is more informative than its consequences, so it comes
-  // first.
+  // An anomaly by which the history contradicts itself is more informative than its consequences, so it comes first.
   const auto rank = [](AnomalyKind kind) {
     return kind == AnomalyKind::contradicting_versions ? -1 : static_cast<int>(kind);
   };

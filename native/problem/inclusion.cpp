@@ -10,7 +10,7 @@
 namespace isolang::prepass {
 namespace {
 
-// The transactions that included (or possible) readers reach through candidates and through the elements of the lists
+// The transactions reached from included (or possible) readers through candidates and through the elements of the lists
 // that they read. SOUND BECAUSE an indeterminate transaction is in iff an included one reads from it
 // (docs/language.md). A list read includes the writers of all its elements that are not the reader's own, whichever of
 // them is the source in `rf`.

@@ -6,7 +6,7 @@
 //
 // If reads contradict each other, the longest list may show fewer writers than another list, because it has elements
 // that no transaction appended, or an element twice. A specification that does not judge reads still uses the order
-// that the lists show. It is the order of the list with the most writers: either this list begins with the writers of
+// shown by the lists. It is the order of the list with the most writers: either this list begins with the writers of
 // every other list, or no order contains both.
 #include <algorithm>
 #include <cstring>

@@ -1,4 +1,4 @@
-// Decides whether one total order satisfies everything that a history states except its version
+// Decides whether one total order satisfies everything stated by a history except its version
 // orders.
 #pragma once
 #include "core/problem.hpp"

@@ -148,7 +148,7 @@ OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 
 // Returns the Inclusion of each transaction and T0 ([n+1]). It is the least fixpoint of two rules: a transaction is
 // optional if it is some candidate of an included or possible reader, and in if it is the only candidate of an included
-// reader. With `unread`, an indeterminate transaction that no reader reaches is optional instead of out.
+// reader. With `unread`, an indeterminate transaction not reached by any reader is optional instead of out.
 std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
                                          const Elements& elements, bool unread);
 
@@ -170,7 +170,7 @@ struct NamedVersions {
 NamedVersions compare_named_versions(const History& h, const Scan& s, const Candidates& c,
                                      const std::vector<std::uint8_t>& inclusion);
 
-// --- versions.cpp: the consequences of stated versions besides the sources of reads ---
+// --- versions.cpp: the consequences of stated versions, apart from the sources of reads ---
 
 // Returns where the versions stated by committed transactions contradict each other or the values.
 std::vector<Anomaly> contradicting_versions(const History& h);

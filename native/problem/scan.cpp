@@ -20,7 +20,7 @@ std::int64_t list_length(const History& h, std::int32_t list) {
   return h.list_start[list + 1] - h.list_start[list];
 }
 
-// Returns whether a scalar represents the empty list, which is the value of a key without appends.
+// Returns whether a scalar represents the empty list, the value of a key without appends.
 bool is_initial(const History& h, std::int32_t key, std::int32_t value) {
   return value == kNil || value == h.initial_value[key];
 }

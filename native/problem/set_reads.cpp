@@ -31,7 +31,7 @@ bool SetRead::allows(std::int32_t value) const {
 
 // Returns whether the set-read may see the version of T0. A declared initial value is the value that T0 wrote. An item
 // read may see that version as nil, and where it may, a set-read may, too. In a predicate read, nil is a row that never
-// existed, which no predicate matches.
+// existed, and no predicate matches such a row.
 bool SetRead::allows_initial() const {
   // mutant: unborn-row-matches
   if ((one_of_ || h_.initial_value[h_.op_key[op_]] == kNil) && h_.in_statement(op_))

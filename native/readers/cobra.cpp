@@ -243,7 +243,7 @@ Reading read_cobra(const std::vector<NamedBytes>& files, bool timestamps, Budget
   try {
     Cobra(files, timestamps, out.history, budget).run(out.remarks);
   } catch (const ReadError& error) {
-    // The logs do not state whether they have timestamps. If they can be read in the other way, the message says so.
+    // The logs do not state whether they have timestamps. If they can be read as the other kind, the message says so.
     bool other = true;
     try {
       Reading ignored;

@@ -78,8 +78,8 @@ struct Operations {
   std::int64_t unlike_lines = 0;    // the line of the first map that does not have a line of its own; 0 if all have
 };
 
-// The state of the reader before a block of a file that is read piece by piece. The maps of invocations that earlier
-// blocks left open are put in front of the block again, in their order, each on a line of its own.
+// The state of the reader before a block of a file that is read piece by piece. The maps of invocations left open by
+// earlier blocks are put in front of the block again, in their order, each on a line of its own.
 struct Following {
   std::int32_t file = 0;
   std::int64_t carried_bytes = 0;  // length of the maps in front

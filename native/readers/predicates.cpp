@@ -1,5 +1,5 @@
-// `lower_predicates` collects the rows that the keys of each table ever held, evaluates every predicate read on them,
-// and appends a set-read for each matching row that was not returned. An index of the columns avoids comparing every
+// `lower_predicates` collects the rows ever held by the keys of each table, evaluates every predicate read on them, and
+// appends a set-read for each matching row that was not returned. An index of the columns avoids comparing every
 // predicate with every row.
 #include "readers/predicates.hpp"
 
@@ -22,7 +22,7 @@ namespace isolang {
 namespace predicates {
 namespace {
 
-// The rows that the keys of one table ever held, with an index for each column that predicates use.
+// The rows ever held by the keys of one table, with an index for each column used by predicates.
 class Table {
  public:
   struct Version {

@@ -3,8 +3,8 @@
 //
 // A predicate read becomes operations of one statement: a read of each returned row, and a set-read of each other key
 // that ever held a matching row. For levels whose reads see a snapshot, or the version from which an anti-dependency
-// starts, these operations express everything (docs/predicates.md has the argument). If there are too many set-reads,
-// they are left implicit: see core/implicit.hpp.
+// starts, these operations express everything (see docs/predicates.md for the argument). If there are too many
+// set-reads, they are left implicit: see core/implicit.hpp.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -24,8 +24,8 @@ std::string canonical_predicate(std::string_view form);
 // Returns the table of a predicate in canonical text, as the first part of its keys; empty for all keys.
 std::string table_of_predicate(std::string_view predicate);
 
-// Thrown if a predicate read cannot be understood, because its predicate cannot be evaluated on some row, or on a row
-// that it returned.
+// Thrown if a predicate read cannot be understood, because its predicate cannot be evaluated on some row, or because of
+// a row that it returned.
 struct PredicateError {
   std::int64_t txn, position;
   std::string what;

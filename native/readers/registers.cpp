@@ -293,11 +293,11 @@ class Parser {
 
 // The versions of a key that :put and :append make. Each is represented by the parts from which its text was joined.
 //
-// A version is its last part and the version before it, so a :get shows a chain of versions. If several operations
-// wrote the same text, the impossible makers of a version are excluded. An operation did not make a version that was
-// seen before the operation began. It did not follow an operation that had not been invoked yet. It did not follow the
-// empty text after a write had completed. An :append makes one version; a :put makes only one that has no version
-// before it.
+// A version consists of its last part and the version before it, so a :get shows a chain of versions. If several
+// operations wrote the same text, those that cannot have made a version are excluded: an operation did not make a
+// version seen before the operation began, did not follow an operation that had not been invoked yet, and did not
+// follow the empty text after a write had completed. An :append makes one version; a :put makes only one that has no
+// version before it.
 class Texts {
  public:
   static constexpr std::int32_t kNone = -1;
@@ -376,7 +376,7 @@ class Texts {
   std::int32_t atom(std::int32_t key, std::int32_t version) const {
     return keys_.at(key).versions[idx(version)].atom;
   }
-  // The atom that a write wrote. For an :append that a :get shows, `before` is the atom before it,
+  // The atom written by a write. For an :append that a :get shows, `before` is the atom before it,
   // or kNone.
   struct Made {
     std::int32_t atom, before = kNone;

@@ -1,4 +1,4 @@
-// The rows of a table at one moment of a replay, with an index for each column that predicates use.
+// The rows of a table at one moment of a replay, with an index for each column used by predicates.
 #pragma once
 #include <cstdint>
 #include <limits>

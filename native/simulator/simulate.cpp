@@ -268,8 +268,8 @@ void Simulator::take_effect(Client& client) {
       if (!overwritten) store_.install(history_.op_key[op], history_.op_value[op], instant);
     }
     if (how.reads == Reads::replica) replicas_.commit(replica, installed);
-    // Nothing was written at the instant of a read-only transaction, so its session may continue from the instant that
-    // it saw.
+    // Nothing was written at the instant of a read-only transaction, so its session may continue from the instant at
+    // which it read.
     if (status == Status::committed)
       client.since = writes || how.reads != Reads::instant ? instant : sees;
   }

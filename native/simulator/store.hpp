@@ -66,7 +66,7 @@ class Replicas {
   }
   // Commits, at this replica, the transaction that installed the versions from `first` on.
   void commit(std::size_t replica, std::int32_t first);
-  // Delivers every transaction that some replica does not know yet.
+  // Delivers every transaction not yet known to all replicas.
   void settle();
   // May deliver a transaction to a random replica.
   void step(std::int64_t now, Random& random);
@@ -91,7 +91,7 @@ class Replicas {
   std::vector<std::vector<std::int32_t>> log_;  // if causal: the transactions of each replica, in order
   std::vector<std::int32_t> known_;  // if causal: [replica][origin] how much of the origin's log the replica knows
   std::vector<std::vector<std::int32_t>>
-      waiting_;  // if not causal: for each replica, the transactions that it does not know yet
+      waiting_;  // if not causal: for each replica, the transactions not yet known to it
 };
 
 }  // namespace isolang::simulator

@@ -246,7 +246,7 @@ std::vector<std::int32_t> cut(const History& window, const Witness& witness, con
 namespace {
 
 // Compares a part with its window. The operations are the same, except that a predicate read of the part may have fewer
-// missed rows, in another order, because the part has fewer versions and other numbers for its keys.
+// missed rows, in a different order, because the part has fewer versions and numbers its keys differently.
 class PartComparison {
  public:
   PartComparison(const History& window, const History& part)
@@ -329,8 +329,8 @@ OwnWitness restricted(const History& window, const Witness& witness,
                       std::span<const std::int32_t> going, const History& part) {
   check(window, witness);
   OwnWitness own;
-  // For the part, all other transactions are T0, because an earlier part has left the values that
-  // they wrote.
+  // For the part, all other transactions are T0, because the values that they wrote were left by an
+  // earlier part.
   std::vector<std::int32_t> number(idx(window.transactions()) + 1, part.transactions());
   for (std::size_t i = 0; i < going.size(); ++i) number[idx(going[i])] = static_cast<std::int32_t>(i);
   own.source.reserve(idx(part.operations()));

@@ -1,5 +1,5 @@
-// An index of the rows of tables that predicates read, by the values of their columns. With this index, a predicate
-// read visits only the rows that it may concern, instead of the whole table.
+// An index of the rows of tables that predicates read, by column values. With this index, a predicate read visits only
+// the rows that it may concern, instead of the whole table.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -71,8 +71,8 @@ class Sorted {
   bool in_order_ = true;
 };
 
-// The rows of some tables, by number. A search may find too many rows, because a row that has changed also stays at its
-// old place until the table is dropped. The caller must test each row.
+// The rows of some tables, by number. A search may find too many rows, because a changed row also stays at its old
+// position until the table is dropped. The caller must test each row.
 class RowIndex {
  public:
   bool asked() const { return !tables_.empty(); }

@@ -74,7 +74,7 @@ struct Sessions {
   }
   std::int32_t count() const { return static_cast<std::int32_t>(start.size()) - 1; }
   std::vector<std::int32_t> start, txns;
-  std::vector<std::pair<std::int32_t, std::int32_t>> place_of;  // (session, place in it) of each transaction
+  std::vector<std::pair<std::int32_t, std::int32_t>> place_of;  // (session, position in it) of each transaction
 };
 
 }  // namespace isolang

@@ -1,6 +1,6 @@
-// The automaton of a check, which is all that the engine knows about a level: for each relation, the steps between a
-// few states. State 0 is the only initial and the only final state, and every loop passes through it (the compiler of
-// the language proves that). A cycle of the product is therefore exactly a violation.
+// The automaton of a check: for each relation, its steps between a few states. This is all that the engine knows about
+// a level. State 0 is the only initial and the only final state, and every loop passes through it (the compiler of the
+// language proves that). A cycle of the product is therefore exactly a violation.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -39,7 +39,7 @@ inline constexpr const char* kRelationNames[] = {
 #define TEST(id, name) name,
 #include "core/relations.def"
     "epsilon", "auxiliary", "closing"};
-// The number of relations that a history has: init … reads.
+// The number of relations of a history: init … reads.
 inline constexpr std::size_t kRelations = static_cast<std::size_t>(Relation::epsilon);
 static_assert(std::size(kRelationNames) == kRelations + 3);
 // A relation restricted to transactions that access the same key.

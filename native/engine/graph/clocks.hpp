@@ -37,8 +37,8 @@ class Clocks {
   // (false) for nodes of the other chains.
   //
   // `grown` states that the nodes are those of the last call, and that its edges still exist. The
-  // chains are then kept, because they are still paths, unless a cover with far fewer chains was
-  // found.
+  // chains are then kept, because they are still paths, unless a cover with far fewer chains has
+  // been found.
   void build(const Adjacency& predecessors, const Adjacency* by_number,
              std::span<const std::int32_t> order, bool grown, std::size_t max_bytes,
              Budget& budget);
@@ -57,7 +57,7 @@ class Clocks {
     const Place& to = place_[v];
     if (from.column < 0) return u == v;
     if (from.column == to.column) return from.position <= to.position;
-    if (from.slot > to.slot) return false;  // avoids the load of the row
+    if (from.slot > to.slot) return false;  // avoids loading the row
     return value(to.slot, from.column) >= from.position;
   }
   // Splits `reaches` for loops over many u and one v: `reaches(u, v)` if and only if
@@ -85,8 +85,8 @@ class Clocks {
   // may have happened. The result is empty if some node has no column.
   std::vector<std::int32_t> middles() const;
   void raise(std::span<std::int32_t> row, std::int32_t v) const;
-  // Prefetching is useful in large graphs. The row can be prefetched only after the place, which
-  // locates the row.
+  // Prefetching is useful in large graphs. A node's row can be prefetched only after its place,
+  // which says where the row is.
   void prefetch_place(std::int32_t v) const { prefetch(place_.data() + v); }
   void prefetch_row(std::int32_t v) const;
   std::size_t columns() const { return columns_; }
@@ -133,7 +133,7 @@ class Clocks {
   std::vector<std::int32_t> top_,
       floor_;
   std::vector<std::int32_t>
-      sum_;  // per node, the sum of its row; rows only grow, and so equal sums mean equal rows
+      sum_;  // per node, the sum of its row; rows only grow, so equal sums mean equal rows
   std::vector<std::uint8_t> changed_;
 };
 

@@ -1,7 +1,7 @@
-// Builds the graph of COMMITs and views that a model requires, sorts it topologically near the
-// order of the file, and reads the version orders and the sources of free reads off the sorted
-// order. If the order does not fit a version or a source, that version or source is fixed, and the
-// graph is sorted again.
+// Builds the graph of the COMMITs and views required by a model, sorts it topologically in an order
+// close to that of the file, and reads the version orders and the sources of free reads off the
+// sorted order. If the order does not fit a version or a source, that version or source is fixed,
+// and the graph is sorted again.
 #include "engine/graph/commit_order.hpp"
 
 #include <algorithm>
@@ -207,7 +207,7 @@ class CommitGraph {
     for (std::int32_t key = 0; key < p_.keys; ++key) {
       budget_.poll();
       const std::int64_t first = order_start_[idx(key)], last = order_start_[idx(key) + 1];
-      next_.assign(idx(last - first) + 1, -1);  // per place, the next fixed version after it
+      next_.assign(idx(last - first) + 1, -1);  // per position, the next fixed version after it
       for (std::int64_t i = last, next = -1; i-- > first;) {
         next_[idx(i - first) + 1] = next;
         if (fixed_[idx(i)] == 0) continue;
@@ -386,7 +386,7 @@ class CommitGraph {
   std::int32_t nodes_ = 0;
   std::vector<std::uint8_t> included_;
   Adjacency reads_;                  // by key
-  std::vector<std::uint8_t> fixed_;  // per place in the orders
+  std::vector<std::uint8_t> fixed_;  // per position in the orders
   std::vector<std::uint8_t> free_;   // per read: 1 if its source is chosen by the order
   std::vector<std::int64_t> place_, next_;
   std::vector<std::int32_t> rank_;

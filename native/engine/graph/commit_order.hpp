@@ -11,7 +11,7 @@
 
 namespace isolang {
 
-// The relations that the order keeps besides `wr` and `rw`.
+// Which relations the order keeps, in addition to `wr` and `rw`.
 struct KeptRelations {
   bool so = false, rt = false, group_rt = false, done = false, late = false, locked = false;
   // With `serial`, a transaction reads at its COMMIT. Otherwise it has a view before its COMMIT: rw

@@ -105,7 +105,7 @@ bool DynamicOrder::add(std::int32_t u, std::int32_t v) {
   return true;
 }
 
-// Finds the nodes that reach u, down to this rank. They and the nodes that v reaches then share their
+// Finds the nodes that reach u, down to this rank. Together with the nodes that v reaches, they then redistribute their
 // ranks, and get the lower ones. Returns false if there are more than `most` such nodes.
 bool DynamicOrder::find_backward(std::int32_t u, std::int32_t lower, std::size_t most) {
   backward_.assign(1, u);
@@ -124,9 +124,9 @@ bool DynamicOrder::find_backward(std::int32_t u, std::int32_t lower, std::size_t
 }
 
 // Moves the nodes that v reaches behind all others of the ranks lower … upper. The result is a
-// topological order, because what these nodes reach has a higher rank or moves with them. A
-// transaction that has not ended, for example, may move far: it precedes few others, but most of
-// those that it passes precede the one behind which it comes.
+// topological order, because what these nodes reach has a higher rank or moves with them. An
+// unfinished transaction, for example, may move far: it precedes few others, but most of those it
+// passes precede the one behind which it ends up.
 void DynamicOrder::shift_forward(std::int32_t lower, std::int32_t upper) {
   std::int32_t next = lower;
   for (std::int32_t rank = lower; rank <= upper; ++rank) {

@@ -66,7 +66,7 @@ class DynamicOrder {
     return edge >= 0 ? number_[edge] : static_cast<std::int32_t>(permanent_) + ~edge;
   }
   template <typename Visit>
-  void each_out(std::int32_t v, Visit visit) const;  // visit(node, place of the edge)
+  void each_out(std::int32_t v, Visit visit) const;  // visit(node, Place of the edge)
   template <typename Visit>
   void each_in(std::int32_t v, Visit visit) const;  // visit(node)
 

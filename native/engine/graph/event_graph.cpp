@@ -348,9 +348,9 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
         }
         continue;
       }
-      // An auxiliary chain: a transaction enters the chain at its place, and every later
-      // transaction may leave it. All pairs thus take linear size. No other pairs arise,
-      // because nothing else touches the chain.
+      // An auxiliary chain: a transaction enters the chain at its position, and every later
+      // transaction may leave it. All pairs thus take linear size. No other pairs arise, because
+      // nothing else touches the chain.
       Node rail = fresh(c);
       edges.push_back({node(c, order.front(), q), rail, Relation::so});
       for (std::size_t i = 1; i < order.size(); ++i) {
@@ -818,7 +818,7 @@ void EventGraph::set_priorities(const AssumedOrders& assumed) {
   for (std::int32_t t = 0; t < p.n; ++t)
     if (!p.has_time)
       when[t] = place[p.session[t]]++;
-    else  // what is not known to have ended usually took effect soon, and would move far from the end
+    else  // unfinished transactions usually took effect soon; placed at the end, they would have to move far
       when[t] = p.end[t] == kTimeUnknownEnd && p.begin[t] != kTimeUnknownBegin ? p.begin[t] : p.end[t];
   for (std::size_t i = 0; i < assumed.order.size(); ++i)
     when[assumed.order[i]] = static_cast<std::int64_t>(i);

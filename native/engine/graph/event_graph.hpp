@@ -53,7 +53,7 @@ struct AssumedOrders {
   std::vector<std::uint8_t> apart{};
 };
 
-// The places of a check, which its walks visit.
+// The places visited by the walks of a check.
 struct Places {
   std::vector<std::int32_t> transaction;  // of each place
   std::span<const std::int32_t> of_writer, of_read;
@@ -295,8 +295,8 @@ class EventGraph {
 
   Places transactions_, accesses_, statements_;
   std::vector<Node> base_;
-  // For each check by statement, the first state that a statement has; 0 for other checks. The
-  // nodes of transactions have all states and come first.
+  // For each check by statement, the first of a statement's states; 0 for other checks. The nodes
+  // of transactions have all states and come first.
   std::vector<std::int32_t> apart_;
   std::vector<Step> wr_, ww_, rw_, back_;
   // True if a read that was sent after the answer to the writer's COMMIT adds no wr edge.

@@ -16,7 +16,7 @@ namespace isolang {
 using Pairs = std::uint64_t;
 inline constexpr Pairs kAllPairs = ~Pairs{0}, kItemPairs = 0x5555555555555555, kPredicatePairs = ~kItemPairs;
 // The pairs of the reads that are apart (AssumedOrders::apart). The bit is the last one of
-// kPredicatePairs, which has no other meaning without names.
+// kPredicatePairs. Without names, it has no other meaning.
 inline constexpr Pairs kApartPairs = Pairs{1} << 63;
 
 // A name in quotes: a class of keys, or the transactions that have a label or a level.

@@ -1,4 +1,4 @@
-// The edges that a history shows directly, and the short cycles among them.
+// The edges shown directly by a history, and the short cycles among them.
 //
 // A read with one candidate reads from that candidate. A transaction that reads a version and
 // writes the key comes right after that version. List reads show orders. Elle infers the same

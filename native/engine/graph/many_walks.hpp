@@ -22,14 +22,14 @@
 
 namespace isolang {
 
-// Two places in a topological order, the earlier one first.
+// Two positions in a topological order, the earlier one first.
 struct PairOfPlaces {
   std::int32_t from, to;
 };
 
-// Calls visit(i, reached) for each pair i. reached(place) returns true if a walk, which may be
-// empty, leads from the first place of pairs[i] to `place`. `place` must not be behind the second
-// place of the pair. `successors` are lists of places.
+// Calls visit(i, reached) for each pair i. reached(place) returns true if a (possibly empty) walk
+// leads from the first position of pairs[i] to position `place`, which must not be behind the
+// second position of the pair. `successors` are lists of positions.
 template <typename Visit>
 void in_waves(const Adjacency& successors, std::span<const PairOfPlaces> pairs, Budget& budget,
               Visit visit) {
@@ -57,7 +57,7 @@ void in_waves(const Adjacency& successors, std::span<const PairOfPlaces> pairs, 
     }
     bits.assign(idx(end - begin) + 1, Bits{});
     const auto at = [&](std::int32_t place) -> Bits& { return bits[idx(place - begin)]; };
-    const auto each = [&](auto look) {  // the number of its first place, and the pair
+    const auto each = [&](auto look) {  // the number of its first position, and the pair
       std::size_t number = 0;
       for (auto i = first; i != last; ++i) {
         if (i != first && pairs[*i].from != pairs[*(i - 1)].from) ++number;

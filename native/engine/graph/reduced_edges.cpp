@@ -31,7 +31,7 @@ Successors successors(std::int32_t nodes, std::span<const std::int32_t> edges) {
   return s;
 }
 
-// Returns the place of each node in a topological order; empty if there is a cycle.
+// Returns the position of each node in a topological order; empty if there is a cycle.
 std::vector<std::int32_t> places(std::int32_t nodes, const Successors& s) {
   std::vector<std::int32_t> missing(idx(nodes), 0), ready;
   for (const std::int32_t v : s.to) ++missing[idx(v)];

@@ -20,7 +20,7 @@ std::vector<std::int32_t> components(std::span<const Edge> edges, const Adjacenc
   const auto n = static_cast<std::int32_t>(left_out.size());
   std::vector<std::int32_t> component(idx(n), -1), found(idx(n), -1), lowest(idx(n), 0), open;
   std::vector<std::uint8_t> is_open(idx(n), 0), loops(idx(n), 0);
-  std::vector<std::pair<Node, std::size_t>> path;  // with the place of the next edge
+  std::vector<std::pair<Node, std::size_t>> path;  // with the index of the next edge
   std::int32_t count = 0;
   const auto enter = [&](Node v) {
     found[v] = lowest[v] = count++;

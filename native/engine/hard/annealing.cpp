@@ -119,8 +119,8 @@ void Annealing::repair_a_read() {
   }
 }
 
-// Moves both nodes of a transaction to one place, next to each other. They move one after the
-// other, because each difference in cost is that of one node. If the two moves together are
+// Moves both nodes of a transaction to the same position, next to each other. They move one after
+// the other, because each difference in cost is that of one node. If the two moves together are
 // rejected, the first node moves back.
 void Annealing::move_transaction(std::int32_t txn) {
   const Node r = total_order_.read_node(txn), w = total_order_.write_node(txn);

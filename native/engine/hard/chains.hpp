@@ -21,7 +21,7 @@ struct Need {
 
 class Chains {
  public:
-  using Cell = std::uint16_t;  // a place in a chain, or a value of a key
+  using Cell = std::uint16_t;  // a position in a chain, or a value of a key
 
   struct Read {
     std::int32_t key, first_value;  // first_value: where its row of match begins

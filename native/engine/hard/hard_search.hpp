@@ -1,4 +1,4 @@
-// The common parts of the searches of the hard region: their input, and how they take turns.
+// What the searches for the hard region have in common: their input, and how they take turns.
 //
 // All of them need an event graph that is one total order of reads and writes (total_order.hpp). To
 // add a search, implement HardSearch and add a line to hard_searches().
@@ -32,7 +32,7 @@ struct HardRegion {
   // An order near a model to start from; empty if nothing suggests an order.
   std::vector<Node> linearization{};
   std::optional<Chains> chains{};  // the events as chains; empty if they are too many
-  bool impossible = false;         // the necessary precedences have a cycle, and so no model exists
+  bool impossible = false;         // the necessary precedences have a cycle, so no model exists
 };
 
 class HardSearch {

@@ -1,6 +1,6 @@
-// Each key has a sorted array of entries. `change` returns by how much the cost changes if a node
-// moves, without moving the node. `move` moves it, and updates the entries between the old and the
-// new place. Invariant: each entry stores the value that it finds.
+// Each key has a sorted array of entries. `change` returns the change in cost if a node moves,
+// without moving the node. `move` moves it, and updates the entries between the old and the new
+// position. Invariant: each entry stores the value that it finds.
 #include "engine/hard/key_orders.hpp"
 
 #include <algorithm>
@@ -181,7 +181,7 @@ std::int32_t KeyOrders::earlier(const Touch& touch, const Entry* own, double to)
 
 // Returns the difference in broken locks. A lock is broken if the write before its own write comes
 // after the lock was taken. A write that moves therefore affects its own lock and the lock of the
-// next write, at the old place and at the new one.
+// next write, at the old position and at the new one.
 std::int32_t KeyOrders::locks(const Touch& touch, const Entry* own, double to) const {
   const double since =
       position(total_order_.read_node(total_order_.graph.transaction_of(touch.node)));

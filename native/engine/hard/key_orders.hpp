@@ -2,9 +2,10 @@
 //
 // The cost of a total order is the number of reads that do not see their value, plus the number of
 // broken locks. When a node moves, the only changes on each of its keys are between its old and its
-// new place, and in the reads up to the next write. Most moves are short. Each key therefore keeps
-// its entries in one sorted array, each node knows the places of its entries, and each entry knows
-// the value that it finds. A move that passes no entries of a key costs two comparisons.
+// new position, and in the reads up to the next write. Most moves are short. Each key therefore
+// keeps its entries in one sorted array, each node knows the positions of its entries, and each
+// entry knows the value that it finds. A move that passes no entries of a key costs two
+// comparisons.
 #pragma once
 #include <cstdint>
 #include <limits>
@@ -22,14 +23,14 @@ class KeyOrders {
   explicit KeyOrders(const TotalOrder& total_order);
 
   double position(Node v) const { return position_[v]; }
-  // Returns how the cost would change if the node, which is in the total order, moved to `to`;
-  // `move` makes the move.
+  // Returns the change in cost if the node, which must be in the total order, moved to `to`. `move`
+  // makes the move.
   std::int32_t change(Node v, double to) const;
   void move(Node v, double to);
   // Sets the position of a node that is not in the total order.
   void set_position(Node v, double to) { position_[v] = to; }
-  // Inserts a node into the total order, or removes it. Both functions return by how much the cost
-  // of the node's keys changes.
+  // Inserts a node into the total order, or removes it. Both functions return the change in the
+  // cost of the node's keys.
   std::int32_t enter(Node v);
   std::int32_t leave(Node v);
 
@@ -38,8 +39,8 @@ class KeyOrders {
   void build(std::vector<double> positions, const std::vector<std::uint8_t>& present);
   std::int64_t cost() const;  // computes the cost from scratch
 
-  // A read that does not see its value, with the write that it sees instead (-1 for that of T0) and
-  // the position of this write.
+  // A read that does not see its value, the write that it sees instead (-1 for that of T0), and the
+  // position of this write.
   struct Unsatisfied {
     std::int32_t read;
     Node reader, blocker;
@@ -98,7 +99,7 @@ class KeyOrders {
   std::vector<double> position_;           // per node
   std::vector<std::int32_t> touch_start_;  // per node, into touches_
   std::vector<Touch> touches_;
-  std::vector<std::int32_t> place_;  // per touch, the place of its entry, or -1
+  std::vector<std::int32_t> place_;  // per touch, the position of its entry, or -1
   std::vector<std::int32_t> touched_reads_;
   // The entries of each key by position. The first entry is the write of T0, and the last entry is
   // a write at the end of time.

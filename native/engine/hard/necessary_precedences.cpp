@@ -52,8 +52,8 @@ class Closure {
             total_order.pruner.alive[i] && (initial(w) || writing_[w] >= 0) && w != own_[r])
           sources_[r].push_back(w);
     }
-    // The write of a transaction overwrites the version that the transaction read of the key, if
-    // nothing comes between.
+    // A transaction's write overwrites the version of the key that the transaction read, if nothing
+    // comes between.
     replaces_.assign(writing_.size(), -1);
     if (total_order.locks || !total_order.apart())
       for (std::int32_t r = 0; r < p_.reads(); ++r)
@@ -121,9 +121,8 @@ class Closure {
 
   // Builds the relaxation from the end. In this direction, a version exists if it is the last
   // version, or if its overwriter has been undone. An event requires its own versions, and a source
-  // for each read of a key that it does not write. It makes the versions exist that it may have
-  // overwritten, which are the versions that it may have read (share_versions), unless these may be
-  // last versions.
+  // for each read of a key that it does not write. It brings back the versions that it may have
+  // overwritten: those that it may have read (share_versions), unless they may be last versions.
   Relaxation backward() const {
     Relaxation r(chains_.start, writing_.size(), bounds_->counters());
     for (std::int32_t key = 0; key < p_.keys; ++key)

@@ -14,10 +14,10 @@
 // for a contradiction of a few transactions thus does not visit all transactions. In a large
 // history, the offered order is repaired first (repair.hpp).
 //
-// Clauses are kept for the proof, and searches that can refute keep their states, so both grow.
-// CDCL has half of the memory that the searches may take, and the other searches share the rest.
-// When the searches that can refute have given up, the other searches continue for a while. Then
-// OutOfMemory is thrown.
+// Clauses are kept for the proof, and searches that can refute keep their states, so both take more
+// and more memory. CDCL has half of the memory that the searches may take, and the other searches
+// share the rest. When the searches that can refute have given up, the other searches continue for
+// a while. Then OutOfMemory is thrown.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -33,10 +33,10 @@ namespace isolang {
 using Note = std::function<void(const char* name, double value)>;
 
 // Returns the names of the strategies: "auto", in which all searches take turns; "cdcl"; and the
-// name of each other search, which then runs first and to its end.
+// name of each other search, which then runs first and to completion.
 std::vector<std::string> strategies();
 
-// Returns the share of CDCL, which is also that of the other searches together.
+// Returns the share of CDCL. The other searches together have the same share.
 inline std::size_t share_of(std::size_t max_bytes) { return max_bytes / 2; }
 
 inline constexpr int kAllTurns = -1;
@@ -47,7 +47,7 @@ struct Outcome {
   std::int32_t by = 0;
   std::optional<Model> model{};
   bool refuted = false;
-  std::int64_t states = 0;  // number of states of the exhaustive search, if that search refuted
+  std::int64_t states = 0;  // number of states of the exhaustive search, if that search has refuted the checks
   bool gave_up = false;     // after the last turn
 };
 
@@ -58,9 +58,9 @@ struct Outcome {
 double load(const Problem& problem);
 
 // Runs the searches in turns until one of them has an answer, or gives up after `turns` turns of
-// the other searches. If CDCL refuted, `search` holds its search afterwards, which must not run
-// again. `note` gets statistics by name. Throws OutOfTime or OutOfMemory; the search has its own
-// share of `max_bytes`.
+// the other searches. If CDCL has refuted the checks, `search` then holds its search, which must
+// not run again. `note` gets statistics by name. Throws OutOfTime or OutOfMemory; the search has
+// its own share of `max_bytes`.
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
                std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,
                int turns = kAllTurns);

@@ -109,10 +109,10 @@ bool StateRules::can_run(const State& s, const Event& e) const {
 // is left, its reads see what they must see, and for the other events:
 //  - if it has no writes and no locks, nothing changes;
 //  - if it has writes, only reads of two values could see a difference: reads of the value that it
-//    replaces (between here and its old place), and reads of its own value (after either place).
-//    Its own reads are the only such reads. A lock is held no longer than before if the writes
-//    follow immediately. They can do so, because they wait for nothing else and no transaction
-//    holds a lock here (can_run).
+//    replaces (between here and its old position), and reads of its own value (after either
+//    position). Its own reads are the only such reads. A lock is held no longer than before if the
+//    writes follow immediately. They can do so, because they wait for nothing else and no
+//    transaction holds a lock here (can_run).
 // Running a write of the value that already exists would be wrong, because another write of that
 // value may be needed later.
 bool StateRules::may_run_at_once(const State& s, std::int32_t chain) const {

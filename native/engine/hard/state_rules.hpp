@@ -1,6 +1,6 @@
 // The states of the state search, and the rules that keep its layers small.
 //
-// A state consists of the events that have run (a place in each chain) and the current value of
+// A state consists of the events that have run (a position in each chain) and the current value of
 // each key. All else that happened before does not affect what can follow. Each rule either removes
 // a state that has no completion, or runs an event immediately, because every completion can be
 // changed into one that begins with that event.
@@ -19,7 +19,7 @@ class StateRules {
   using Cell = Chains::Cell;
   // A state, together with the remaining work for each value.
   struct State {
-    std::vector<Cell> cells;  // per chain, its place; per key, its value
+    std::vector<Cell> cells;  // per chain, its position; per key, its value
     std::vector<std::int16_t> writers, readers, modifiers;  // by value
     std::vector<std::uint8_t> locked;                       // by key
     std::int32_t done = 0;

@@ -25,7 +25,7 @@ class StateSearch {
   Answer run(std::int64_t expansions);  // expands this many states
   std::optional<Model> model();         // after `found`
 
-  // Returns the number of cells of one state, which measures the work for it.
+  // Returns the number of cells of one state, as a measure of the work for it.
   std::int64_t state_cells() const { return static_cast<std::int64_t>(cells_ + chains_.values()); }
 
   std::int64_t expanded = 0;

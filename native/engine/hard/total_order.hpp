@@ -57,9 +57,10 @@ class TotalOrder {
   std::int32_t writer_class(std::int32_t writer) const { return writer_class_[writer]; }
   std::int32_t read_class(std::int32_t read) const { return read_class_[read]; }
 
-  // Returns the model of a total order, which is given by the `place` of each node and by `present`
-  // for each transaction. Returns nothing if some read or lock is not satisfied. (The searches keep
-  // their own counts, and this function checks the whole total order again.)
+  // Returns the model of a total order. `place` gives the position of each node, and `present`
+  // tells for each transaction whether it is in the order. Returns nothing if some read or lock is
+  // not satisfied. (The searches keep their own counts, and this function checks the whole total
+  // order again.)
   std::optional<Model> model(const std::vector<std::int32_t>& place,
                              const std::vector<std::uint8_t>& present) const;
 

@@ -1,6 +1,6 @@
 // `Presolve` chooses the assumed orders. `withdraw_for` withdraws them for the transactions of a
 // refutation: it isolates transactions in session order, and forgets times. It returns false if the
-// refutation uses no assumed order, and so refutes the checks themselves.
+// refutation uses no assumed order and thus refutes the checks themselves.
 #include "engine/presolve/presolve.hpp"
 
 #include <algorithm>
@@ -188,8 +188,8 @@ void Presolve::guess_order() {
     if (distance >= window) isolate(p.read_txn[read]);
 }
 
-// Adopts the recorded times, stretched as far as the reads require. Adopts none if they then say
-// almost nothing.
+// Adopts the recorded times, stretched as far as the reads require. Adopts none if the stretched
+// times would then order almost nothing.
 void Presolve::adopt_times() {
   const Problem& p = problem_;
   Times& times = given_.times = {{p.begin.begin(), p.begin.begin() + p.n},

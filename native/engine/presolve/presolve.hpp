@@ -5,10 +5,10 @@
 //
 // There are three assumed orders. The first is session order, for checks without it. The second,
 // for histories of many short sessions, is the order in which the history lists transactions, as if
-// `window` clients had taken turns: each transaction precedes the one that comes `window` places
-// later. Databases do not work in that order, but transactions that are far apart in the list
-// nearly always ran in the order of the list. Any number of sessions thus becomes `window` chains.
-// The third, for histories with times, is real time: most databases respect it even if they do not
+// `window` clients had taken turns: each transaction precedes the one `window` positions later.
+// Databases do not work in that order, but transactions that are far apart in the list nearly
+// always ran in the order of the list. Any number of sessions thus becomes `window` chains. The
+// third, for histories with times, is real time: most databases respect it even if they do not
 // promise it, and then few choices remain. Recorded times are stretched by as much as the reads
 // contradict them, because clocks are skewed and replicas lag.
 #pragma once
@@ -36,8 +36,8 @@ class Presolve {
   Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders);
 
   bool any() const { return of_sessions_ || of_the_history() || of_time(); }
-  // Returns true if the order of the history is assumed, without which the clocks would know almost
-  // nothing.
+  // Returns true if the order of the history is assumed. Without this order, the clocks would know
+  // almost nothing.
   bool of_the_history() const { return given_.window > 0; }
   bool of_time() const { return !given_.times.begin.empty(); }
   // Returns true if all but a few reads agree with the recorded times even if the times are not
@@ -47,7 +47,7 @@ class Presolve {
   const AssumedOrders& given() const { return given_; }
 
   // Withdraws the assumed orders that a refutation of the stronger checks depends on. Returns false
-  // if it depends on none, and hence refutes the weaker checks as well.
+  // if it depends on none and therefore refutes the weaker checks as well.
   bool withdraw_for(const std::vector<ProofStep>& refutation);
 
  private:
@@ -62,7 +62,7 @@ class Presolve {
   AssumedOrders given_;
   bool of_sessions_, times_fit_ = false;
   std::int64_t margin_ = 0;     // for the next stretch
-  std::size_t forgotten_ = 0;  // number of pairs of real time that the last refutation used
+  std::size_t forgotten_ = 0;  // number of real-time pairs used by the last refutation
 };
 
 }  // namespace isolang

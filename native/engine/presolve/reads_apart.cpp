@@ -153,8 +153,8 @@ ReadsApart::Verdict ReadsApart::judge(std::vector<ProofStep>& refutation) {
 
 bool ReadsApart::set_all_apart() {
   const Automaton* const component = &checks_[component_];
-  // Each cycle must be one of the check of components, which an item anti-dependency closes, or one
-  // of a check that forbids all cycles of the other relations.
+  // Each cycle must be closed by an item anti-dependency and belong to the check of components, or
+  // belong to a check that forbids all cycles of the other relations.
   const auto all_reads = [&](Relation r) { return component->component[idx(r)] == kAllPairs; };
   if (!all_reads(Relation::wr) || !all_reads(Relation::ww)) return false;
   if ((kItemPairs & ~(component->component[idx(Relation::rw)] & component->closing[idx(Relation::rw)])) != 0)

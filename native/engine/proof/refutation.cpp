@@ -150,7 +150,7 @@ void Refuter::before(std::int32_t a, std::int32_t b) {
   done_order_.insert(code(a, b));
 }
 
-// Derives an order from the edges and sources that this pass knew.
+// Derives an order from the edges and sources known to this pass.
 void Refuter::derive_before(std::int32_t a, std::int32_t b, std::int32_t pass) {
   if (p_.writer_txn[a] == p_.n || shown_.contains(code(a, b)) || done_order_.contains(code(a, b)))
     return;
@@ -195,8 +195,8 @@ void Refuter::eliminated(std::int32_t read, std::int32_t writer) {
   }
 }
 
-// Refutes a choice by the first of these edges that closes a cycle with the edges that the pass
-// knew. Edges for which the clocks still show such a cycle are tried first.
+// Refutes a choice by the first of these edges that closes a cycle with the edges known to the
+// pass. Edges for which the clocks still show such a cycle are tried first.
 bool Refuter::refuted(const std::vector<Edge>& closings, std::int32_t pass, bool refutes_source) {
   for (const bool seen : {true, false})
     for (const Edge& e : closings) {
@@ -224,9 +224,9 @@ void Refuter::impossible(const Impossible& why, bool refutes_source) {
          refutes_source);
 }
 
-// Adds the cycle of a closing edge, which makes the refuted choice. The other conditions of this
-// edge are known: the source of an rw edge that refutes an order, or the order of an rw edge that
-// refutes a source (which the caller has proved).
+// Adds the cycle closed by `closing`, the edge that makes the refuted choice. The other conditions
+// of this edge are known: the source of an rw edge that refutes an order, or the order of an rw
+// edge that refutes a source (which the caller has proved).
 void Refuter::closes(const Edge& closing, std::vector<Edge> edges, bool refutes_source) {
   if (overwrites(closing.relation) && !refutes_source) source(closing.read, closing.a);
   for (const Edge& e : edges) known(e);

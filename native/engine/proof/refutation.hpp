@@ -28,7 +28,7 @@ struct ProofLiteral {
 struct ProofStep {
   enum class Kind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion } kind;
   std::int64_t op = -1;                  // choice
-  Anomaly anomaly{};  // anomaly: of an indeterminate transaction, which hence cannot be in
+  Anomaly anomaly{};  // anomaly: of an indeterminate transaction, which therefore cannot be in
   std::int32_t check = -1, key = -1;     // cycle; order
   std::vector<ProofEdge> edges{};        // cycle: a closed walk from state 0 to state 0
   std::vector<std::int32_t> txns{};      // order
@@ -39,9 +39,9 @@ struct ProofStep {
 // Collects exactly the steps that the contradiction needs, premises first.
 //
 // Pruning recorded which pass drew a conclusion, but not why. What a pass concludes from the clocks
-// follows from the edges that were known before it and from sources that earlier passes found, and
-// is derived again here. A derivation therefore needs only conclusions of earlier passes, or an
-// order that the same pass can derive from those.
+// follows from the edges known before it and from sources found by earlier passes, and is derived
+// again here. A derivation therefore needs only conclusions of earlier passes, or an order that the
+// same pass can derive from those.
 class Refuter {
  public:
   explicit Refuter(const Pruner& pruner, Budget& budget);
@@ -49,7 +49,7 @@ class Refuter {
   std::vector<ProofStep> from_search(const Search&);  // the search found a contradiction
 
  private:
-  void known(const Edge& edge);  // proves the literals of an edge that pruning knew
+  void known(const Edge& edge);  // proves the literals of an edge known to pruning
   void before(std::int32_t a, std::int32_t b);
   void derive_before(std::int32_t a, std::int32_t b, std::int32_t pass);
   void source(std::int32_t read, std::int32_t writer);

@@ -17,7 +17,7 @@
 namespace isolang {
 namespace {
 
-// Returns the first items only, because the caches would not hold more until they are needed.
+// Returns only the first items, because the caches could not hold more until they are needed.
 std::span<const std::int32_t> some(std::span<const std::int32_t> items) {
   constexpr std::size_t kMaxItems = 256;
   return items.first(std::min(items.size(), kMaxItems));
@@ -108,8 +108,8 @@ bool KeyPruner::prune(std::int32_t key, bool every_read, Budget& budget, Finding
 }
 
 // Prefetches what later keys need. In a large history this data is scattered, and each item is
-// found through another item: a read, its transaction, the place of the transaction in the clocks,
-// the row. Each of these items is therefore fetched one key before the next item is needed.
+// found through another item: a read, its transaction, the transaction's place in the clocks, the
+// row. Each of these items is therefore fetched one key before the next item is needed.
 void KeyPruner::fetch(std::span<const std::int32_t> keys) const {
   if (graph_.nodes() < kPrefetchFrom) return;
   const Problem& p = graph_.problem;
@@ -567,7 +567,7 @@ void KeyPruner::order_behind(std::size_t self) {
 
 void KeyPruner::list_pairs(std::int32_t key, Budget& budget, Pruner::Pairs& pairs) {
   load(key);
-  std::vector<std::vector<std::uint64_t>> precede;  // per place j, the bits forced_ of writers_[j]
+  std::vector<std::vector<std::uint64_t>> precede;  // per position j, the bits forced_ of writers_[j]
   for (const std::int32_t writer : writers_) {
     budget.poll();
     mark_forced(writer);

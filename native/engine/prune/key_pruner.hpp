@@ -22,7 +22,7 @@ namespace isolang {
 struct Findings {
   Growing<Edge> edges;
   std::int64_t gained = 0, forced_orders = 0, eliminated_sources = 0;
-  // A contradiction, see Pruner.
+  // The contradiction found, if any; see Pruner.
   std::optional<Impossible> closed;
   std::int32_t read_without_candidates = -1;
 };
@@ -149,9 +149,9 @@ class KeyPruner {
   std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t>
       settled_;  // as WriterPairs::precede: pairs whose edges are all known or implied
-  // For a key without rows: its writers, as places in writers_, along the chains of the clocks that
-  // their version nodes are on (a writer on no chain is a chain by itself), and the chain and place
-  // of each writer. strands_ has, for each target, the chains that its nodes are on.
+  // For a key without rows: its writers, as positions in writers_, along the clock chains that
+  // contain their version nodes (a writer on no chain is a chain by itself), and the chain and
+  // position of each writer. strands_ has, for each target, the chains that its nodes are on.
   std::vector<std::size_t> chain_start_, on_chains_, chain_, place_on_chains_;
   struct Strand {
     std::size_t target;

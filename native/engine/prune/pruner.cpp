@@ -26,8 +26,7 @@ constexpr std::size_t kPrefetchedCandidates = 24;                  // number of 
 constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kColumnsOfOnePass = 128;
-// Numbers of writers of a key, in total and for each chain, from which chains take less time than
-// rows.
+// If a key has more writers than this, in total or for each chain, chains take less time than rows.
 constexpr std::size_t kMaxWritersInRows = 8192, kWritersPerChain = 16;
 constexpr std::size_t kMinPartWeight =
     2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
@@ -185,8 +184,8 @@ bool Pruner::pass() {
   ++passes;
   gained_ = 0;
   const Problem& p = graph.problem;
-  // Chains follow the edges that were known first, which are those of sessions. Once there are few
-  // chains, no other cover is much better.
+  // Chains follow the edges that became known first: those of sessions. Once there are few chains,
+  // no other cover is much better.
   std::optional<Adjacency> by_number;
   // ablation: late-chains
   if (passes <= 2 || clocks.chains() > kManyChains) {
@@ -196,7 +195,7 @@ bool Pruner::pass() {
         [&](std::size_t i) { return edges[i].from; });
   }
   // SOUND BECAUSE clocks with fewer columns show fewer paths, and all choices that they do not decide are left to the
-  // search. The search finds the paths of one pass by itself, which costs less than many columns.
+  // search. The search finds the paths of one pass by itself, at a lower cost than that of many columns.
   const std::size_t bytes =
       one_pass_ ? std::min(max_clock_bytes_, order.size() * kColumnsOfOnePass) : max_clock_bytes_;
   clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, bytes,
@@ -219,7 +218,7 @@ bool Pruner::pass() {
 }
 
 // Decides which keys are pruned by rows of bits, and which by chains. A row takes time and memory
-// for each pair of writers, but it also tells quickly which sources of a read are overwritten.
+// for each pair of writers, but it also shows quickly which sources of a read are overwritten.
 void Pruner::allocate_rows() {
   const Problem& p = graph.problem;
   std::vector<std::uint8_t> ambiguous(idx(p.keys), 0);
@@ -354,7 +353,7 @@ void Pruner::find_own_writers() {
 }
 
 std::int32_t Pruner::write_of(std::int32_t txn, std::int32_t key) const {
-  const auto written = writers_of(txn);  // ascending, and hence by key
+  const auto written = writers_of(txn);  // ascending, and therefore by key
   const auto it =
       std::ranges::lower_bound(written, key, {}, [&](std::int32_t w) { return key_of(w); });
   return it != written.end() && key_of(*it) == key ? *it : -1;
@@ -467,8 +466,8 @@ bool Pruner::prune_direct(std::int32_t txn) {
           if (graph.sessions_order_versions) break;  // this writer follows the ones before it
         }
       if (seen < 0 || initial(seen) || !(m.back.wr || m.back.earlier_wr)) continue;
-      // The transaction's reads of the keys of the same writer returned what this writer wrote, or
-      // something later.
+      // The transaction's reads of this writer's keys returned what the writer wrote, or something
+      // later.
       const auto binds = [&](std::int32_t r) {
         // mutant: later-read-binds
         return source[r] >= 0 && r != other && (m.back.wr || p.reads_first(other, r));

@@ -7,9 +7,9 @@
 // remains, it is the source.
 //
 // Return paths that a single rw must not close are tested with the other edges and never become
-// edges themselves. They order writers, which is the saturation by which RA and CC are polynomial
-// (Biswas and Enea, On the complexity of checking transactional consistency, OOPSLA 2019) if each
-// read has one source and no return path has a ww step.
+// edges themselves. They order writers. This is the saturation that makes RA and CC polynomial if
+// each read has one source and no return path has a ww step (Biswas and Enea, On the complexity of
+// checking transactional consistency, OOPSLA 2019).
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -46,8 +46,8 @@ class Pruner {
       if (!advance()) return false;
     return true;
   }
-  // Takes one step, which is a pass or a substitute for the first pass. Afterwards `order` is a
-  // topological order of all known edges. Returns false on a contradiction.
+  // Takes one step: a pass, or a substitute for the first pass. Afterwards `order` is a topological
+  // order of all known edges. Returns false on a contradiction.
   bool advance();
   // Returns true at a fixpoint, or if the last pass has gained little.
   bool done() const { return done_; }
@@ -95,7 +95,7 @@ class Pruner {
   // kContradictory if its transaction contradicts itself (Problem::impossible); or kClosesCycle if
   // its wr edge closes a cycle; or kReason - an index into `reasons`.
   std::vector<std::int32_t> eliminated_by;
-  // For direct checks, which may find more within a pass: the reasons themselves.
+  // For direct checks, the reasons themselves, because such checks may find more within a pass.
   struct Order {
     std::int32_t before, after;
     std::uint32_t number;  // number of edges known at that time

@@ -59,7 +59,8 @@ bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > 
 // shortly after its source, more strongly if its key is written more often. A spring also pulls
 // each transaction to its neighbours in the session, at the distance that is usual in that session.
 // Springs of sessions are long and weak, but many reads connect any few hundred transactions. The
-// guess is therefore soon near the real time, up to the overall pace, which does not matter.
+// guess is therefore soon close to the real time, except for the overall pace, which does not
+// matter.
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;

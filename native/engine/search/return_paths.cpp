@@ -13,9 +13,9 @@
 namespace isolang {
 namespace {
 constexpr std::size_t kMaxFound = 2000;
-constexpr std::size_t kMaxOfRead = 16;     // violations of one read by one check in one call
+constexpr std::size_t kMaxOfRead = 16;     // maximum number of violations per read, check and call
 constexpr std::size_t kSuspectsEach = 8;  // at a time, for each node
-constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles of one check in one call
+constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles per check and call
 
 // Returns the strongly connected component of each node (Tarjan 1972), without recursion.
 template <typename EdgesOf, typename TargetOf>
@@ -102,7 +102,7 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
   if (pruner_.saturated) return found;
   for (std::size_t c = 0; components_ && c < graph_.automata.size(); ++c)
     if (graph_.automata[c].of_components()) components(choice, c, found);
-  std::int32_t clean = -1;  // the current transaction, while nothing was found about it
+  std::int32_t clean = -1;  // the current transaction, as long as nothing has been found about it
   for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
     const std::int32_t reader = p.read_txn[r];
     if (!product_ && changed[reader] == 0) continue;
@@ -567,11 +567,11 @@ bool ReturnPaths::is_open_set_read(std::int32_t r) const {
   return r >= 0 && pruner_.source[r] < 0 && !predicate.empty() && predicate[idx(r)] != 0;
 }
 
-// Applies the walk that was found last to the other sources of a set-read. A set-read has as many
-// candidates as its key has versions, and the walk refutes most of them too; without this, each
-// candidate would take a separate round. If the closing read is the set-read, the walk refutes its
-// other sources. If the walk begins with the set-read, its other sources are refuted as the `b`
-// that the closing read misses.
+// Applies the walk found last to the other sources of a set-read. A set-read has as many candidates
+// as its key has versions, and the walk refutes most of them too; without this, each candidate
+// would take a separate round. If the closing read is the set-read, the walk refutes its other
+// sources. If the walk begins with the set-read, its other sources are refuted as the `b` that the
+// closing read misses.
 void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
                                     std::vector<std::vector<Edge>>& found) {
   const Problem& p = graph_.problem;
@@ -605,8 +605,8 @@ void ReturnPaths::add_other_sources(std::size_t check, std::int32_t start,
   });
 }
 
-// Returns a shortest walk from the first place of the pair to the second. Visits only nodes to
-// which the first place leads.
+// Returns a shortest walk from the first position of the pair to the second. Visits only nodes that
+// the first position leads to.
 template <typename Reached>
 std::vector<Edge> ReturnPaths::path(const PairOfPlaces& pair, Reached reached) {
   std::vector<std::int32_t> queue{pair.to};

@@ -73,7 +73,7 @@ class ReturnPaths {
   std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later writers
   std::vector<std::uint8_t> immediate_;  // per check: immediate pairs of ww suffice
   std::vector<std::uint8_t> suspect_;    // per read: a return path through the product may close
-  std::vector<std::int32_t> lowest_;  // per place of a writer: the lowest rank from there on
+  std::vector<std::int32_t> lowest_;  // per position of a writer: the lowest rank from there on
   // True if every choice has the same product, because no walk uses version orders and each read
   // has one source. Then each call after the first call examines only keys whose order has changed.
   bool fixed_ = false;

@@ -160,8 +160,8 @@ std::int32_t Search::variable(Meaning meaning, std::int32_t at) {
   // ablation: one-group
   if (graph_.nodes() <= kOneGroup) return sat_.new_variable();
   // Variables are grouped by time, because distant choices hardly depend on each other. Sources
-  // come before the orders that they require: an order that is decided first does not know its
-  // readers, and would often be decided wrongly.
+  // come before the orders that they require: an order decided first would be decided without
+  // knowing its readers, and often wrongly.
   return sat_.new_variable(at / kGroup * 2 + (meaning.kind == Meaning::Kind::before));
 }
 
@@ -293,7 +293,7 @@ bool Search::assign(Lit literal, std::vector<Lit>& conflict) {
   return false;
 }
 
-// Adds the negated variables behind an added edge. A source that pruning knows is not a variable.
+// Adds the negated variables behind an added edge. A source known to pruning is not a variable.
 void Search::collect(const Edge& e, std::vector<Lit>& conflict) const {
   const auto add_false = [&](Lit l) {
     if (std::ranges::find(conflict, l) == conflict.end()) conflict.push_back(l);
@@ -353,7 +353,7 @@ Lit Search::choice(std::int32_t v) {
   return Lit::negative(v);
 }
 
-// Returns a version order that contains the order that the data shows. If no check uses version
+// Returns a version order that contains the order shown by the data. If no check uses version
 // orders, any such order is acceptable.
 std::vector<std::int32_t> Search::shown_order() const {
   const auto writers = static_cast<std::int32_t>(p_.writer_txn.size());
@@ -764,10 +764,10 @@ bool Search::forbid_return_paths() {
   return true;
 }
 
-// The first value to try is the value for which the least has to move in the order. Every
-// overturned choice is a move. A transaction that moves passes other transactions, and some of
-// their choices must be decided again. If moves are long, this never ends; if they are short, it
-// ends soon. (On write-heavy histories the difference is between fifty thousand conflicts and one.)
+// The first value to try is the one that requires the least movement in the order. Every overturned
+// choice is a move. A transaction that moves passes other transactions, and some of their choices
+// must be decided again. If moves are long, this never ends; if they are short, it ends soon. (On
+// write-heavy histories the difference is between fifty thousand conflicts and one.)
 
 // Returns how far down the order the edges of "a before b" go. Either a or a reader of a, or else
 // b, has to move over this distance.

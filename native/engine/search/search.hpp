@@ -37,11 +37,11 @@ class Search final : public Theory {
     std::vector<std::int32_t>
         rank;  // a topological order of the known edges; empty for that of pruning
     std::span<const std::uint8_t>
-        held;  // per transaction: 1 if it keeps its place in that order among all held transactions
+        held;  // per transaction: 1 if it keeps its position in that order among all held transactions
   };
   // Prepares a search that may take about `max_bytes` of memory for its clauses. If it needs more,
   // it gives up for good (`full`). If transactions are held, `unsatisfiable` means only that they
-  // cannot all keep their places.
+  // cannot all keep their positions.
   Search(const Pruner& pruner, Budget& budget, std::uint64_t seed, std::size_t max_bytes,
          Start start = {});
   struct Effort {
@@ -50,7 +50,7 @@ class Search final : public Theory {
     std::size_t first_variables =
         std::numeric_limits<std::size_t>::max();  // by the first final check
     std::int64_t visits =
-        std::numeric_limits<std::int64_t>::max();  // visits of nodes that may have to move
+        std::numeric_limits<std::int64_t>::max();  // node visits while looking for nodes that have to move
   };
   // Runs with this much additional effort. It can be called again after `gave_up`.
   Cdcl::Result run(Effort more) {
@@ -209,8 +209,8 @@ class Search final : public Theory {
   std::vector<std::int32_t> checked_reads_;
   std::vector<std::uint8_t> read_key_;               // 1 if one of those reads reads the key
   // Results of the last final check.
-  std::vector<std::int32_t> writers_, place_;  // writers by key and rank; the place of each writer
-  std::vector<std::int32_t> lowest_;  // per rw step and place: the lowest target from there on
+  std::vector<std::int32_t> writers_, place_;  // writers by key and rank; the position of each writer
+  std::vector<std::int32_t> lowest_;  // per rw step and position: the lowest target from there on
   struct WantedOrder {
     std::int32_t a, b, read;  // `read` misses its source a because of b; -1 if no read does
   };
@@ -226,8 +226,8 @@ class Search final : public Theory {
   std::vector<std::int32_t> source_;  // per read: its source, or -1 if its transaction is out
   ReturnPaths return_paths_;
   // For each transaction, 1 if its return paths must be checked again, because the source of one of
-  // its reads, or the place of a writer of a key that it reads, may have changed since the last
-  // check. If pruning knows all sources of the transaction, it has also ordered the writers.
+  // its reads, or the position of a writer of a key that it reads, may have changed since the last
+  // check. If pruning knows the sources of all its reads, it has also ordered the writers.
   std::vector<std::uint8_t> new_paths_,
       open_txn_;  // open_txn_: 1 if the sources of some of its reads are not known
 };
