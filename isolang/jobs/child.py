@@ -49,7 +49,7 @@ class EndedChild(Struct, frozen=True, kw_only=True):
     Attributes:
         status: the exit status of the child; negative if a signal ended the child.
         errors: the child's standard error output.
-        timed_out: whether the child was killed because it exceeded its time limit.
+        timed_out: whether the child was killed for exceeding its time limit.
         peak_megabytes: the peak memory of the child in megabytes; ``None`` if it was not measured
             or is unknown.
     """

@@ -302,7 +302,7 @@ def _is_large(history: str) -> bool:
 
 
 def _save_files(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save the requested files, and also a certificate rejected by a checker.
+    """Save the requested files, and any certificate rejected by a checker.
 
     Returns:
         The report with the names of the saved files and of those that could not be saved. Neither

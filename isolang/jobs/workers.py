@@ -37,7 +37,7 @@ _P = ParamSpec("_P")
 _MAX_PENDING: Final = 256  # the maximum number of tasks on the cluster at the same time
 _COUNT_INTERVAL_S: Final = 1.0  # the workers are counted again after this many seconds
 _NO_WORKER_LIMIT_S: Final = (
-    60.0  # after this many seconds without workers, this process does the work
+    60.0  # after this many seconds without workers, this process does the work itself
 )
 _WORKER_CHECK_S: Final = 5.0  # seconds between two checks for workers while a task waits
 _CONNECT_TIMEOUT_S: Final = 10.0  # the time limit in seconds for connecting to a scheduler
@@ -152,13 +152,13 @@ class Result(Generic[_T]):
 
         Args:
             future: the dask future; ``None`` if the cluster did not accept the task.
-            here: a function without arguments that does the task in this process.
+            here: a function without arguments that runs the task in this process.
             workers: the workers of the cluster.
         """
         self._future, self._here, self._workers = future, here, workers
 
     def result(self) -> _T:
-        """Wait for the result, and return it; if the cluster fails, do the task in this process.
+        """Wait for the result, and return it; if the cluster fails, run the task in this process.
 
         Raises:
             IsolangError: the task raised this error.
@@ -255,7 +255,7 @@ def require_folder(folder: str) -> str:
 
 
 def _call_at_worker(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
-    """Do a task in this worker if it runs the client's version of isolang.
+    """Run a task in this worker if it has the client's version of isolang.
 
     Raises:
         WorkerError: the worker runs another version, whose results may differ.

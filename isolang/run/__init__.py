@@ -6,8 +6,8 @@ adapters implement, ``adapter`` their base classes, ``operation`` the operations
 ``settings`` defines the options of a run.
 
 The folders, from bottom to top: ``marks`` leaves marks of a run in a database, ``record`` records
-what clients did, ``drivers`` supports known client packages, and ``servers`` starts servers.
-``sql`` and ``families`` provide base classes for the adapters in ``targets``. ``workloads`` defines
-the transactions, ``play`` plays them, and ``judge`` judges their history. ``litmus`` plays litmus
-tests, and ``survey`` runs all workloads at all levels.
+the clients' transactions, ``drivers`` supports known client packages, and ``servers`` starts
+servers. ``sql`` and ``families`` provide base classes for the adapters in ``targets``.
+``workloads`` defines the transactions, ``play`` plays them, and ``judge`` judges their history.
+``litmus`` plays litmus tests, and ``survey`` runs all workloads at all levels.
 """

@@ -109,7 +109,7 @@ class BaseTarget:
 
 
 class MarkedTarget(BaseTarget):
-    """The base class for a database in which a run marks its tables, if other processes may use it.
+    """The base class for a database whose tables a run marks if other processes may use it.
 
     Attributes:
         owner: the name of the run in the mark; empty until ``setup`` chooses a name.
@@ -229,8 +229,8 @@ class BaseClient:
         installed: for each key written by the last COMMIT, the database's name for the new version.
         transaction_name: the database's name for the committed transaction; ``None`` if it is
             unknown.
-        path: the number of the access path by which the next read finds its rows, or of the SQL
-            form in which the next write is sent; 0 for the usual access path or form.
+        path: the number of the access path through which the next read finds its rows, or of the
+            SQL form in which the next write is sent; 0 for the usual access path or form.
         lock: how the next read locks its row: for ``update``, for ``share``, or not at all if the
             string is empty.
     """

@@ -24,8 +24,8 @@ class Address(Struct, frozen=True, kw_only=True):
         kind: the part before ``:``, without the driver's name (``mysql`` for ``mysql+pymysql``);
             for an adapter in a file, the file and the class: ``my_adapter.py:MyDatabase``.
         user: the user name in the URL; empty if there is none.
-        password: the password in the URL, which reports never contain; empty if there is none.
-        host: a host name or IP address, or the path of a server's socket, which begins with ``/``:
+        password: the password in the URL, never shown in reports; empty if there is none.
+        host: a host name or IP address, or the path of a server's socket, beginning with ``/``:
             ``postgresql:///db?host=/run/postgresql``, ``mysql:///db?unix_socket=/run/mysqld.sock``.
         port: the port in the URL; ``None`` if there is none.
         nodes: the host and port of each node, if the URL lists several hosts, separated by commas;

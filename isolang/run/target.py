@@ -214,7 +214,7 @@ class OptionalStatements(Protocol):
 
 @runtime_checkable
 class ReportsLevel(Protocol):
-    """A client whose database reports at which level the open transaction runs."""
+    """A client whose database reports the level of the open transaction."""
 
     def isolation(self) -> str:
         """Return the level's name; return an empty string if the database does not report it."""
@@ -237,7 +237,7 @@ class RunsWholeTransactions(Protocol):
 
 @runtime_checkable
 class ReportsVersions(Protocol):
-    """A target whose database reports which versions were read and written, and their order.
+    """A target whose database reports the versions that were read and written, and their order.
 
     Attributes:
         reports_versions: whether clients report versions; it must be set before ``start``.

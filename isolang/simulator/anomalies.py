@@ -6,11 +6,11 @@ with other transactions before and after them, they use two keys that no other t
 they write values that no other transaction writes. The cycle among them involves no other
 transaction. Therefore the levels in ``weakest`` are violated, whatever the other transactions do.
 
-All other levels that the rule guarantees are still satisfied, because at these instants the planted
+All other levels guaranteed by the rule are still satisfied, because at these instants the planted
 transactions are those of a weaker database: the transactions of one anomaly all begin before one of
 them takes effect (or, if *in sequence*, each begins after the previous one was answered), no other
-transaction begins or ends meanwhile, replicas know all earlier transactions, and the arguments of
-:mod:`isolang.simulator.rules` hold at these instants too.
+transaction begins or ends in the meantime, replicas know all earlier transactions, and the
+arguments of :mod:`isolang.simulator.rules` hold at these instants too.
 """
 
 from __future__ import annotations

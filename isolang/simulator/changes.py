@@ -21,7 +21,7 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
     writes). Therefore a refutation of the changed history needs version orders.
 
     Args:
-        history: a history of registers, which is not changed itself.
+        history: a history of registers, which itself stays unchanged.
         count: the number of reads to change. If fewer reads have another possible value, change
             only those.
         seed: the seed for the random choice.

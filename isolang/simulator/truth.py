@@ -94,7 +94,7 @@ class Truth(Struct, frozen=True, kw_only=True):
         )
 
     def verdict(self, level: str) -> bool | None:
-        """Return whether the history satisfies a level; ``None`` if the truth does not say."""
+        """Return whether the history satisfies a level; ``None`` if the truth leaves that open."""
         return True if level in self.satisfies else False if level in self.violates else None
 
     def sentences(self) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ def roll_back(connection: Any) -> None:
 
 
 def classify(error: BaseException, phase: Phase) -> Failure:
-    """Return ``aborted`` if no COMMIT was sent or it hit a conflict, and otherwise ``maybe``."""
+    """Return ``aborted`` if COMMIT was not sent or hit a conflict, and otherwise ``maybe``."""
     conflict = type(error).__name__ in ("TransactionException", "ConstraintException")
     if phase == "commit" and conflict and "no transaction is active" not in str(error):
         return "aborted"

@@ -28,7 +28,7 @@ class Gateway:
         self.open = True
 
     def version(self) -> str:
-        """Return the version that the server reports."""
+        """Return the version reported by the server."""
         self._http.request("GET", "/version")
         return str(json.loads(self._http.getresponse().read())["etcdserver"])
 

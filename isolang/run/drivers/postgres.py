@@ -82,7 +82,7 @@ ASYNC_DRIVER: Final = Driver(commit=commit_async, rollback=roll_back_async, clas
 
 
 def outcome_of(transaction: object, witness: Any) -> Outcome | None:
-    """Return the outcome that the server reports for a transaction; ``None`` if it is unknown.
+    """Return the outcome reported by the server for a transaction; ``None`` if it is unknown.
 
     SOUND BECAUSE: a server that has been restarted or has recovered from a crash may reuse the
     numbers of lost transactions. In that case, however, the witness connection would not have
@@ -90,7 +90,7 @@ def outcome_of(transaction: object, witness: Any) -> Outcome | None:
 
     Args:
         transaction: the server's number for the transaction.
-        witness: a connection in autocommit mode that was opened before the transaction began.
+        witness: a connection in autocommit mode, opened before the transaction began.
     """
     sql, until = "SELECT pg_xact_status(%s::text::xid8)", time.monotonic() + RESOLVE_TIMEOUT_S
     while time.monotonic() < until:

@@ -39,7 +39,7 @@ class Commands:
         self.ask(["PING"])
 
     def version(self) -> str:
-        """Return the version that the server reports."""
+        """Return the version reported by the server."""
         return self.info("server")["redis_version"]
 
     def info(self, section: str) -> dict[str, str]:

@@ -31,7 +31,7 @@ class Store(Protocol):
     """A connection to a key-value store."""
 
     def version(self) -> str:
-        """Return the version that the server reports."""
+        """Return the version reported by the server."""
         ...
 
     def exists(self, keys: Sequence[str]) -> str:
@@ -118,7 +118,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
 
     @property
     def _mark_of_run(self) -> str:
-        """Return the key under which the mark of the run is stored."""
+        """Return the key under which the run's mark is stored."""
         return f"{self.prefix}made-by-isocheck/run"
 
     def _marks(self) -> StoredMarks:
@@ -232,8 +232,8 @@ class BufferedClient(BaseClient):
     """The base class for a client that buffers its writes until COMMIT, and can read them.
 
     Attributes:
-        own_writes: the values that the transaction has written so far, by key.
-        appended: the elements that the transaction has appended to each list, by key.
+        own_writes: the values written so far by the transaction, by key.
+        appended: the elements appended so far by the transaction, by list key.
         token: the token of the transaction; empty if it needs no token.
         swapping: whether a compare-and-set has been sent and its response has not arrived.
         raw: the connection to the store.

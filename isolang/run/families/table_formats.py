@@ -2,8 +2,8 @@
 
 A table format offers only single operations. A scan reads one version of the table. An upsert is
 based on one version; if another commit intervenes, it fails or is retried. Therefore a transaction
-scans the table at BEGIN. At COMMIT it does at most one upsert or deletion, which is based on the
-scanned version.
+scans the table at BEGIN. At COMMIT it performs at most one upsert or deletion, based on the scanned
+version.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TableClient(EmbeddedClient):
         """Send the buffered writes as one upsert or one deletion.
 
         Raises:
-            RolledBack: the transaction both deletes and writes, which needs two operations.
+            RolledBack: the transaction both deletes and writes, which would take two operations.
         """
         gone = [key for key, text in self.own_writes.items() if text is None]
         texts = {key: text for key, text in self.own_writes.items() if text is not None}

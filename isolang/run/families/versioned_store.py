@@ -92,7 +92,7 @@ class StoreTransaction:
         self._of_begin = level in _OF_BEGIN
         self._looked, self._old = self._began, dict[str, Any]()  # used only by `_replaced`
         self._seen: set[str] = set()
-        self._ranges: list[tuple[str, str]] = []  # the ranges of keys that it has scanned
+        self._ranges: list[tuple[str, str]] = []  # the key ranges scanned so far
         self._written: dict[str, Any] = {}
 
     def read(self, key: str) -> Any:
@@ -131,7 +131,7 @@ class StoreTransaction:
     def select(self, low: int, high: int) -> dict[str, int]:
         """Return the keys whose values, as the transaction reads them, are numbers in a range."""
         self._ranges.append(("", _LAST))
-        others: dict[str, Any] = {}  # keys of which the transaction reads older versions
+        others: dict[str, Any] = {}  # keys whose older versions the transaction reads
         if self._of_begin:
             others = self._replaced()
         elif self._level == "read uncommitted":
@@ -182,7 +182,7 @@ class StoreTransaction:
         return {}
 
     def write(self, key: str, value: Any) -> None:
-        """Write a value, which other transactions can read after COMMIT.
+        """Write a value, hidden from others until COMMIT, except at ``read uncommitted``.
 
         Raises:
             RolledBack: another open transaction has appended to the same list.

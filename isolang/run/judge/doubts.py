@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from isolang.run.play.state import Run
     from isolang.verdict import Verdict
 
-_MAX_LISTED: Final = 3  # how many hung calls or bad responses a doubt lists
+_MAX_LISTED: Final = 3  # the maximum number of hung calls or bad responses in a doubt
 
 
 class Doubt(Struct, frozen=True, kw_only=True):

@@ -80,9 +80,9 @@ def judge_run(
     Args:
         recorded: the run.
         target: the run's target, for reconstructing the statements of operations; it may be closed.
-        levels: whether to find out which levels the history satisfies.
+        levels: whether to determine the levels that the history satisfies.
         smallest: whether to search for the smallest part of the history that is still invalid.
-        little: whether to find out if a valid verdict is vacuous.
+        little: whether to check if a valid verdict is vacuous.
 
     Raises:
         IsolangError: the history is empty, or the level cannot be judged.

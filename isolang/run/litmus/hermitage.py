@@ -158,10 +158,10 @@ PHENOMENA: Final = (
 
 
 def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occurrence, ...]:
-    """Play all phenomena at the given levels of a database, and return which of them occurred.
+    """Play all phenomena at the given levels of a database, and return the results.
 
     Args:
-        playing: the options of litmus tests, which name the database.
+        playing: the options for litmus tests, including the database.
         levels: the names of the database's levels.
 
     Raises:

@@ -84,7 +84,7 @@ class Litmus(Struct, frozen=True, kw_only=True):
     remarks: Mapping[tuple[int, int, int], tuple[str, ...]] = {}
 
     def steps(self) -> list[int]:
-        """Return how many steps each session has: one for each operation and for each COMMIT."""
+        """Return the number of steps in each session: one for each operation and each COMMIT."""
         return [sum(len(ops) + 1 for ops in own) for own in self.sessions]
 
     def keys(self) -> tuple[list[str], list[str]]:
@@ -287,12 +287,12 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
     """The results of a litmus test at one level of a database.
 
     Attributes:
-        litmus: the program that was played.
-        database: the name and version that the database reports.
+        litmus: the played program.
+        database: the name and version reported by the database.
         level: the name of the level.
-        outcomes: the results of each interleaving that was played.
-        possible: how many interleavings could reproduce the history.
-        seconds: how long the test took.
+        outcomes: the results of each played interleaving.
+        possible: the number of interleavings that could reproduce the history.
+        seconds: the duration of the test.
     """
 
     litmus: Litmus
@@ -319,10 +319,10 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
 
 def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, ...]]]:
-    """Return how many interleavings could reproduce a history, and an iterator over them.
+    """Return the number of interleavings that could reproduce a history, and an iterator.
 
-    The interleavings come in random order. Each read comes after the write whose value it must
-    return, and each transaction begins after the transactions that must end before it. If there are
+    The iterator yields the interleavings in random order. Each read follows the write whose value
+    it must return, and each transaction begins after those that must end before it. If there are
     more than :data:`MAX_INTERLEAVINGS` interleavings of any kind, the returned number counts all of
     them, and the iterator yields a random sample without repetitions.
     """
@@ -337,7 +337,7 @@ def schedules(litmus: Litmus, random: Random) -> tuple[int, Iterator[tuple[int, 
 
 
 def count_schedules(litmus: Litmus) -> int:
-    """Return how many interleavings could reproduce a history, as :func:`schedules` counts them."""
+    """Return the number of interleavings that could reproduce a history (:func:`schedules`)."""
     return schedules(litmus, Random(0))[0]
 
 
@@ -411,8 +411,8 @@ def play_questions(
     """Play programs on a database in many interleavings, and return the results.
 
     Args:
-        questions: the programs, and the specifications by which to judge their results.
-        playing: the options, which include the database to play on.
+        questions: the programs, and the specifications against which to judge their results.
+        playing: the options, including the database.
         level: the name of the database's level; if it is empty, the database's first level is used.
         progress: a function that is called with the name of each program before it is played.
 

@@ -58,7 +58,7 @@ def new_owner() -> str:
 
 
 def initial_mark(owner: str) -> str:
-    """Return the first mark of a run, whose number is 0."""
+    """Return the first mark of a run, with the number 0."""
     return f"{owner} 0"
 
 
@@ -105,8 +105,7 @@ class Ownership:
         """Make the thread read the mark now, and wait until it has done so.
 
         Returns:
-            Whether the mark could be read; if so, ``lost`` says whether it still belongs to this
-            run.
+            Whether the mark could be read; if so, ``lost`` is up to date.
         """
         until = time.monotonic() + CHECK_TIMEOUT_S
         with self._turn:

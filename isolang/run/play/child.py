@@ -39,7 +39,7 @@ class Child:
             work: a function at the top level of a module; the child calls it with the child's end
                 of the pipe and ``arguments``.
             files: file descriptors that the child inherits under the same numbers.
-            **arguments: the keyword arguments for the function, which are pickled for the child.
+            **arguments: the keyword arguments for the function, pickled for the child.
         """
         self.pipe, theirs = Pipe()
         with theirs:

@@ -38,7 +38,7 @@ from isolang.run.workloads import ProgramSource, Workload
 
 ENDING_S: Final = 4.0  # seconds that the last transactions may take after the end of a run
 _RECONNECTING: Final = 30.0  # seconds for which the final reader of all keys tries to connect
-_KEYS_PER_READ: Final = 100  # how many keys each transaction of the final read reads
+_KEYS_PER_READ: Final = 100  # the number of keys per transaction of the final read
 # A transaction that represents a copy of the tables sends nothing, so it has nothing to commit. If
 # the copy fails, the transaction is recorded as aborted, because it has read nothing.
 _COPY_DRIVER: Final = Driver(
@@ -60,7 +60,7 @@ class Clients:
     """The clients of a run, which play the current workload until the run ends.
 
     Attributes:
-        state: the progress of the run, which the clients update.
+        state: the progress of the run, updated by the clients.
         fatal: the error that ended the run; ``None`` if there was none.
         stopped: an event that is set when the run ends, or when a client cannot continue.
     """

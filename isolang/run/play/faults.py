@@ -73,7 +73,7 @@ class Nemesis:
 
         Args:
             faults: names from ``FAULTS``, or ``exec:COMMAND``.
-            target: the target, whose servers isocheck must have started.
+            target: the target; its servers must have been started by isocheck.
             recorder: the recorder that notes the faults in the history.
             seed: the seed for the random choice of faults and times.
             every: the seconds from the end of a fault to the next fault; ``None`` for a random time

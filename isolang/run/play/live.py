@@ -94,7 +94,7 @@ class Watcher:
         """Start the thread that checks the growing file.
 
         Args:
-            count: a function that returns how many transactions the file contains now.
+            count: a function that returns the number of transactions currently in the file.
         """
         self._thread = threading.Thread(target=self._watch, args=(count,), daemon=True)
         self._thread.start()
@@ -127,7 +127,7 @@ class Watcher:
         self._child.kill()
         if self._thread is not None:
             self._thread.join()
-        self._child.kill()  # the thread may have started a new child meanwhile
+        self._child.kill()  # the thread may have started a new child in the meantime
         self._child.communicate()
 
     def _watch(self, count: Callable[[], int]) -> None:
@@ -175,7 +175,7 @@ class Watcher:
 
 
 def main() -> None:
-    """Judge prefixes of a file in the child process, which reads their sizes from its input."""
+    """Judge prefixes of a file in the child process, reading their sizes from standard input."""
     import isolang.api  # noqa: F401 - imported before the first request
 
     path, spec, seconds = sys.argv[1:]

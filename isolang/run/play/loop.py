@@ -41,7 +41,7 @@ class RunLoop:
         Args:
             settings: the options of the run.
             plan: the phases of the run.
-            target: the database, whose tables exist.
+            target: the database, in which the tables exist.
             clients: the clients.
             recorder: records the history.
             watcher: checks the growing history.
@@ -115,7 +115,7 @@ class RunLoop:
                 return
 
     def _add_up(self, reports: Callable[[], list[RunState]]) -> None:
-        """Replace the state's counts by the sums over all client processes."""
+        """Replace the state's counts with their sums over all client processes."""
         try:
             self._clients.state.add_up(reports())
         except TargetError as error:

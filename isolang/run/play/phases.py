@@ -52,8 +52,8 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """The scripts and workloads of a run.
 
     Attributes:
-        scripts: the scripts, which are played first, one after the other.
-        phases: the workloads, which many clients play after the scripts.
+        scripts: the scripts, played first, one after the other.
+        phases: the workloads, played by many clients after the scripts.
     """
 
     scripts: tuple[Script, ...] = ()

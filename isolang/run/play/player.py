@@ -1,4 +1,4 @@
-"""Plays a run in a separate process, which can be killed if it hangs.
+"""Plays a run in a separate process that can be killed if it hangs.
 
 A driver may hang in a call, perhaps while holding the interpreter's lock. A server may stop
 responding, and a client program may never print a response. Therefore the target, its clients and

@@ -123,7 +123,7 @@ def selftest_levels(mix: LevelMix, target: Target, claims: str) -> tuple[Adapter
 
     Args:
         mix: the level of the run, or its mix of levels.
-        target: a started target, which has no tables before and after the test.
+        target: a started target, without tables before and after the test.
         claims: the specification of the run. It is ignored if the run mixes levels, because no
             single level of a mix claims it.
 
@@ -153,7 +153,7 @@ def selftest(
     """Test an adapter at one level, and return the results of its checks.
 
     Args:
-        target: a started target, which has no tables before and after the test.
+        target: a started target, without tables before and after the test.
         level: the level under test.
         claims: the specification of the run; a history passes if it satisfies this specification or
             the level's own claim.

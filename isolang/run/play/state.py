@@ -95,7 +95,7 @@ class RunState(Struct, kw_only=True):
 
         Args:
             outcome: the outcome of the transaction.
-            seconds: how long the transaction took.
+            seconds: the duration of the transaction.
             error: the error raised by the client; ``None`` if there was none.
             level: the target's name for the transaction's level.
             workload: the transaction's workload; if it is empty, the current workload.

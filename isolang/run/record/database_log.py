@@ -55,7 +55,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
     """The counts of versions and transactions in a rewritten history.
 
     Attributes:
-        versions: the number of versions that the log contains.
+        versions: the number of versions in the log.
         stated: the number of operations whose version is now known.
         unknown: the number of operations in committed transactions whose version is still unknown.
         others: the number of unrecorded transactions that have been added.

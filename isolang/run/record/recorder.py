@@ -7,7 +7,7 @@ correct database. Therefore:
   statement is sent. If these values depend on a read, the invocation is in the file before COMMIT
   is sent, because a client that dies earlier has committed nothing. The invocation is ordered at
   the point where the transaction began;
-* a completion is written after the response has arrived, as one line by one system call. Therefore
+* a completion is written after the response has arrived, as one line, in one system call. Therefore
   killing the process loses nothing that has already been written;
 * *aborted* means that the server cannot have applied the transaction. After any other error once
   COMMIT has been sent, the outcome is *maybe* (``:info``), and the session continues as a new
@@ -90,7 +90,7 @@ class Recorder:
     >>> recorder.history().counts()["committed"]
     2
 
-    Any number of threads may record at the same time, but a session has only one transaction at a
+    Any number of threads may record simultaneously, but each session has only one transaction at a
     time.
     """
 
@@ -153,14 +153,14 @@ class Recorder:
         Args:
             session: the name or number of the client. After an unknown outcome, the same name is
                 recorded as a new session.
-            connection: the connection to commit, whose open transaction contains only what the
-                block does: a connection of ``psycopg``, ``pymysql``, ``sqlite3`` or ``duckdb``, or
+            connection: the connection to commit, whose open transaction contains only the block's
+                operations: a connection of ``psycopg``, ``pymysql``, ``sqlite3`` or ``duckdb``, or
                 any object with ``commit`` and ``rollback``. For ``async with`` these may be
                 coroutines, as in ``psycopg`` and SQLAlchemy. Without a connection the block must
                 commit itself, and an exception leaves the outcome unknown.
             plan: the operations, if they are known in advance; they are then written into the file
                 before the first operation is sent. The values of reads are ignored.
-            driver: how to commit and roll back, and what errors mean; by default, the driver for
+            driver: the functions that commit, roll back and classify errors; by default, those for
                 the connection's type.
             label: one or several labels for the transaction in the history, for specifications that
                 treat labelled transactions differently.
@@ -386,7 +386,7 @@ class RecordedTransaction(RecordedOperations):
         return self
 
     def _record_reported_versions(self) -> None:
-        """Record the version names that the connection reports after COMMIT."""
+        """Record the version names reported by the connection after COMMIT."""
         made = getattr(self._connection, "installed", None)
         if made:
             self.installed(made)

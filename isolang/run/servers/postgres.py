@@ -69,7 +69,7 @@ def start_standby(
 
     Args:
         standby: the server to start.
-        primary: the primary server, which is running.
+        primary: the running primary server.
         started: the command that started the primary server.
         answers: a function that raises an error until the standby responds.
 

@@ -1,4 +1,4 @@
-"""Runs a proxy in front of a started server, which can delay or lose data and cut connections."""
+"""Runs a proxy in front of a started server, to delay or lose data and to cut connections."""
 
 from __future__ import annotations
 

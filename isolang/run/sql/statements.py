@@ -137,12 +137,12 @@ class Dialect(Struct, frozen=True, kw_only=True):
             k, j and v still to be filled in; empty if the database has none.
         concat: the expression that concatenates the column v and a parameter.
         key: the column type for keys.
-        text: the column type for long texts, in which lists are stored.
+        text: the column type for long texts, used for lists.
         changed: the clause that makes an UPDATE return the keys of all changed rows; empty if the
             database has no such clause, in which case a SELECT must find the rows by their new
             value.
-        version: a comma and the columns that identify the version of a row, which reads also
-            select; empty if rows do not have such columns.
+        version: a comma and the columns that identify the version of a row, also selected by reads;
+            empty if rows have no such columns.
         returning: the RETURNING clause of writes, beginning with a space.
         by_index: the statement that makes a connection use indexes even for a table of one page.
         tables: the text that follows ``CREATE TABLE (…)``.

@@ -67,7 +67,7 @@ class SqlTarget(MarkedTarget):
 
     Attributes:
         dialect: the SQL dialect of the database.
-        driver: how connections commit and roll back, and what their errors mean.
+        driver: the functions that commit, roll back and classify errors.
         client: the class that represents a session.
         chores: for each chore, its maintenance statements, separated by ``; ``, with ``{table}`` in
             place of the registers table.
@@ -391,7 +391,7 @@ def _plan_of(client: SqlClient, sql: str, values: tuple[Any, ...]) -> str:
 
 
 class SqlMarks:
-    """A connection to the mark of a run, which is stored in a table."""
+    """A connection to a run's mark, stored in a table."""
 
     def __init__(self, target: SqlTarget, client: SqlClient) -> None:
         self._client, self._table = client, f"{target.prefix}run"

@@ -1,8 +1,8 @@
 """Compares a survey with an earlier survey of the same database.
 
 A violation is identified by its level and its kinds of anomalies, but not by its workload, because
-it depends on chance which workload shows the violation. Therefore a violation is new if no workload
-in the earlier survey has shown it at that level.
+it is a matter of chance which workload reveals it. Therefore a violation is new if no workload in
+the earlier survey revealed it at that level.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class News(Struct, frozen=True, kw_only=True):
 
 
 def load_survey(path: str) -> Survey:
-    """Read a survey from a file that ``--survey --output json`` has written.
+    """Read a survey from a file written by ``--survey --output json``.
 
     Raises:
         TargetError: the file cannot be read, or does not contain a survey.

@@ -86,7 +86,7 @@ def effectiveness(
     *,
     show: Callable[[RunState], None] = lambda state: None,
 ) -> Effectiveness:
-    """Play trials of each workload, and return how often each workload finds violations.
+    """Play trials of each workload, and measure how often it finds violations.
 
     Args:
         settings: the options of each trial, including its time limit.
@@ -172,7 +172,7 @@ def _trials(
 
 
 def markdown(found: Effectiveness) -> str:
-    """Return the results as a Markdown table, in which each workload has a row."""
+    """Return the results as a Markdown table, with a row per workload."""
     lines = [
         f"**{found.database}**, {found.level} (claims `{found.claims}`), "
         f"{found.sessions} sessions, "

@@ -31,7 +31,7 @@ CELL_LENGTH_S: Final = 5.0
 ALL_WORKLOADS: Final = ("scripted", *NAMES)
 """The workloads that a survey plays by default."""
 
-# The limit on the work for counting a history's anomalies. Besides the engine's work, each anomaly
+# The work limit for counting a history's anomalies. In addition to the engine's work, each anomaly
 # counts as `_EACH` units, and `_PER_OPERATION` units for each operation in the history.
 _COUNTING_WORK: Final = 15_000_000
 _EACH, _PER_OPERATION = 50_000, 8
@@ -298,7 +298,7 @@ def _save_page(judged: JudgedRun) -> str | None:
 
 
 def count_anomalies(history: History, *, work: int = _COUNTING_WORK) -> tuple[Counter[str], bool]:
-    """Count the anomalies in a history that serializability forbids, by their names.
+    """Count the anomalies in a history that serializability forbids, by name.
 
     After a counterexample has been counted, remove the reads of its transactions, and judge the
     rest of the history again, until it is valid. Therefore no two of the counted counterexamples
@@ -307,11 +307,11 @@ def count_anomalies(history: History, *, work: int = _COUNTING_WORK) -> tuple[Co
 
     Args:
         history: any history.
-        work: the limit on the work.
+        work: the work limit.
 
     Returns:
-        How often each anomaly was counted; and whether the work sufficed to count all anomalies
-        that this method finds.
+        The count of each anomaly, and whether the work limit sufficed to count all anomalies that
+        this method finds.
     """
     from isolang.errors import IsolangError
     from isolang.history.columns import READ, READ_LIST

@@ -1,4 +1,4 @@
-"""Plays short rounds with drawn options, each on new tables, and judges each round by itself.
+"""Plays short rounds with drawn options, each on new tables, and judges each round separately.
 
 No single workload finds every defect. A round therefore draws a few of the choices that a user
 could make: the workload, its keys, the sessions, how rows are found and written, savepoints,
@@ -7,7 +7,7 @@ new (an error that no earlier round had, a kind of plan, an anomaly that the lev
 rounds vary it: they repeat it with a few other choices.
 
 A round is an ordinary run, so its command line repeats it. The drawn choices depend on the seed and
-on what earlier rounds have shown.
+on the results of earlier rounds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ROUNDS_FROM_S: Final = 10.0
 """The shortest run in seconds in which ``auto`` plays rounds."""
 
 _ROUND_S: Final = 3.0  # the length of a round in seconds
-_MAX_TRANSACTIONS: Final = 4000  # the most transactions of a round, for a verdict in about a second
+_MAX_TRANSACTIONS: Final = 4000  # the most transactions in a round, for a verdict in about a second
 _VARIED_SHARE: Final = 0.3  # the share of rounds that vary a round which showed something new
 _ONE_ROW_SHARE: Final = 1 / 6  # the share of rounds in which all sessions compete for one row
 _AUTO_WORKLOADS: Final = (
@@ -52,10 +52,10 @@ _AUTO_WORKLOADS: Final = (
     "register",
     "blindw-pred",
 )
-_FIRST_WORKLOADS: Final = ("queries", "orders")  # the workloads that find most are first
+_FIRST_WORKLOADS: Final = ("queries", "orders")  # the most effective workloads are first
 # Workloads that delete rows and insert them again.
 _DELETING_WORKLOADS: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
-# Workloads for rounds in which all sessions compete for one row, by transactions of one statement.
+# Workloads for rounds in which all sessions compete for one row, with one-statement transactions.
 _ONE_ROW_WORKLOADS: Final = ("register", "register", "rmw", "append")
 # Workloads that need many keys.
 _MANY_KEYS_WORKLOADS: Final = frozenset({"pairs", "twitter", "rubis", "tpcc", "cas"})
@@ -123,7 +123,7 @@ class Swarm:
         """Prepare the random choices, which depend on the seed of the settings.
 
         Args:
-            settings: the options that all rounds have in common.
+            settings: the options shared by all rounds.
             target: the target, which need not be started.
             whole: whether to draw from all workloads and levels.
         """
@@ -213,7 +213,7 @@ class Swarm:
         return {"level": "", "level_mix": mix}
 
     def learn(self, settings: Settings, brought: Sequence[str]) -> tuple[str, ...]:
-        """Store what a round has shown, and return what no earlier round had shown."""
+        """Store the findings of a round, and return those that no earlier round had."""
         news = tuple(one for one in dict.fromkeys(brought) if one not in self._seen)
         self._seen.update(news)
         if news:
@@ -227,7 +227,7 @@ class PlayedRounds(Struct, kw_only=True):
     Attributes:
         rounds: the rounds, in the order in which they were played.
         violated: the run of the round that violated its level; ``None`` if no round did.
-        interrupted: whether Ctrl-C ended the hunt.
+        interrupted: whether Ctrl-C ended the rounds.
         database: the database's version; empty before the first round.
     """
 
@@ -260,7 +260,7 @@ class SwarmReport(Struct, frozen=True, kw_only=True):
 
 
 def report_of(found: PlayedRounds, settings: Settings, target: Target) -> SwarmReport:
-    """Return the report of a swarm that was played with these settings."""
+    """Return the report on a swarm played with these settings."""
     return SwarmReport(
         target=str(target.address),
         database=found.database,
@@ -304,7 +304,7 @@ def play_rounds(
         swarm: the swarm that draws the rounds.
         player: the player of the target.
         target: the target, for the statements of explanations; it need not be started.
-        seconds: the time for all rounds, their verdicts included.
+        seconds: the time for all rounds, including their verdicts.
         to_the_end: whether to continue after a violation.
         show: a function that is called with the progress of a round a few times a second.
         done: a function that is called with each round after its verdict.
@@ -313,7 +313,7 @@ def play_rounds(
         IsolangError: the first round could not be played; the message says what to do.
     """
     found = PlayedRounds(rounds=[])
-    errors: Counter[str] = Counter()  # the errors of the round before
+    errors: Counter[str] = Counter()  # the errors of the previous round
     began = time.monotonic()
     while (remaining := seconds - (time.monotonic() - began)) > 0.5 and not found.interrupted:
         settings = swarm.next()
@@ -377,9 +377,9 @@ def _judged(swarm: Swarm, settings: Settings, recorded: Run, target: Target) -> 
 
 
 def _unplayed(settings: Settings, error: IsolangError, before: Counter[str]) -> SwarmRound:
-    """Return a round that could not be played, with the errors of the round before.
+    """Return a round that could not be played, with the errors of the previous round.
 
-    The database may have failed in the round before.
+    The database may have failed in the previous round.
     """
     had = ", ".join(f"{name} ×{n:,}" for name, n in before.most_common(2))
     more = f"; the round before had these errors: {had}" if had else ""

@@ -36,7 +36,7 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
     Args:
         survey: the survey to show.
         folder: the folder that contains the reports for the cells.
-        page: the file into which the page will be written; links in the page are relative to it.
+        page: the file for the page; links in the page are relative to it.
     """
     levels, workloads, cells = _table_axes(survey)
     where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
@@ -63,7 +63,7 @@ def html(survey: Survey, folder: Path, page: Path) -> str:
 
 
 def anomalies_text(cell: Cell) -> str:
-    """Return the anomalies in a cell and how often they were counted, on one line."""
+    """Return the anomalies in a cell with their counts, on one line."""
     more = "" if cell.all_counted or not cell.anomalies else ", more"
     return ", ".join(f"{name} ×{count}" for name, count in cell.anomalies.items()) + more
 
@@ -85,7 +85,7 @@ def strongest_levels_text(cell: Cell) -> str:
 def _table_axes(
     survey: Survey,
 ) -> tuple[dict[str, str], list[str], dict[tuple[str, str], Cell]]:
-    """Return what each level claims, the workloads, and the cells by level and workload."""
+    """Return the claim of each level, the workloads, and the cells by level and workload."""
     levels = {cell.level: cell.claims for cell in survey.cells}
     workloads = list(dict.fromkeys(cell.workload for cell in survey.cells))
     return levels, workloads, {(cell.level, cell.workload): cell for cell in survey.cells}

@@ -1,4 +1,4 @@
-"""Provides the adapters for databases, one module each, which are imported when they are needed.
+"""Provides the adapters for databases, one module each, imported on demand.
 
 Other packages can add adapters through an entry point in the group ``isolang.targets``. The name of
 the entry point is the part of the user's target before ``:``. Its object is called with the address

@@ -20,7 +20,7 @@ _MERGE_FROM_VERSION: Final = (1, 4)  # the first version that has MERGE
 
 
 class DuckDBClient(SqlClient):
-    """A session, whose cursor is a separate connection to the database."""
+    """A session; its cursor is a separate connection to the database."""
 
     def _begin(self, level: str) -> None:
         self.raw.execute("BEGIN TRANSACTION")

@@ -44,7 +44,7 @@ class LMDB(EmbeddedTarget):
 
 
 class LMDBClient(EmbeddedClient):
-    """A session, all of whose transactions are write transactions."""
+    """A session in which every transaction is a write transaction."""
 
     target: LMDB
     transaction: Any = None

@@ -55,7 +55,7 @@ class Workload:
         needs: the features that a target must have to run the workload.
         rows: whether the workload has predicates, so that a missing row must be recorded as
             missing. Such a workload begins without rows, or with rows whose value is NULL.
-        nulls: whether transactions write NULL; then all rows are inserted by transactions.
+        nulls: whether transactions write NULL; if so, all rows are inserted by transactions.
         cascades: whether rows have child rows, which a foreign key deletes with them.
     """
 
