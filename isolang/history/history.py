@@ -54,8 +54,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         notes: phrases about how the input was interpreted, for example which variant of the format
             was detected.
         sha256: the hash of the bytes read, with files ordered by name.
-        levels: the names of the library levels that the history can be checked against; empty if
-            there is no restriction.
+        levels: the names of the library levels that the history can be checked against; empty if it
+            can be checked against all of them.
         options: the options used to read the history, except the format (``per_key``,
             ``clock_error`` …). Certificates contain these options, so that the history can be read
             again in the same way.

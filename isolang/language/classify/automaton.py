@@ -1,4 +1,4 @@
-"""The automaton of a check, which is the input of the native engine."""
+"""The automaton of a check: the input to the native engine."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
 """All letters that may occur in words, except letters with names in quotes."""
 
 Sites: TypeAlias = Literal["transactions", "accesses", "statements", "operations"]
-"""What the nodes of a history are, in the product of the history with an automaton."""
+"""The things that serve as a history's nodes in its product with an automaton."""
 
 Restriction: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A letter without its names, the patterns of the names, and whether they are excluded."""
+"""A letter without its names, the patterns for the names, and whether they are excluded."""
 
 _NAME: Final = re.compile(r'"([^"]*)"')
 
 
 def restriction_of(letter: str) -> Restriction | None:
-    """Return the restriction that names in quotes put on a letter; without names, return ``None``.
+    """Return the restriction imposed on a letter by quoted names, or ``None`` if it has none.
 
     >>> restriction_of('wr[not "a/*", "b"]')
     ('wr', ('a/*', 'b'), True)
@@ -46,7 +46,7 @@ def restriction_of(letter: str) -> Restriction | None:
 
 
 def sort_letters(letters: Iterable[str]) -> list[str]:
-    """Sort letters by the order of the vocabulary; a letter with names follows the bare letter."""
+    """Sort letters in vocabulary order; a letter with names follows the bare letter."""
     place = {letter: i for i, letter in enumerate((*LETTERS, *NAMED))}
     return sorted(letters, key=lambda letter: (place[whole_letter(letter)], letter))
 
@@ -62,26 +62,26 @@ class Automaton(Struct, frozen=True, kw_only=True):
         check: the name of the check.
         states: the number of states, which are 0 … states - 1.
         steps: for each letter, its steps ``(q, q')``. A letter is one of ``LETTERS``, such a letter
-            with names in quotes (``wr["audit/*"]``), or ``label "audit"``. For a pair T → S of the
-            relation, a step becomes the product edge (T, q) → (S, q'). If the letter is a test, and
-            the transaction T passes the test, it becomes the product edge (T, q) → (T, q').
-        epsilon: the moves ``(q, q')`` inside one transaction, which become product edges (T, q) →
-            (T, q') for every transaction T.
-        repeatable: the transitive relations, such as ``so`` and ``rt``, of which the event graph
-            needs only the immediate pairs, because several steps can replace each step.
-        back: the return paths that a single ``rw`` must not close. For each ``(q, q')``, an ``rw``
-            pair S → B is forbidden if (B, q') reaches (S, q). The product has no edges for such
-            pairs, and loops of the automaton need not pass state 0.
+            with quoted names (``wr["audit/*"]``), or ``label "audit"``. For a pair T → S of the
+            relation, a step becomes the product edge (T, q) → (S, q'). If the letter is a test that
+            the transaction T passes, the step becomes the product edge (T, q) → (T, q').
+        epsilon: the silent transitions ``(q, q')``, which become product edges (T, q) → (T, q') for
+            every transaction T.
+        repeatable: the transitive relations, such as ``so`` and ``rt``, for which the event graph
+            needs only the immediate pairs, because each step can be replaced by several steps.
+        back: the return paths that must not be closed by a single ``rw``. For each ``(q, q')``, an
+            ``rw`` pair S → B is forbidden if (B, q') reaches (S, q). The product has no edges for
+            such pairs, and loops of the automaton need not pass state 0.
         closing: the anti-dependencies that must not close ``back``: ``irw``, ``prw``, or ``rw`` for
             both. If the value is ``wr``, a ``wr`` pair S → B is forbidden if (B, q') reaches (S,
             q).
-        direct: the return paths that consist of a single pair, instead of ``back``: ``so``, ``wr``,
-            or ``earlier wr``, which means that S read from B by an operation before the operation
-            of the ``rw`` pair. Such an automaton has no steps. If the value is ``components``, the
+        direct: used instead of ``back`` if the return paths consist of a single pair: ``so``,
+            ``wr``, or ``earlier wr``, which means that S read from B in an operation before that of
+            the ``rw`` pair. Such an automaton has no steps. If the value is ``components``, the
             automaton has only one state, and a cycle of steps is a violation only if it has a pair
             of a ``closing`` relation. The words consist of such a pair and any number of other
             pairs after it (or before it, if ``closing_first`` is false).
-        sites: what the nodes of the history are in the product. For ``transactions``, they are the
+        sites: the nodes of the history in the product. For ``transactions``, they are the
             transactions. For ``accesses``, they are the accesses (T, x) of transactions to keys: a
             walk stays with one key, every step leads from one access to this key to another, and
             ``W`` and ``R`` test for writes and reads of this key. For ``statements``, each
@@ -92,8 +92,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
             ``ww`` also leads to the node of the write, which is the first later statement that
             reads, or a node after all statements; ``po`` then leads to later statements in the same
             state.
-        judges: whether cycles of the product are violations. If false, the automaton is used only
-            for its return paths, and another check already forbids all of its cycles.
+        judges: whether cycles in the product are violations. If false, the automaton is used only
+            for its return paths, because another check already forbids all of its cycles.
     """
 
     check: str
@@ -110,18 +110,18 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
     @property
     def restricted(self) -> Mapping[str, Restriction]:
-        """The letters with names in quotes that occur in steps, each with its restriction."""
+        """The letters with quoted names that occur in steps, each with its restriction."""
         return {
             letter: restriction for letter in self.steps if (restriction := restriction_of(letter))
         }
 
     @property
     def relations(self) -> frozenset[str]:
-        """The letters that occur in steps, without names in quotes."""
+        """The letters that occur in steps, without quoted names."""
         return frozenset(map(whole_letter, self.steps))
 
     def of(self, letter: str) -> tuple[tuple[int, int], ...]:
-        """Return all steps that read a letter, with or without names in quotes."""
+        """Return all steps that read a letter, with or without quoted names."""
         return tuple(
             step
             for own, steps in self.steps.items()
@@ -132,9 +132,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
     def may_forbid(self, walk: Sequence[str]) -> bool:
         """Return whether a closed walk over edges of the given relations may be a violation.
 
-        If the result is false, the walk is certainly not a violation. If it is true, the walk is
-        not certainly a violation, because its transactions may fail tests, or its reads may be of
-        another kind.
+        If the result is false, the walk is certainly not a violation. If it is true, the walk need
+        not be a violation: its transactions may fail tests, or its reads may be of another kind.
 
         Args:
             walk: the relations of the edges, in order. The last edge leads to the start of the
@@ -160,7 +159,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
                     reached |= here
                 here, before = _successors(reached, free), relation
             around.append(here)
-        # The automaton may return to its first state only after several rounds of the walk.
+        # The automaton may need several rounds of the walk to return to its first state.
         often = _closure_masks(around)
         return any(_successors(around[q], often) >> q & 1 for q in range(self.states))
 
@@ -169,7 +168,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
 
 def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
-    """Return, for each state, a bit mask of the states to which moves lead from it."""
+    """Return, for each state, a bit mask of its successor states."""
     rows = [0] * states
     for a, b in pairs:
         rows[a] |= 1 << b
@@ -177,7 +176,7 @@ def _moves(states: int, pairs: Iterable[tuple[int, int]]) -> list[int]:
 
 
 def _successors(here: int, moves: Sequence[int]) -> int:
-    """Return a bit mask of the states to which one move leads from any of the states ``here``."""
+    """Return a bit mask of the states that are one transition away from any state in ``here``."""
     reached = 0
     for q, row in enumerate(moves):
         if here >> q & 1:
@@ -186,7 +185,7 @@ def _successors(here: int, moves: Sequence[int]) -> int:
 
 
 def _closure_masks(moves: Sequence[int]) -> list[int]:
-    """Return the reflexive and transitive closure of moves, as a bit mask for each state."""
+    """Return the reflexive and transitive closure of transitions, as a bit mask for each state."""
     rows = [row | 1 << q for q, row in enumerate(moves)]
     for _ in rows:
         rows = [row | _successors(row, rows) for row in rows]

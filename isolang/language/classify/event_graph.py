@@ -64,20 +64,20 @@ from isolang.language.classify.regular import plus, with_doubled_letter
 
 
 class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
-    """The error that a check or a declaration does not compile to an event graph.
+    """Raised when a check or a declaration does not compile to an event graph.
 
     Attributes:
-        check: the name of the check; empty if a declaration is the reason.
-        reason: a phrase that says why the check does not compile.
-        return_path_refusal: the error that the specification does not compile to return paths
-            either; ``None`` if this was not tried.
+        check: the name of the check; empty if a declaration is at fault.
+        reason: a phrase explaining why it does not compile.
+        return_path_refusal: the reason why the specification does not compile to return paths
+            either; ``None`` if compiling to them has not been tried.
     """
 
     def __init__(self, spec: Spec, pos: Position, reason: str, *, check: str, hint: str) -> None:
         what = f"check `{check}` is not an event graph: {reason}" if check else reason
         context = ""
         for candidate in spec.checks:
-            # The construct that does not compile may be part of a definition, even in another file.
+            # The offending construct may be part of a definition, even in another file.
             if candidate.name == check and (candidate.file, candidate.line) != pos[:2]:
                 context = f"used by check `{check}` in {candidate.file}:{candidate.line}"
         text = message_at(pos, spec.texts, what, hint=hint, context=context)
@@ -89,8 +89,8 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     def reasons(self) -> tuple[str, ...]:
         """Return phrases that explain why the native engine cannot decide a specification.
 
-        If return paths were tried as well, a second phrase explains why they do not apply, perhaps
-        because of another check.
+        If return paths were tried as well, a second phrase explains why they do not apply. The
+        reason may be a different check.
         """
         own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
         other = self.return_path_refusal
@@ -111,12 +111,12 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
 
 
 class Plan(Route, frozen=True, kw_only=True):
-    """The route by which the native engine decides a specification with automata.
+    """The route on which the native engine decides a specification with automata.
 
     Attributes:
         automata: one automaton for each check, in the order of ``spec.checks``.
-        theorem: the theorem that ``spec`` is equivalent to the user's specification; ``None`` if
-            ``spec`` is the user's specification itself.
+        theorem: the theorem by which ``spec`` is equivalent to the user's specification; ``None``
+            if ``spec`` is the user's own specification.
     """
 
     kind: Kind = "event graph"
@@ -125,15 +125,15 @@ class Plan(Route, frozen=True, kw_only=True):
 
 
 def classify(spec: Spec) -> Plan:
-    """Compile every check of a specification to an automaton whose event graph decides the check.
+    """Compile each check of a specification to an automaton whose event graph decides it.
 
     Args:
-        spec: the specification. It compiles only if it declares no relations except ``rf`` and
+        spec: the specification. It compiles only if it declares no relations other than ``rf`` and
             ``ww``.
 
     Raises:
         NotAnEventGraph: if a check or a declaration does not compile. The error names the first
-            check or declaration that does not compile, and the reason.
+            such check or declaration, and the reason.
         SpecError: if the specification has no check.
     """
     for exists in spec.exists:
@@ -213,7 +213,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
         except NotRegularError:
             if check.kind != "irreflexive" or not isinstance(expr, ForKey):
                 raise
-            # The union over all keys has a loop iff the relation of some single key has a loop.
+            # The union over all keys has a loop iff the relation for some single key has a loop.
             sites, expr = "accesses", without_key(expr)
             language = language_of(expr)
         if language.nullable:
@@ -233,7 +233,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
             _require_closed(language, refuse, check.expr)
         # The automaton needs no `init`, because no walk leads back to T0.
         of_key = sites == "accesses"
-        # Like the certificate checkers, reject every relation that is not an order, even after
+        # As in the certificate checkers, reject every relation that is not an order, even after
         # `init`.
         if of_key and (whole := [r for r in NO_ORDERS if r in names(expr)]):
             raise refuse(f"`{whole[0]}` compares whole transactions", check.expr)
@@ -265,7 +265,7 @@ def _compile(spec: Spec, check: Check) -> tuple[Automaton, str]:
 
 
 def with_po_loops(automaton: Automaton) -> Automaton:
-    """Return the automaton with a ``po`` loop at each state whose steps leave a statement."""
+    """Return the automaton with a ``po`` loop added to each state whose steps leave a statement."""
     leaving = {q for letter in ("rw", "tx") for q, _ in automaton.steps.get(letter, ())}
     leaving |= {q for q, _ in automaton.back}
     steps = {**automaton.steps, "po": tuple((q, q) for q in sorted(leaving))}
@@ -273,10 +273,10 @@ def with_po_loops(automaton: Automaton) -> Automaton:
 
 
 def why_leaves_key(automaton: Automaton) -> str:
-    """Return why a walk that stays with one key may visit a transaction without access to it.
+    """Explain why a walk on one key may visit a transaction that does not access the key.
 
-    The result is empty if every such walk can be replaced by one that visits only transactions that
-    access the key.
+    The result is empty if every such walk can be replaced by one that visits only transactions
+    accessing the key.
 
     SOUND BECAUSE steps other than those of builtin orders lead between transactions that access the
     key. A step of a builtin order that is not next to another such step does the same. Two
@@ -305,10 +305,10 @@ def why_leaves_key(automaton: Automaton) -> str:
 
 
 def _silent_closure(automaton: Automaton, states: set[int], tests: Sequence[str] = ()) -> set[int]:
-    """Return the states reachable from ``states`` by silent moves and by moves of the given tests.
+    """Return the states reachable from ``states`` by silent transitions and by the given tests.
 
-    A transaction that passes ``[W]`` or ``[R]`` accesses the key. A transaction that passes the
-    test of a label or of a level may not access the key.
+    A transaction that passes ``[W]`` or ``[R]`` accesses the key. A transaction that passes a test
+    for a label or a level may not access the key.
     """
     moves = [*automaton.epsilon, *(move for test in tests for move in automaton.of(test))]
     while True:
@@ -323,11 +323,11 @@ class _Refuse(Protocol):
 
 
 def _require_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
-    """Raise an error unless words may be concatenated (condition 2 in docs/routes.md)."""
+    """Raise an error unless words can be concatenated (condition 2 in docs/routes.md)."""
     twice = concatenate(language, language)
     if not is_included(twice, language):
-        # A closed walk can be read from any of its transactions. Therefore the error shows, if
-        # possible, a word none of whose rotations is a word of the expression.
+        # A closed walk can be read starting from any of its transactions. Therefore the error
+        # shows, if possible, a word none of whose rotations is a word of the expression.
         allowed = subtract(twice, rotations(language))
         shown = _word_text(shortest_word(subtract(twice, language) if allowed.empty else allowed))
         reason = (
@@ -340,7 +340,7 @@ def _require_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
 
 
 def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
-    """Return a warning if no history can violate the check; otherwise return an empty string."""
+    """Return a warning if no history can violate the check; otherwise an empty string."""
     rows = tuple({a: t for a, t in row.items() if a != "init"} for row in base.moves)
     letters = steps_of(_without_dead_states(Dfa(rows, base.final)))
     alive = {relation_of(letter) for letter in letters}
@@ -352,7 +352,7 @@ def _cannot_fail(spec: Spec, check: Check, base: Dfa) -> str:
 
 
 def _without_dead_states(dfa: Dfa) -> Dfa:
-    """Remove the states that lie on no path to a final state; the language stays the same."""
+    """Remove the states from which no final state is reachable; the language stays the same."""
     return subtract(dfa, Dfa(({},), frozenset()))
 
 
@@ -366,7 +366,7 @@ def _word_text(word: Word) -> str:
 
 
 def letter_text(letter: str) -> str:
-    """Return a letter as users write it in specifications: tests are in brackets."""
+    """Return a letter as written in specifications, with tests in brackets."""
     if " not " in letter and whole_letter(letter) in NAMED:
         return f"[T \\ {letter.replace(' not ', ' ')}]"
     return f"[{letter}]" if is_test(letter) else letter
@@ -375,24 +375,26 @@ def letter_text(letter: str) -> str:
 def generating_set(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
-    """Return a finite language F whose closure F⁺ has the words that a check forbids.
+    """Return a finite language F whose closure F⁺ consists of the words forbidden by a check.
 
     Args:
-        stretched_language: the language L(e) in which r⁺ replaces each transitive letter r.
+        stretched_language: the language L(e), with each transitive letter r replaced by r⁺.
         transitive: the transitive letters.
         acyclic: whether the check is ``acyclic``. Otherwise it is ``irreflexive``, and L(e)·L(e) ⊆
             L(e) must hold.
     """
-    # For `irreflexive`, condition 2 implies K = L = L⁺, even after r⁺ replaces transitive letters.
+    # For `irreflexive`, condition 2 implies K = L = L⁺, even after each transitive letter r is
+    # replaced by r⁺.
     whole = plus(stretched_language) if acyclic else stretched_language
     base = subtract(whole, concatenate(whole, whole))
     return subtract(base, with_doubled_letter(whole, transitive))
 
 
 def automaton_of(check: str, base: Dfa) -> Automaton:
-    """Return the automaton of a check for a finite language, whose final state is state 0.
+    """Turn the DFA of a check whose language is finite into an automaton with final state 0.
 
-    A final state of ``base`` that has moves stays a separate state, with a silent move to state 0.
+    A final state of ``base`` with outgoing transitions stays separate, and gets a silent transition
+    to state 0.
     """
     number = {0: 0}
     number.update({state: 0 for state in base.final if not base.moves[state]})
@@ -428,8 +430,8 @@ def is_repeatable(automaton: Automaton, relation: str) -> bool:
     """Return whether an event graph needs only the immediate pairs of a transitive relation.
 
     SOUND BECAUSE: if each step q → q' of the relation can be replaced by two successive steps, with
-    silent moves around them, then by induction it can be replaced by any number of steps, along a
-    chain of immediate pairs.
+    silent transitions around them, then by induction it can be replaced by any number of steps,
+    along a chain of immediate pairs.
     """
     steps = automaton.steps[relation]
 

@@ -1,9 +1,9 @@
 """Translates regular core expressions into regular languages of relation names.
 
-A word is a sequence of relation names, which a walk through a history spells. The operators ``|``,
+A word is the sequence of relation names spelled by a walk through a history. The operators ``|``,
 ``;``, ``?``, ``^+``, ``^*`` and ``id`` on relations are the regular operators on languages. ``[W]``
-and ``[R]`` are also letters, for steps from a transaction to itself. For every other expression, an
-error says why it is not regular.
+and ``[R]`` are also letters, for steps from a transaction to itself. All other expressions are
+rejected with an error that explains why they are not regular.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _FORWARD = "an event graph follows so, rt, wr, ww and rw forwards only"
 
 
 class NotRegularError(Exception):
-    """The error that an expression is not regular over the relations of event graphs."""
+    """Raised when an expression is not regular over the relations of event graphs."""
 
     def __init__(self, construct: Core, reason: str, hint: str = "") -> None:
         super().__init__(reason)
@@ -67,16 +67,18 @@ class NotRegularError(Exception):
 def simplify(e: Core, *, splits: bool = False) -> Core:
     """Simplify an expression.
 
-    If parts of ``wr`` or ``rw`` occur, split ``wr`` and ``rw`` into them.
+    If one of the parts ``iwr``, ``pwr``, ``irw`` and ``prw`` occurs, also split ``wr`` into ``iwr |
+    pwr`` and ``rw`` into ``irw | prw``.
 
     The parts are ``iwr | pwr`` and ``irw | prw``.
 
     Args:
         e: the expression.
-        splits: whether to split ``wr`` and ``rw`` even if no part occurs.
+        splits: whether to split ``wr`` and ``rw`` even if none of their parts occurs.
 
     Returns:
-        The simplified expression. Other functions of this module require such an expression.
+        The simplified expression, which is the form that the other functions of this module
+        require.
 
     >>> brief(simplify(Union((Rel("irw"), Rel("wr")))))
     'irw | (iwr | pwr)'
@@ -133,12 +135,12 @@ def _simplify(e: Core) -> Core:
 
 
 def lettered(e: Core) -> Core:
-    """Replace the restricted steps of an expression by letters such as ``rt[W,R]``.
+    """Replace the restricted steps in an expression by letters such as ``rt[W,R]``.
 
-    The function :func:`simplify` must have returned the expression.
+    The expression must be a result of :func:`simplify`.
 
-    Each step between accesses to one key becomes a letter. Each relation that is restricted to a
-    class of keys, and each test of a name, also becomes a letter.
+    Each step between accesses to one key becomes a letter, and so does each relation restricted to
+    a class of keys, and each test for a name.
     """
     return _named(_lettered(e))
 
@@ -149,7 +151,7 @@ def _lettered(e: Core) -> Core:
 
 
 def _named(e: Core) -> Core:
-    """Replace relations that are restricted to a class of keys, and tests of names, by letters.
+    """Replace relations restricted to a class of keys, and tests for names, by letters.
 
     ``for x in "a/*": wr[x]`` becomes ``for x: wr["a/*"][x]``, and ``[label "a"]`` becomes a letter.
 
@@ -203,7 +205,7 @@ def _merge_tests(e: Seq) -> Core:
 
 
 def _tests_of(e: Core) -> tuple[Rel, ...]:
-    """Return the sets in a test or in a union of tests; for other expressions, an empty tuple."""
+    """Return the sets in a test or a union of tests; for other expressions, an empty tuple."""
     parts = e.parts if isinstance(e, Union) else (e,)
     sets = [part.arg for part in parts if isinstance(part, Lift)]
     tests = tuple(one for one in sets if isinstance(one, Rel) and one.name in TESTS)
@@ -223,13 +225,13 @@ def language_of(
     """Return the minimal automaton that accepts the words of an expression.
 
     Args:
-        e: an expression that ``simplify`` returned.
+        e: an expression returned by ``simplify``.
         stretch: the letters r that are replaced by r⁺ in the words.
         letters: the relations that may occur in words.
 
     Raises:
-        NotRegularError: if the expression is not regular. The error has the construct that is not
-            regular, and the reason.
+        NotRegularError: if the expression is not regular. The error contains the offending
+            construct and the reason.
         TooLargeError: if the automaton is too large.
     """
     nfa = Nfa()
@@ -242,12 +244,12 @@ def language_of(
 
 
 def without_key(e: Core) -> Core:
-    """Return the body of ``for x: body`` without its key variable.
+    """Return the body of ``for x: body`` with the key variable removed.
 
-    The words of the result are for walks that stay with one key.
+    The result describes walks that stay on one key.
 
     Raises:
-        NotRegularError: if the expression has another form, or is not about one key only.
+        NotRegularError: if the expression has another form, or involves more than one key.
     """
     if not isinstance(e, ForKey):
         raise NotRegularError(e, f"`{brief(e)}` is not restricted to one key")
@@ -271,7 +273,7 @@ def without_key(e: Core) -> Core:
 
 
 def is_on_one_key(e: Core) -> bool:
-    """Return whether all steps are on one key; if so, :func:`without_key` accepts it."""
+    """Return whether all steps are on one key, as :func:`without_key` requires."""
     with suppress(NotRegularError):
         without_key(e)
         return True
@@ -283,7 +285,7 @@ _FORM = "walks over statements have the form of `consistent-read-by-statement`"
 
 
 def visits_statements(e: Core) -> bool:
-    """Return whether the walks of an expression visit single statements of transactions."""
+    """Return whether an expression's walks visit individual statements of transactions."""
     return not names(e).isdisjoint(("statement", "last-write", *OF_STATEMENTS))
 
 
@@ -293,11 +295,11 @@ _ONWARDS = Opt(Seq((Rel("po"), Rel("statement"))))
 
 
 def by_operation(e: Core) -> Core:
-    """Return an expression for the words that walks over operations spell.
+    """Return an expression for the words spelled by walks over operations.
 
-    A walk enters a transaction by ``wr`` at a read, or by ``ww`` at a write. It may continue to
-    later operations of the transaction, and leaves the transaction by ``rw`` from a read, or by
-    ``tx``. Therefore ``wr ; tx`` and ``ww ; tx`` connect whole transactions.
+    A walk enters a transaction by ``wr`` at a read, or by ``ww`` at a write. It may then continue
+    to later operations of the transaction, and leaves it by ``rw`` from a read, or by ``tx``.
+    Therefore ``wr ; tx`` and ``ww ; tx`` connect whole transactions.
 
     SOUND BECAUSE each statement that reads is a separate node, as in :func:`by_statement`. A walk
     that may continue to a later statement (``(po ; statement)?``) may continue to any later
@@ -329,7 +331,7 @@ def _by_operation(e: Core, *, in_union_with_ww: bool) -> Core:
             return e
         case Seq() if Rel("statement") in (parts := _flat(e)):
             at = parts.index(Rel("statement"))
-            # The entry may have two parts: `tx^-1 ; rf` or `so ; tx^-1`.
+            # The entry may consist of two parts: `tx^-1 ; rf` or `so ; tx^-1`.
             first = (
                 at - 2 if parts[at - 1 : at] in ((Rel("rf"),), (Inverse(Rel("tx")),)) else at - 1
             )
@@ -365,9 +367,10 @@ def _not_over_operations(part: Core, construct: Core | None = None) -> NotRegula
 def _through_operations(
     e: Core, entry: Core, onwards: tuple[Core, ...], *, in_union_with_ww: bool
 ) -> Core:
-    """Return an expression for the words of ``entry ; statement ; (po ; statement)? ; away``.
+    """Return an expression for the words in ``entry ; statement ; (po ; statement)? ; away``.
 
-    Such words pass through a transaction, which each part of ``away`` leaves.
+    Such a word passes through one transaction: ``entry`` enters it, and each part of ``away``
+    leaves it.
     """
     if onwards[:1] != (_ONWARDS,) or onwards[1:] == ():
         raise NotRegularError(e, f"`{brief(e)}` is not a walk through a transaction", _OPERATIONS)
@@ -409,10 +412,10 @@ _ON: tuple[tuple[Core, ...], ...] = (
 
 
 def by_statement(e: Core) -> Core:
-    """Return an expression for the words that walks over statements spell.
+    """Return an expression for the words spelled by walks over statements.
 
     In such a walk, ``wr`` enters a transaction at a statement that reads, and ``rw`` leaves it from
-    one.
+    such a statement.
 
     SOUND BECAUSE each statement that reads is a separate node between COMMITs, so the steps to this
     node and from it are steps of one walk, as in the composition. The steps from a statement must
@@ -482,7 +485,7 @@ def _from_statement(e: Core) -> str:
 
 
 def _relations(e: Core) -> Iterable[Rel]:
-    """Yield the relations in an expression, without the sets in tests such as ``[W]``."""
+    """Yield the relations in an expression, but not the sets in tests such as ``[W]``."""
     if isinstance(e, Rel):
         if e.name != "id":
             yield e
@@ -492,7 +495,7 @@ def _relations(e: Core) -> Iterable[Rel]:
 
 
 def innermost_closure(e: Core, letters: frozenset[str]) -> Core | None:
-    """Return an innermost closure that mentions all of ``letters``; if there is none, ``None``."""
+    """Return an innermost closure that mentions all of ``letters``, or ``None`` if none does."""
     for child in children(e):
         if (found := innermost_closure(child, letters)) is not None:
             return found
@@ -527,7 +530,8 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
             nfa.skip(start, end)
             _add(nfa, e.arg, start, end, stretch)
         case Plus() | Star():
-            # The loop gets two new states, because other paths may also use `start` and `end`.
+            # The loop gets two new states, because other paths may also pass through `start` and
+            # `end`.
             first, last = nfa.state(), nfa.state()
             nfa.skip(start, first)
             _add(nfa, e.arg, first, last, stretch)
@@ -545,7 +549,7 @@ def _add(nfa: Nfa, e: Core, start: int, end: int, stretch: frozenset[str]) -> No
 
 
 def _require_single_key(e: ForKey) -> None:
-    """Raise an error unless ``for x: body`` equals its body without the key variable.
+    """Raise an error unless removing the key variable from ``for x: body`` preserves its meaning.
 
     SOUND BECAUSE union distributes over ``;`` and ``|``: if every word of the body uses the key
     exactly once, the union over keys can be taken at the letter that uses it. If a word used the
@@ -564,7 +568,7 @@ def _require_single_key(e: ForKey) -> None:
 
 
 def _key_use_bounds(e: Core, key: str) -> tuple[int, int]:
-    """Return the minimum and maximum number of uses of ``key`` in a word; 2 means two or more."""
+    """Return the minimum and maximum number of times a word uses ``key``; 2 means two or more."""
     match e:
         case Rel():
             return (1, 1) if e.key == key else (0, 0)

@@ -27,7 +27,7 @@ class PairedOperation(Struct, kw_only=True):
 
     Attributes:
         function: the operation's ``:f``.
-        line: the line of the invocation, or of the completion if there is no invocation.
+        line: the line of the invocation, or of the completion if the invocation is missing.
         number: the operation's number in messages: its ``:index``, or else its ordinal.
         session: the session's number.
         begin: the position of the invocation among all events, or ``UNKNOWN_BEGIN`` if there is
@@ -35,7 +35,8 @@ class PairedOperation(Struct, kw_only=True):
         end: the position of the ``:ok`` or ``:fail`` among all events, or ``UNKNOWN_END`` if there
             is neither.
         status: the code for committed, aborted or indeterminate.
-        invoked: the ``:value`` of the invocation, or of the completion if there is no invocation.
+        invoked: the ``:value`` of the invocation, or of the completion if the invocation is
+            missing.
         value: the ``:value`` of an ``:ok`` completion; otherwise ``None``.
         group: the operation's independent key; ``None`` if it has none.
     """
@@ -391,8 +392,8 @@ class Translation:
     Attributes:
         what: the name of the workload in the history's notes, such as "a bank".
         initial: a description of the reads that return the initial value.
-        levels: the names of the levels that the history can be checked against; empty if there is
-            no restriction.
+        levels: the names of the levels that the history can be checked against; empty if it can be
+            checked against all of them.
         sink: fills the columns with the translated operations.
         notes: remarks on the translation, for the history's notes.
     """
