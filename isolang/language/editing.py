@@ -1,4 +1,4 @@
-"""Answers an editor's questions about a specification, for ``isocheck lsp``.
+"""Answers an editor's queries about a specification, for ``isocheck lsp``.
 
 Lines and columns are numbered from 1, as everywhere in the language.
 """
@@ -21,16 +21,16 @@ from isolang.language.syntax.source import Span
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PLACE: Final = re.compile(r"(?P<file>.*?):(?P<line>\d+):(?P<column>\d+): (?:warning: )?")
 BUILTIN_MEANINGS: Final = {word.name: word.sentence for word in vocabulary.BUILTIN_WORDS}
-"""For each name that is defined for every history, a sentence with its meaning."""
+"""For each builtin name, a sentence that explains its meaning."""
 
 
 class Note(Struct, frozen=True, kw_only=True):
-    """A message at a place of the text.
+    """A message about a place in the text.
 
     Attributes:
         severity: ``error`` or ``warning``.
-        line: the line of the place, from 1.
-        column: the column of the place, from 1.
+        line: the line, counted from 1.
+        column: the column, counted from 1.
         message: what is wrong, with a hint.
     """
 
@@ -41,7 +41,7 @@ class Note(Struct, frozen=True, kw_only=True):
 
 
 def notes(text: str, path: Path) -> list[Note]:
-    """Return the errors in a text; if it has no errors, return its warnings."""
+    """Return the errors in a text, or its warnings if it has no errors."""
     found = load_buffer(text, path)
     if found.spec is None:
         return [_note("error", error, path) for error in found.errors]
@@ -50,7 +50,7 @@ def notes(text: str, path: Path) -> list[Note]:
 
     try:
         warnings = [*route(found.spec).warnings, *polarity_warnings(found.spec)]
-    except SpecError:  # a text without checks is a fragment for other files to include
+    except SpecError:  # a text without checks is a fragment to be included by other files
         warnings = [*found.spec.warnings]
     return [_warning(one, path) for one in warnings]
 
@@ -80,13 +80,13 @@ def _warning(text: str, path: Path) -> Note:
 
 
 def _short(message: str) -> str:
-    """Return a message without its place and source line, because the editor shows both anyway."""
+    """Return a message without its place and source line, which the editor shows anyway."""
     first, *rest = message.splitlines()
     return "\n".join([_PLACE.sub("", first), *(line.strip() for line in rest if "hint:" in line)])
 
 
 def word_at(text: str, line: int, column: int) -> str:
-    """Return the name at a place of a text, or an empty string if the place is not in a name."""
+    """Return the name at a place in a text, or an empty string if there is no name there."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""
@@ -97,7 +97,7 @@ def word_at(text: str, line: int, column: int) -> str:
 
 
 def hover(text: str, path: Path, line: int, column: int) -> str:
-    """Return a description of the definition, check or builtin whose name is at a place."""
+    """Return a description of the definition, check or builtin named at a place."""
     name = word_at(text, line, column)
     found = load_buffer(text, path)
     if not name:
@@ -123,9 +123,9 @@ def _about_check(found: Buffer, name: str) -> Iterator[str]:
 
 
 def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int, int] | None:
-    """Return the file, line and column of the declaration of the name at a place.
+    """Return the file, line and column where the name at a place is declared.
 
-    If the name has no declaration, return ``None``.
+    If the name is never declared, return ``None``.
     """
     name = word_at(text, line, column)
     for item in _items(load_buffer(text, path)):
@@ -135,7 +135,7 @@ def definition(text: str, path: Path, line: int, column: int) -> tuple[str, int,
 
 
 def completions(text: str, path: Path) -> dict[str, str]:
-    """Return the words and names that a user may write in a text, each with a description."""
+    """Return the words and names that can be used in a text, each with a description."""
     from isolang.language.library import list_library
     from isolang.language.syntax.parser import keywords
 
@@ -144,13 +144,13 @@ def completions(text: str, path: Path) -> dict[str, str]:
     for item in _items(found):
         if isinstance(item, ast.Let | ast.ExistsItem):
             words[item.name.text] = _source(item.span).splitlines()[0]
-    if found.gathered is None:  # the text has a syntax error, so offer all names in it
+    if found.gathered is None:  # the text has a syntax error, so offer every name in it
         words |= {name: "name" for name in _NAME.findall(text) if name not in words}
     return words | {f'"{entry.name}.iso"': entry.title for entry in list_library()}
 
 
 def format_buffer(text: str, path: Path) -> str | None:
-    """Return a text in the usual layout; if it does not follow the grammar, return ``None``."""
+    """Return a text in the standard layout, or ``None`` if it does not follow the grammar."""
     from isolang.language.syntax.layout import format_text
     from isolang.language.syntax.source import SourceText
 

@@ -1,6 +1,6 @@
-"""The implications among the library's levels, used to check one history by several levels.
+"""The implications among the library's levels, for checking one history against several levels.
 
-``isocheck spec lattice`` proves each implication, and tests compare this table with its proofs.
+``isocheck spec lattice`` proves each implication, and tests compare this table with the proofs.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-# The following implications hold with and without sessions:
-# SSER => SER => SI => PSI => CC => RA => RC, and SI => PC => CC (A. Cerone, G. Bernardi, A.
-# Gotsman, CONCUR 2015; R. Biswas, C. Enea, OOPSLA 2019; A. Adya, 1999).
+# The following implications hold both with and without sessions: SSER => SER => SI => PSI => CC =>
+# RA => RC, and SI => PC => CC (A. Cerone, G. Bernardi, A. Gotsman, CONCUR 2015; R. Biswas, C. Enea,
+# OOPSLA 2019; A. Adya, 1999).
 _CHAIN: Mapping[str, tuple[str, ...]] = {
     "sser": ("ser", "strong-si"),
     "strong-si": ("si",),
@@ -40,12 +40,12 @@ def _implications() -> dict[str, tuple[str, ...]]:
 
 
 IMPLIES: Mapping[str, tuple[str, ...]] = _implications()
-"""For each level, the levels that it implies directly."""
+"""For each level, the levels it directly implies."""
 
 
 @cache
 def implied_by(name: str) -> frozenset[str]:
-    """Return all levels that a level implies, directly or through other levels.
+    """Return all levels implied by a level, directly or through other levels.
 
     >>> sorted(implied_by("pl-3"))
     ['pl-1', 'pl-2']
@@ -61,9 +61,9 @@ def implied_by(name: str) -> frozenset[str]:
 
 
 def implications_among(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each of the given levels, the given levels that it implies directly.
+    """Return, for each of the given levels, the given levels that it directly implies.
 
-    A level is implied directly if none of the other given levels lies between them.
+    An implication is direct if none of the other given levels lies in between.
 
     >>> implications_among(["ser", "si", "pl-3", "pl-1"])
     {'ser': ('si', 'pl-3'), 'si': ('pl-1',), 'pl-3': ('pl-1',), 'pl-1': ()}

@@ -1,4 +1,4 @@
-"""Collects a text and all texts that it includes, each once, in the order in which they apply."""
+"""Collects a text and all texts it includes, each once, in the order in which they apply."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from isolang.language.syntax.source import SourceText, Span, error_at
 from isolang.language.trees import library_tree
 
 MAX_BYTES = 1 << 20
-"""The greatest size of a specification in bytes. A larger file is probably a history that the user
-gave by mistake.
+"""The maximum size of a specification in bytes. A larger file is probably a history passed by
+mistake.
 """
 
 
 class Gathered(Struct, frozen=True, kw_only=True):
-    """A main text, together with all texts that it includes.
+    """A main text, together with all texts it includes.
 
     Attributes:
         main: the syntax tree of the main text.
-        items: all items except includes. The items of an included file are at the place of its
-            first include.
-        sources: the texts in the order of reading, beginning with the main text.
-        notes: messages for users about includes that were found in an unexpected place.
+        items: all items except includes. An included file's items stand where it is first included.
+        sources: the texts in the order in which they were read, beginning with the main text.
+        notes: messages for users about includes found in unexpected places.
     """
 
     main: ast.File
@@ -40,15 +39,15 @@ class Gathered(Struct, frozen=True, kw_only=True):
 
 
 def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path] = ()) -> Gathered:
-    """Parse a text and all texts that it includes.
+    """Parse a text and all texts it includes.
 
-    The search for an include looks in the folder of the including file, then in the folders of
-    ``include_path``, and then in the library. It reads no other file.
+    An include is searched for in the folder of the including file, then in the folders of
+    ``include_path``, and then in the library. No other file is read.
 
     Args:
         source: the main text.
         path: the path of the main text; ``None`` if it is not from a file.
-        include_path: the folders to search for includes, in the order of the search.
+        include_path: the folders to search for includes, in search order.
 
     Raises:
         SpecError: if a text has a syntax error, or an included file cannot be found or read.
@@ -58,20 +57,20 @@ def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path
 
 
 def gather_carried(sources: Sequence[SourceText]) -> Gathered:
-    """Parse texts that were read earlier, without reading files of users.
+    """Parse texts that were read earlier, without reading any user files.
 
     Args:
-        sources: the ``Gathered.sources`` of the earlier reading, beginning with the main text.
+        sources: the ``Gathered.sources`` from the earlier reading, beginning with the main text.
 
     Raises:
-        SpecError: if a text has a syntax error, or an include that is neither among the texts nor
-            in the library.
+        SpecError: if a text has a syntax error, or includes something found neither among the texts
+            nor in the library.
     """
     return _Walk(_Carried(tuple(sources))).gathered(_FoundText(sources[0], None))
 
 
 def read_source(path: Path, *, span: Span | None = None) -> SourceText:
-    """Return the text of a file. Files of the library are cached.
+    """Return the text of a file. Library files are cached.
 
     Args:
         path: the path of the file.
@@ -97,7 +96,7 @@ def _read(path: Path, span: Span | None) -> SourceText:
         return SpecError(text, file=name, line=line, hint=hint)
 
     try:
-        # Reading from a FIFO or a device may never end. Users may name such a file, but includes
+        # Reading from a FIFO or a device may never end. Users may specify such a file, but includes
         # may not.
         if span is not None and path.exists() and not path.is_file():
             raise fail("is not a regular file")
@@ -119,7 +118,7 @@ def _read(path: Path, span: Span | None) -> SourceText:
 
 
 def path_exists(path: Path) -> bool:
-    """Return whether a file or folder exists; if its name is not valid, it does not."""
+    """Return whether a file or folder exists; an invalid name counts as nonexistent."""
     try:
         return path.exists()
     except (OSError, ValueError):
@@ -135,7 +134,7 @@ def printable_name(name: str) -> str:
 class _FoundText(Struct, frozen=True):
     """A text with the path of its file.
 
-    The path is ``None`` for a text that is not from a file, and for a text of the library.
+    The path is ``None`` for library texts, and for texts that are not from a file.
     """
 
     source: SourceText
@@ -151,12 +150,12 @@ class _FoundText(Struct, frozen=True):
 
 
 class _Places(Protocol):
-    """The places where includes are searched for."""
+    """The places to search for includes."""
 
     notes: list[str]
 
     def find(self, include: ast.Include, place: _FoundText) -> _FoundText:
-        """Return the text that an ``include`` refers to if it is in the text of ``place``."""
+        """Return the text that an ``include`` in the text of ``place`` refers to."""
         ...
 
 
@@ -168,7 +167,7 @@ class _Walk:
         self._seen: set[object] = set()
 
     def gathered(self, main: _FoundText) -> Gathered:
-        """Parse the main text and all its includes, and return them together."""
+        """Parse the main text and all its includes and return them together."""
         file = self._add(main, None)
         return Gathered(
             main=file,
@@ -180,7 +179,7 @@ class _Walk:
     def _add(self, found: _FoundText, include: ast.Include | None) -> ast.File:
         source = found.source
         if not (include is None or found.in_library or begins_like_a_specification(source)):
-            # An untrusted specification may include any file of the machine, so the message must
+            # An untrusted specification may include any file on the machine, so the message must
             # not quote the included file.
             what = f"{source.name} is not a specification: it does not begin like a specification"
             raise error_at(include.span, what)
@@ -238,7 +237,7 @@ class _Files:
 
 
 class _Carried:
-    """Searches for includes by name among texts that were read earlier."""
+    """Searches for includes by name among texts read earlier."""
 
     def __init__(self, sources: tuple[SourceText, ...]) -> None:
         self.notes: list[str] = []

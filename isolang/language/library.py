@@ -1,9 +1,9 @@
 """The library of levels that comes with the package.
 
-A name in the library is one of three things: a file in ``isolang/specs``; an alias, which is a row
-of ``aliases.toml`` in that folder; or a level's name with the suffix ``-nosession``, whose text
-``_without_sessions`` derives from the text of the level. Other modules see no difference between
-the three, because each name has a text.
+A name in the library is one of three things: a file in ``isolang/specs``; an alias, defined by a
+row in that folder's ``aliases.toml``; or a level's name with the suffix ``-nosession``, whose text
+``_without_sessions`` derives from the level's text. Other modules need not distinguish the three,
+because each name has a text.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from isolang.errors import SpecError
 from isolang.language.syntax.source import SourceText
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
-"""The folder with the library's levels, which are read directly from the installed package."""
+"""The folder with the library's levels, read directly from the installed package."""
 
 FRAGMENTS = SPECS / "fragments"
-"""The folder with fragments: definitions that levels include. A fragment has no header and defines
-no level.
+"""The folder with fragments: definitions for levels to include. A fragment has no header and does
+not define a level.
 """
 
 DATABASES = SPECS / "databases"
-"""The folder with the profiles of databases, and with the mechanisms that profiles consist of.
-Users can name and include these like levels. Unlike a level, each of them rests on an assumption
-about recorded times.
+"""The folder with database profiles, and with the mechanisms that make them up. Users can name and
+include profiles and mechanisms like levels. Unlike levels, they rest on assumptions about recorded
+times.
 """
 
 MIXED = SPECS / "mixed"
-"""The folder with levels that check each transaction by the level that the transaction requested.
-The history must state which level each transaction requested.
+"""The folder with levels that check each transaction against the level it requested. The history
+must state the level requested by each transaction.
 """
 
 NO_SESSION = "-nosession"
@@ -47,7 +47,7 @@ Style: TypeAlias = Literal["dependencies", "commit order", "visibility", ""]
 _HEADER = re.compile(r'^spec\s+([A-Za-z0-9_-]+)\s+"([^"\n]*)"', re.MULTILINE)
 _INCLUDE = re.compile(r'^include\s+"([^"\n]+)\.iso"', re.MULTILINE)
 _ASSUMPTION = re.compile(r"^// Assumption: (.*(?:\n// .*)*)", re.MULTILINE)
-# Matches a comment, a string or a name. The parser is not used, because its import would be slow.
+# Matches a comment, a string or a name. The parser is not used because importing it would be slow.
 _TOKEN = re.compile(r'//[^\n]*|\(\*.*?\*\)|"[^"\r\n]*"|[A-Za-z_]\w*(?:-\w+)*', re.DOTALL | re.ASCII)
 _COMMENT_AT_TOP = re.compile(r"(?://.*\n|\n)*")
 _REASON = """\
@@ -64,8 +64,8 @@ _STYLES: dict[str, Style] = {
     "commit-order": "commit order",
     "visibility": "visibility",
 }
-"""The style of the levels that include each fragment. The style says what a witness chooses besides
-sources.
+"""For each fragment, the style of the levels that include it. The style determines what a witness
+chooses besides sources.
 """
 
 
@@ -73,11 +73,11 @@ class LibraryEntry(Struct, frozen=True, kw_only=True):
     """A level in the library.
 
     Attributes:
-        name: the name of the level for ``load_spec``, in lower case.
-        title: the title of the specification, in one line.
-        alias_of: the level for which this name is an alias; empty for a level's own name.
-        style: how the axioms are stated: by ``dependencies`` (Adya), by a ``commit order`` (Biswas,
-            Enea) or by ``visibility`` (Cerone, Burckhardt).
+        name: the level's name for ``load_spec``, in lower case.
+        title: the specification's title, on one line.
+        alias_of: the level that this name is an alias for; empty for a level's own name.
+        style: the style of the axioms: ``dependencies`` (Adya), ``commit order`` (Biswas, Enea) or
+            ``visibility`` (Cerone, Burckhardt).
         text: the text of the specification.
     """
 
@@ -89,13 +89,13 @@ class LibraryEntry(Struct, frozen=True, kw_only=True):
 
 
 class _Alias(Struct, frozen=True):
-    """A row of ``aliases.toml``.
+    """A row in ``aliases.toml``.
 
     Attributes:
-        of: the level for which the alias is another name.
+        of: the level that the alias is another name for.
         title: the title of the specification.
         note: a remark about who uses the alias.
-        header: the name in the header of the alias's text, if it differs from the alias; otherwise
+        header: the name in the header of the alias's text if it differs from the alias; otherwise
             empty.
     """
 
@@ -130,13 +130,13 @@ def list_library() -> tuple[LibraryEntry, ...]:
 
 @cache
 def list_profiles() -> tuple[LibraryEntry, ...]:
-    """Return the profiles of databases and their mechanisms, sorted by name."""
+    """Return the database profiles and their mechanisms, sorted by name."""
     return _entries_of_folder(DATABASES)
 
 
 @cache
 def list_mixed() -> tuple[LibraryEntry, ...]:
-    """Return the levels that check each transaction by its requested level, sorted by name."""
+    """Return the levels that check each transaction against its requested level, sorted by name."""
     return _entries_of_folder(MIXED)
 
 
@@ -155,20 +155,20 @@ def _entries_of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
 
 
 def assumption_of(texts: Iterable[str]) -> str:
-    """Return the assumptions about a database that comments in the texts state, without repeats."""
+    """Return the assumptions about a database stated in the texts' comments, without repeats."""
     found = [m[1] for text in texts if (m := _ASSUMPTION.search(text))]
     sentences = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
     return " ".join(dict.fromkeys(sentences))
 
 
 def plain_levels() -> list[str]:
-    """Return the names of the levels, without aliases, other styles, and forms without sessions."""
+    """Return the names of the levels, without aliases, other styles and sessionless forms."""
     names = [entry.name for entry in list_library() if not entry.alias_of]
     return [name for name in names if not re.search(r"-(adya|co|vis|nosession)(-|$)", name)]
 
 
 def normalise(name: str) -> str:
-    """Return the library's spelling of a level's name as users write it.
+    """Convert a level's name as written by a user to the library's spelling.
 
     >>> normalise("Snapshot_Isolation"), normalise("strong si.iso"), normalise("PL-2+")
     ('snapshot-isolation', 'strong-si', 'pl-2-plus')
@@ -177,18 +177,18 @@ def normalise(name: str) -> str:
     """
     plain = name.strip().lower().removesuffix(".iso")
     plain = re.sub(r"[ _-]+|(?<=\d)\.(?=\d)", "-", plain)
-    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # the name in a header cannot begin with a digit
+    plain = re.sub(r"^1sr$", "one-copy-sr", plain)  # a name in a header cannot begin with a digit
     return f"{plain[:-1]}-plus" if plain.endswith("+") else plain
 
 
 @cache
 def library_source(name: str) -> SourceText | None:
-    """Return the text of a level, alias, fragment or profile; if there is none, return ``None``.
+    """Return the text of a level, alias, fragment or profile, or ``None`` if there is none.
 
-    The name may be in any case, and may end in ``.iso``.
+    The name may be in any case and may end in ``.iso``.
 
     Raises:
-        SpecError: if a file of the library lacks its header.
+        SpecError: if a library file lacks its header.
     """
     stem = normalise(name)
     for entry in (*list_profiles(), *list_mixed()):
@@ -210,7 +210,7 @@ def text_names() -> list[str]:
 
 
 def similar_names(name: str) -> list[str]:
-    """Return the library's names that resemble ``name``, beginning with the most similar name."""
+    """Return the library's names that resemble ``name``, most similar first."""
     stem, names = normalise(name), text_names()
     close = difflib.get_close_matches(stem, names, 4, 0.6)
     return close or [known for known in names if stem and stem in known][:4]
@@ -225,7 +225,7 @@ def _files() -> dict[str, Path]:
 
 
 def _read(path: Path) -> str:
-    """Return the text of a library file, or raise an error if a level has no header."""
+    """Return the text of a library file, or raise an error if it is a level without a header."""
     text = path.read_text(encoding="utf-8")
     if path.parent != FRAGMENTS and not _HEADER.search(text):
         hint = f'write `spec {path.stem} "title"`; a text without a header belongs in {FRAGMENTS}'
@@ -269,7 +269,7 @@ def _text(name: str) -> str:
 
 
 def _style(name: str) -> Style:
-    """Return the style of a level, which depends on the fragment that it includes, if any."""
+    """Return the style of a level, which depends on the fragment it includes, if any."""
     style = _STYLES.get(name.removesuffix(NO_SESSION), "")
     for included in _INCLUDE.findall(_text(name)):
         style = style or _style(included)
@@ -281,10 +281,11 @@ def _style(name: str) -> Style:
 
 @cache
 def _has_no_session_form(name: str) -> bool:
-    """Return whether a library file has a form without sessions.
+    """Return whether a library file has a sessionless form.
 
-    A file has such a form if it or an included file mentions ``so``, unless it includes a form
-    without sessions itself. Such a file defines a session guarantee, which needs its ``so``.
+    It has one if the file itself or an included file mentions ``so``, unless the file itself
+    includes a sessionless form. A file that does so defines a session guarantee, which needs its
+    ``so``.
     """
     if name not in _files():
         return False
@@ -300,14 +301,13 @@ def _sessions(text: str) -> list[int]:
 
 
 def _without_sessions(name: str) -> str:
-    """Return the text of a level in which ``init`` replaces ``so``, also in included texts.
+    """Return a level's text with ``so`` replaced by ``init``, including in the texts it includes.
 
-    SOUND BECAUSE the form without sessions is by definition the level in which sessions say
-    nothing: ``so`` is then the least relation that the language allows, ``init``. This relation
-    puts the initial transaction first, and every session order contains it. The theorems that the
-    level names remain true, because their proofs only require that ``so`` is an order that contains
-    ``init``. ``mentions.without_sessions`` does the same for a loaded specification, and tests
-    compare both.
+    SOUND BECAUSE the sessionless form is by definition the level in which sessions impose no order:
+    ``so`` is then the smallest relation that the language allows, ``init``. This relation puts the
+    initial transaction first, and every session order contains it. The theorems cited by the level
+    remain true, because their proofs only require that ``so`` is an order that contains ``init``.
+    ``mentions.without_sessions`` does the same for a loaded specification, and tests compare both.
     """
     text = _text(name)
     for at in reversed(_sessions(text)):

@@ -41,7 +41,7 @@ def load_spec(
 ) -> Spec:
     r"""Load a specification: parse it with its includes, check its sorts, expand its definitions.
 
-    The first of these rules that applies determines what is loaded:
+    The first applicable rule determines what is loaded:
 
     1. A path object is the path of the file to load.
     2. A string with a line break, or one that begins with a comment or with a keyword followed by
@@ -62,8 +62,8 @@ def load_spec(
         The specification. The caller should show its ``notes`` and ``warnings`` to the user.
 
     Raises:
-        SpecError: if the specification is not found, not readable, ill-formed or ill-sorted.
-            ``str()`` of the error is the whole message.
+        SpecError: if the specification cannot be found or read, or is ill-formed or ill-sorted.
+            ``str()`` of the error gives the whole message.
 
     >>> load_spec("SI").checks[0].name
     'SI'
@@ -75,25 +75,25 @@ def load_spec(
     for folder in folders:
         if not folder.is_dir():
             raise SpecError(f"{folder}: not a folder (expected a folder with files to include)")
-    if source.name.startswith("library:"):  # texts of the library include only texts of the library
+    if source.name.startswith("library:"):  # library texts include only library texts
         return _load_from_library(source, tuple(notes))
     return _lower_all(gather(source, path=path, include_path=folders), notes)
 
 
 @lru_cache(maxsize=256)
 def _load_from_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
-    """Load a level of the library only once, because routes are cached by the object's identity."""
+    """Load a library level only once, because routes are cached by object identity."""
     return _lower_all(gather(source, path=None), notes)
 
 
 def load_texts(texts: Mapping[str, str]) -> Spec:
-    """Load a specification again from ``Spec.texts``, without reading files of users.
+    """Load a specification again from ``Spec.texts``, without reading any user files.
 
     Args:
         texts: the text of each file by its name. The main text comes first.
 
     Raises:
-        SpecError: if the mapping is empty, or for the same reasons as in :func:`load_spec`.
+        SpecError: if the mapping is empty, or for the same reasons as :func:`load_spec`.
     """
     sources = [SourceText(name, text) for name, text in texts.items()]
     if not sources:
@@ -132,9 +132,9 @@ def find_errors(
     *,
     include_path: Sequence[str | os.PathLike[str]] = (),
 ) -> list[SpecError]:
-    """Return all errors in a specification, whereas :func:`load_spec` reports only the first one.
+    """Return all errors in a specification; :func:`load_spec` reports only the first.
 
-    If a text does not follow the grammar, the result has only the first error.
+    If a text does not follow the grammar, the result contains only the first error.
 
     Args:
         name_or_path_or_text: the name, the path or the text, as for ``load_spec``.
@@ -155,13 +155,13 @@ def find_errors(
 
 
 class Buffer(Struct, frozen=True, kw_only=True):
-    """A text that is open in an editor and may have errors.
+    """A text open in an editor, which may contain errors.
 
     Attributes:
         gathered: the text with its includes; ``None`` if the text or an include does not follow
             the grammar.
-        spec: the specification; ``None`` if the text has an error.
-        errors: the errors that :func:`find_errors` finds.
+        spec: the specification; ``None`` if the text contains an error.
+        errors: the errors found by :func:`find_errors`.
     """
 
     gathered: Gathered | None
@@ -170,11 +170,11 @@ class Buffer(Struct, frozen=True, kw_only=True):
 
 
 def load_buffer(text: str, path: Path) -> Buffer:
-    """Load the text of a file that is open in an editor, even if the file is not saved.
+    """Load the text of a file open in an editor, even if it has not been saved.
 
     Args:
         text: the content of the editor.
-        path: the path of the file. The search for includes begins in its folder.
+        path: the path of the file, whose folder is searched first for includes.
     """
     gathered = None
     try:
@@ -187,7 +187,7 @@ def load_buffer(text: str, path: Path) -> Buffer:
 
 
 def _digest(sources: Sequence[SourceText]) -> str:
-    """Return a SHA-256 digest of all texts and their lengths, in the order of reading."""
+    """Return a SHA-256 digest of all texts and their lengths, in the given order."""
     digest = hashlib.sha256()
     for source in sources:
         data = source.text.encode("utf-8")
@@ -199,7 +199,7 @@ def _digest(sources: Sequence[SourceText]) -> str:
 def _locate(argument: str | os.PathLike[str]) -> tuple[SourceText, Path | None, list[str]]:
     """Find the main text that ``argument`` refers to.
 
-    Return it with its path (if it is a file) and notes.
+    Return it with its path (if it is a file) and any notes.
     """
     if isinstance(argument, str):
         if "\n" in argument or _TEXT.match(argument):

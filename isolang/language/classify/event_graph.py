@@ -69,8 +69,8 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     Attributes:
         check: the name of the check; empty if a declaration is at fault.
         reason: a phrase explaining why it does not compile.
-        return_path_refusal: the reason why the specification does not compile to return paths
-            either; ``None`` if compiling to them has not been tried.
+        return_path_refusal: the error explaining why the specification does not compile to return
+            paths either; ``None`` if that has not been tried.
     """
 
     def __init__(self, spec: Spec, pos: Position, reason: str, *, check: str, hint: str) -> None:
@@ -89,8 +89,8 @@ class NotAnEventGraph(SpecError):  # noqa: N818 - it names what a check is not
     def reasons(self) -> tuple[str, ...]:
         """Return phrases that explain why the native engine cannot decide a specification.
 
-        If return paths were tried as well, a second phrase explains why they do not apply. The
-        reason may be a different check.
+        If return paths were tried as well, a second phrase explains why they do not apply, possibly
+        because of a different check.
         """
         own = f"check `{self.check}`: {self.reason}" if self.check else self.reason
         other = self.return_path_refusal
@@ -323,7 +323,7 @@ class _Refuse(Protocol):
 
 
 def _require_closed(language: Dfa, refuse: _Refuse, e: Core) -> None:
-    """Raise an error unless words can be concatenated (condition 2 in docs/routes.md)."""
+    """Raise an error unless L·L ⊆ L for the language L (condition 2 in docs/routes.md)."""
     twice = concatenate(language, language)
     if not is_included(twice, language):
         # A closed walk can be read starting from any of its transactions. Therefore the error

@@ -1,7 +1,8 @@
 r"""Rewrites axioms on a total order of the transactions as checks over dependencies.
 
 The axioms are ``obs(phi) in co`` (Biswas and Enea), or ``obs(vis) in ar`` with rules ``… in vis``
-(Cerone, Bernardi and Gotsman). An order that meets the axioms exists iff some version orders meet
+(Cerone, Bernardi and Gotsman). An order that meets the axioms exists iff there are version orders
+that meet
 
     acyclic  so | wr | … | ww          named like the order
     irreflexive  phi ; rw              for each obs(phi) in co
@@ -39,7 +40,7 @@ _BASE = frozenset((*FROM_T0, *BUILTIN_ORDERS, "wr", *TESTS, *NAMED))
 
 
 class NotThisFormError(Exception):
-    """The error that the axioms of a specification do not have the form of this module."""
+    """Raised when a specification's axioms do not have the form handled by this module."""
 
     def __init__(self, check: str, reason: str) -> None:
         super().__init__(reason)
@@ -50,8 +51,8 @@ class NotThisFormError(Exception):
 class ReturnPath(Struct, frozen=True, kw_only=True):
     """The check ``irreflexive phi ; rw``.
 
-    If phi is ``None``, it is RC's check: ``wr ; rw`` is forbidden if the read of the ``rw`` comes
-    after the read of the ``wr``.
+    If phi is ``None``, this is RC's check: ``wr ; rw`` is forbidden if the ``rw``'s read comes
+    after the ``wr``'s read.
     """
 
     check: str
@@ -59,13 +60,13 @@ class ReturnPath(Struct, frozen=True, kw_only=True):
 
 
 class Observed(Struct, frozen=True, kw_only=True):
-    """Axioms on one order of all transactions, rewritten as checks over dependencies.
+    """Axioms on a total order of the transactions, rewritten as checks over dependencies.
 
     Attributes:
-        order: the name of the order.
-        acyclic: the union of ``ww`` and all relations that the order must contain, which must be
-            acyclic.
-        return_paths: the paths that a single ``rw`` must not close.
+        order: the order's name.
+        acyclic: the union of ``ww`` and all relations that the order must contain; this union must
+            be acyclic.
+        return_paths: the paths that must not be closed by a single ``rw``.
     """
 
     order: str
@@ -74,11 +75,11 @@ class Observed(Struct, frozen=True, kw_only=True):
 
 
 def rewrite(spec: Spec) -> Observed:
-    """Rewrite the axioms of a specification on one order as checks over dependencies.
+    """Rewrite a specification's axioms on a total order as checks over dependencies.
 
     Raises:
-        NotThisFormError: if a part of the specification does not have the form of this module. The
-            error names the first such part.
+        NotThisFormError: if a part of the specification does not have the form handled by this
+            module. The error names the first such part.
     """
     order, vis = _declared(spec)
     contained = [part for part in _parts(order.containing) if part != Rel("vo")]
@@ -117,7 +118,7 @@ def rewrite(spec: Spec) -> Observed:
 def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
     """Return the declarations of the total order and of the visibility relation.
 
-    If no visibility relation is declared, the second result is ``None``.
+    The second result is ``None`` if no visibility relation is declared.
     """
     others = [e for e in spec.exists if e != CANONICAL_EXISTS.get(e.name)]
     orders = [e for e in others if e.kind == "order" and e.over == Rel("T")]
@@ -133,7 +134,7 @@ def _declared(spec: Spec) -> tuple[Exists, Exists | None]:
 
 
 class _Rules(Struct):
-    """The rules of a specification that say what the visibility relation must contain."""
+    """A specification's rules for the pairs that the visibility relation must contain."""
 
     vis: Exists | None
     order: str
@@ -177,7 +178,7 @@ class _Rules(Struct):
                 raise NotThisFormError(check.name, f"no rule that makes `{self.name}` regular")
 
     def least(self) -> Core | None:
-        """Return the least visibility relation that meets the rules, as a regular expression.
+        """Return the smallest visibility relation that meets the rules, as a regular expression.
 
         If the specification has no visibility relation, return ``None``.
         """
@@ -185,8 +186,8 @@ class _Rules(Struct):
             return None
         base = [*_parts(self.vis.containing), *self.base]
         if self.total:
-            # `vis` is within the order. Therefore it relates two writers of a key in the direction
-            # of the order, which is the direction of `ww`.
+            # `vis` is contained in the order. Therefore, if it relates two writers of a key, it
+            # does so in the direction of the order, which is also that of `ww`.
             base.append(Rel("ww"))
         if not base:
             raise NotThisFormError("", f"`{self.name}` may be empty")
@@ -204,7 +205,7 @@ class _Rules(Struct):
 def _observed(e: Core) -> tuple[Core | None] | None:
     """Return a tuple with the phi of ``obs(phi)``; if ``e`` has another form, return ``None``.
 
-    For the form of RC, phi is ``None``.
+    For RC's form, phi is ``None``.
     """
     match e:
         case ForKey(key=x, body=Diff(left=Seq(parts=parts), right=Rel(name="id")), within=None):

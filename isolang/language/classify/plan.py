@@ -1,4 +1,4 @@
-"""The route of a specification: the engine that decides it, and what all routes have in common."""
+"""The route of a specification: the engine that decides it, and the fields common to all routes."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ Kind: TypeAlias = Literal["event graph", "reachability", "saturation", "relation
 
 
 class Route(Struct, frozen=True, kw_only=True):
-    """The way to decide a specification. Subclasses add the input of their engines.
+    """The way a specification is decided. Subclasses add the inputs of their engines.
 
     Attributes:
-        spec: the specification that is decided.
-        kind: the procedure that decides the specification.
+        spec: the specification to decide.
+        kind: the decision procedure.
         uses_reads_from: whether the checks use ``rf``. If so, intrinsic anomalies are violations.
-        uses_version_order: whether a witness has version orders, even if no check uses them. If so,
-            a history whose list reads contradict each other has no witness.
+        uses_version_order: whether a witness includes version orders, even if no check uses them.
+            If so, a history whose list reads contradict each other has no witness.
         uses_sessions: whether the checks use ``so``.
-        uses_real_time: whether the checks use ``rt``. If so, a history must have times.
+        uses_real_time: whether the checks use ``rt``. If so, the history must have times.
         warnings: the warnings of ``spec``, and warnings about checks that cannot fail.
-        reasons: a sentence for each faster route that does not apply, with the reason, and a
-            sentence for the theorem that this route relies on, if any.
+        reasons: a sentence for each faster route explaining why it does not apply, and a sentence
+            for the theorem that this route relies on, if any.
     """
 
     spec: Spec

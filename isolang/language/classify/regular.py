@@ -1,7 +1,7 @@
-"""Regular languages over a few letters, with the operations that the compilers of checks need.
+"""Regular languages over small alphabets, with the operations needed to compile checks.
 
-The automata in this module only accept or reject words. ``event_graph`` and ``return_paths`` build
-the automata of checks (``automaton.py``) from them.
+The automata in this module simply accept or reject words. ``event_graph`` and ``return_paths``
+build the automata of checks (``automaton.py``) from them.
 """
 
 from __future__ import annotations
@@ -12,23 +12,23 @@ from typing import TypeVar
 from msgspec import Struct
 
 MAX_STATES = 500
-"""The greatest number of states of a deterministic automaton. The subset construction may grow
-exponentially, and the engine needs a node for each pair of a state and a transaction.
+"""The maximum number of states in a deterministic automaton. The result of the subset construction
+may grow exponentially, and the engine needs a node for each pair of a state and a transaction.
 """
 MAX_NFA_STATES = 200_000
 MAX_SUBSETS = 1_000_000
-"""The greatest sum of the sizes of all state sets in one subset construction."""
+"""The maximum total size of all state sets in one subset construction."""
 
 _State = TypeVar("_State")
 _Pair = tuple[int, int | None]
 
 
 class TooLargeError(Exception):
-    """The error that an automaton exceeds one of the limits of this module."""
+    """Raised when an automaton exceeds one of the limits in this module."""
 
 
 class Nfa:
-    """A nondeterministic automaton with silent moves, one initial state and one final state."""
+    """A nondeterministic automaton with silent transitions and one initial and one final state."""
 
     def __init__(self) -> None:
         self.moves: list[dict[str, list[int]]] = []
@@ -49,15 +49,15 @@ class Nfa:
         return len(self.moves) - 1
 
     def move(self, source: int, letter: str, target: int) -> None:
-        """Add a move from ``source`` to ``target`` that reads ``letter``."""
+        """Add a transition from ``source`` to ``target`` that reads ``letter``."""
         self.moves[source].setdefault(letter, []).append(target)
 
     def skip(self, source: int, target: int) -> None:
-        """Add a silent move from ``source`` to ``target``."""
+        """Add a silent transition from ``source`` to ``target``."""
         self.silent[source].append(target)
 
     def embed(self, dfa: Dfa) -> tuple[int, list[int]]:
-        """Copy ``dfa`` into this automaton, and return the new initial and final states."""
+        """Copy ``dfa`` into this automaton and return the new initial and final states."""
         offset = len(self.moves)
         for _ in dfa.moves:
             self.state()
@@ -68,9 +68,9 @@ class Nfa:
 
 
 class Dfa(Struct, frozen=True):
-    """A deterministic automaton with initial state 0, in which a missing move rejects the word.
+    """A deterministic automaton with initial state 0, where a missing transition rejects the word.
 
-    Each state except the initial state can be reached, and can reach a final state.
+    Every state other than the initial one is reachable and can reach a final state.
     """
 
     moves: tuple[Mapping[str, int], ...]
@@ -96,7 +96,7 @@ def determinise(nfa: Nfa) -> Dfa:
     """Return a deterministic automaton for the same language, by the subset construction.
 
     Raises:
-        TooLargeError: if the construction has too many state sets, or too large ones.
+        TooLargeError: if the construction produces too many state sets, or too large ones.
     """
     elements = 0
 
@@ -146,7 +146,7 @@ def _explore(
 
 
 def _trim(moves: Sequence[Mapping[str, int]], final: set[int]) -> Dfa:
-    """Return the automaton of the states that can reach a final state.
+    """Return the automaton restricted to the states that can reach a final state.
 
     All states must be reachable from the initial state.
     """
@@ -180,7 +180,7 @@ def minimise(dfa: Dfa) -> Dfa:
         if len(set(refined)) == len(set(block)):
             break
         block = refined
-    # Number the blocks in the order of their first states, so that the initial state is in block 0.
+    # Number the blocks in the order of their first states, so that block 0 has the initial state.
     number: dict[int, int] = {}
     for b in block:
         number.setdefault(b, len(number))
@@ -191,7 +191,7 @@ def minimise(dfa: Dfa) -> Dfa:
 
 
 def plus(dfa: Dfa) -> Dfa:
-    """Return the language of all sequences of one or more words of ``dfa``."""
+    """Return the language of all concatenations of one or more words of ``dfa``."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)
@@ -202,7 +202,7 @@ def plus(dfa: Dfa) -> Dfa:
 
 
 def concatenate(left: Dfa, right: Dfa) -> Dfa:
-    """Return the language of all words of ``left`` followed by words of ``right``."""
+    """Return the concatenation: all words of ``left``, each followed by each word of ``right``."""
     nfa = Nfa()
     first, left_finals = nfa.embed(left)
     second, right_finals = nfa.embed(right)
@@ -215,7 +215,7 @@ def concatenate(left: Dfa, right: Dfa) -> Dfa:
 
 
 def subtract(left: Dfa, right: Dfa) -> Dfa:
-    """Return the language of all words of ``left`` that are not words of ``right``."""
+    """Return the language of all words of ``left`` that are not in ``right``."""
 
     def successors(pair: _Pair) -> dict[str, _Pair]:
         p, q = pair
@@ -235,10 +235,10 @@ def is_included(left: Dfa, right: Dfa) -> bool:
 
 
 def rotations(dfa: Dfa) -> Dfa:
-    """Return the language of all words v u for which u v is a word of ``dfa``."""
+    """Return the language of all words v u such that u v is a word of ``dfa``."""
     nfa = Nfa()
     for middle in range(len(dfa.moves)):
-        # The automaton reads v from `middle` to a final state, and then u from state 0 to `middle`.
+        # The automaton reads v from `middle` to a final state, then u from state 0 to `middle`.
         second, finals = nfa.embed(dfa)
         first, _ = nfa.embed(dfa)
         nfa.skip(nfa.initial, second + middle)
@@ -249,9 +249,9 @@ def rotations(dfa: Dfa) -> Dfa:
 
 
 def with_doubled_letter(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the language of the words of ``dfa`` in which one occurrence of a letter is doubled.
+    """Return the words of ``dfa``, each with one occurrence of a letter doubled.
 
-    The doubled letter is one of ``letters``.
+    Only occurrences of the given ``letters`` are doubled.
     """
     nfa = Nfa()
     before, _ = nfa.embed(dfa)
@@ -278,7 +278,7 @@ def words_without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def up_to_last(dfa: Dfa, letter: str) -> Dfa:
-    """Return the language of all words u such that ``dfa`` accepts u followed by ``letter``."""
+    """Return the language of all words u such that ``dfa`` accepts u with ``letter`` appended."""
     final = {q for q, row in enumerate(dfa.moves) if row.get(letter) in dfa.final}
     return minimise(_trim(dfa.moves, final))
 
@@ -302,9 +302,9 @@ def rotations_around(dfa: Dfa, letter: str) -> Dfa:
 
 
 def strip_ends(dfa: Dfa, first: str, last: str) -> Dfa:
-    """Return the language of ``dfa`` after stripping letters from both ends of each word.
+    """Return the language of ``dfa`` with certain letters stripped from both ends of each word.
 
-    All letters ``first`` at the beginning of a word, and all letters ``last`` at its end, are
+    All occurrences of ``first`` at the beginning of a word, and of ``last`` at its end, are
     removed.
     """
     nfa = Nfa()
@@ -344,9 +344,9 @@ def union(*languages: Dfa) -> Dfa:
 
 
 def loops_at(dfa: Dfa, state: int) -> Dfa:
-    """Return the language of the words that lead from a state back to it.
+    """Return the language of the words that lead from a state back to itself.
 
-    The empty word is one of them.
+    The language includes the empty word.
     """
     nfa = Nfa()
     start, _ = nfa.embed(dfa)
@@ -369,7 +369,7 @@ def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
     best: tuple[Word, Word, Word] | None = None
     to_state = _shortest(dfa, 0)
     tried = 0
-    # The shortest loop makes the clearest message. Trying all states of a large automaton would
+    # The shortest loop gives the clearest message, but trying all states of a large automaton would
     # take too long.
     for state in sorted(_states_on_loops(dfa)):
         if tried >= 50:
@@ -386,13 +386,13 @@ def find_loop(dfa: Dfa) -> tuple[Word, Word, Word] | None:
 
 
 def shortest_word(dfa: Dfa) -> Word:
-    """Return a shortest word of a language, which must not be empty."""
+    """Return a shortest word of a nonempty language."""
     words = _shortest(dfa, 0)
     return min((words[state] for state in dfa.final), key=lambda w: (len(w), w))
 
 
 def most_uses(dfa: Dfa, letter: str) -> int:
-    """Return the largest number of times that a word contains ``letter``; 2 means two or more."""
+    """Return the maximum number of occurrences of ``letter`` in a word; 2 means two or more."""
     order = [(0, 0)]
     seen = set(order)
     for state, uses in order:

@@ -1,8 +1,8 @@
-"""The relational route, which decides specifications that have no faster route by a search.
+"""The relational route, which uses a search to decide specifications without a faster route.
 
 If a specification is closed under sub-histories, a history violates it as soon as a part of the
-history does. docs/routes.md#closure-under-sub-histories states the condition that this module
-tests, and proves it.
+history does. docs/routes.md#closure-under-sub-histories states and proves the condition tested by
+this module.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 
 
 class Relational(Route, frozen=True, kw_only=True):
-    """The relational route, which decides any specification if the history is small enough.
+    """The relational route, which can decide any specification if the history is small enough.
 
     Attributes:
-        not_closed: the reason why a violation in a part of a history may not be a violation in the
+        not_closed: the reason why a violation in part of a history need not be a violation in the
             whole history; empty if it always is.
-        unread_matter: whether the search must try both to include and to exclude each indeterminate
+        unread_matter: whether the search must try both including and excluding each indeterminate
             transaction that no transaction reads from.
-        parts: the specification split into the checks that the native engine decides before the
+        parts: the specification split into the checks decided by the native engine before the
             search, and the other checks; ``None`` if the engine decides none.
     """
 
@@ -51,7 +51,7 @@ class Relational(Route, frozen=True, kw_only=True):
 
 
 def _contains_shown_order(exists: Exists) -> bool:
-    """Return whether a declared order must contain ``vo``, the order that list reads show."""
+    """Return whether a declared order must contain ``vo``, the order shown by list reads."""
     shown = exists.containing
     return exists.kind == "order" and shown is not None and "vo" in mentions.names(shown)
 
@@ -63,8 +63,8 @@ def relational(
 
     Args:
         spec: a specification with at least one check.
-        reasons: a sentence for each other route that says why this route does not apply.
-        parts: the specification split into the checks that the native engine decides and the other
+        reasons: a sentence for each other route explaining why it does not apply.
+        parts: the specification split into the checks decided by the native engine and the other
             checks; ``None`` if the engine decides none.
     """
     return Relational(
@@ -85,7 +85,7 @@ _OF_READS = OF_READS | {"rf", "R", "cand", "po", "tx", "pred"}
 
 
 def why_not_closed(spec: Spec) -> str:
-    """Return why a specification may not be closed under sub-histories; if it is closed, ``""``.
+    """Explain why a specification may not be closed under sub-histories; ``""`` if it is closed.
 
     If it is closed, every violation in a part of a history is a violation in the whole history.
     """
@@ -99,11 +99,10 @@ def why_not_closed(spec: Spec) -> str:
 
 
 def depends_on_unread(spec: Spec) -> bool:
-    """Return whether a verdict may depend on including transactions that no transaction reads from.
+    """Return whether a verdict may depend on including transactions that are never read from.
 
-    The verdict by a specification that is closed under sub-histories does not depend on this.
-    Neither does the result for a flagged check, if the specification together with this check is
-    closed, too.
+    The verdict for a specification closed under sub-histories does not depend on this. Nor does the
+    result for a flagged check, if the specification together with this check is also closed.
     """
     return bool(why_not_closed(spec)) or any(
         check.flag and _why_check_not_closed(check) for check in spec.checks
@@ -129,7 +128,7 @@ def _why_exists_not_closed(exists: Exists) -> str:
 
 
 def _why_gains_pairs(e: Core) -> str:
-    """Return the reason why a relation may have more pairs in a part of a history.
+    """Explain why a relation may have more pairs in part of a history than in the whole.
 
     The result is empty if this is not possible.
     """
@@ -139,7 +138,7 @@ def _why_gains_pairs(e: Core) -> str:
 
 
 def _why_loses_pairs(e: Core) -> str:
-    """Return the reason why a part of a history may lose a pair although it has both its elements.
+    """Explain why part of a history may lose a pair even though it contains both elements.
 
     The result is empty if this is not possible.
     """

@@ -1,8 +1,8 @@
 """Compiles checks whose cycles end in a single ``rw``, as in RC, RA, CC, PSI and similar levels.
 
 Such a check forbids return paths: if s ``rw`` b, then no walk from b to s may spell certain words.
-docs/routes.md#return-paths proves that the automaton for return paths is exact, and says when a
-fixpoint decides the specification (*saturation*) instead of a search (*reachability*).
+docs/routes.md#return-paths proves that the automaton for return paths is exact, and states when a
+fixpoint (*saturation*) decides the specification rather than a search (*reachability*).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ _SINGLE = {frozenset(("so",)), frozenset(("wr",)), frozenset(("so", "wr"))}
 
 
 class _NotHornError(Exception):
-    """The error that return paths cannot express a specification."""
+    """Raised when return paths cannot express a specification."""
 
     def __init__(self, reason: str, check: str = "") -> None:
         super().__init__(reason)
@@ -96,12 +96,12 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
 
     Args:
         spec: the specification.
-        why_no_event_graph: the reason why ``classify`` failed, which becomes a part of
-            ``Plan.reasons``; empty if ``classify`` was not tried.
+        why_no_event_graph: the reason why ``classify`` failed, to be included in ``Plan.reasons``;
+            empty if ``classify`` was not tried.
 
     Raises:
-        NotAnEventGraph: if return paths cannot express the specification either. The error has the
-            reason.
+        NotAnEventGraph: if return paths cannot express the specification either. The error gives
+            the reason.
         SpecError: if the specification has no check.
     """
     try:
@@ -117,8 +117,8 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     if mentions.uses_reads_from(spec) and not any(
         OF_READS & a.relations or a.back for a in automata
     ):
-        # The engine chooses sources only for reads that can be steps of a walk. If no check has
-        # `wr` or `rw` steps, the engine would overlook the reads that are anomalies.
+        # The engine chooses sources only for reads that can be steps of a walk. If no check had
+        # `wr` or `rw` steps, the engine would overlook anomalous reads.
         pos, reason = (
             spec.checks[0].pos,
             "it mentions reads, but no walk of its checks uses a relation of reads",
@@ -167,16 +167,16 @@ class _Compiler:
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
         self._automata: list[Automaton] = []
-        # The languages of the acyclic checks, by whether their walks stay with one key.
+        # The languages of the acyclic checks, keyed by whether their walks stay on one key.
         self._acyclic: dict[bool, list[Dfa]] = {False: [], True: []}
         self._pending: list[tuple[str, Dfa, frozenset[str], bool]] = []
-        # Over operations: the words that acyclic checks forbid, and the return paths.
+        # Over operations: the words forbidden by acyclic checks, and the return paths.
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = mentions.distinguishes_reads(spec)
 
     def check(self, check: Check) -> None:
-        """Compile one check; the specification must be one over dependencies."""
+        """Compile one check of a specification over dependencies."""
         alone = replace(self._spec, checks=(check,))
         try:
             self._automata += classify(alone).automata
@@ -191,8 +191,8 @@ class _Compiler:
             self.return_paths(check.name, check.expr)
         else:
             with suppress(NotRegularError):
-                # A step of a session or real-time order to a statement, together with the step to
-                # the COMMIT of the statement, is a step of that order.
+                # A session-order or real-time step to a statement, together with the step to its
+                # COMMIT, is a step of the same order.
                 whole = _at_statements(by_operation(simplify(check.expr)))
                 self._whole.append(plus(language_of(whole, letters=WORDS_BY_OPERATION)))
             if visits_statements(check.expr):
@@ -203,7 +203,7 @@ class _Compiler:
     def _over_operations(self, check: Check) -> None:
         """Compile an ``irreflexive`` check over operations.
 
-        Each word must have a single ``rw``, as its last letter.
+        Each word must contain exactly one ``rw``, as its last letter.
         """
         try:
             words = by_operation(simplify(check.expr))
@@ -219,7 +219,7 @@ class _Compiler:
         """Compile ``irreflexive a ; (a | b)^*``, and return whether the check has this form.
 
         Such a check forbids every cycle of ``a`` and ``b`` that contains an ``a``. Strongly
-        connected components decide this, even if ``b`` has cycles.
+        connected components are enough to decide this, even if ``b`` has cycles.
         """
         language, of_key = self._language(check.name, check.expr)
         letters = language.letters
@@ -243,7 +243,7 @@ class _Compiler:
         return False
 
     def acyclic(self, name: str, e: Core) -> None:
-        """Compile the condition ``acyclic e``, which may be only a part of the check ``name``."""
+        """Compile the condition ``acyclic e``, which may be only part of the check ``name``."""
         language, _ = self._language(name, e)
         if language.nullable or not words_without(language, steps_of(language)).empty:
             raise _NotHornError(f"`{name}` would contain a part of the identity")
@@ -255,7 +255,7 @@ class _Compiler:
         self._acyclic[False].append(plus(language))
 
     def need_within_order(self, name: str, phi: Core) -> None:
-        """Raise an error unless an acyclic check already forbids all cycles of words of phi."""
+        """Raise an error unless an acyclic check already forbids all cycles of phi's words."""
         language, _ = self._language(name, phi)
         # SOUND BECAUSE removing tests from an expression can only add walks.
         untested, _ = self._language(name, _without_tests(phi))
@@ -293,7 +293,7 @@ class _Compiler:
         self._pending.append((name, words_without(before, ("init",)), kinds, of_key))
 
     def _back_to_source(self, name: str, language: Dfa) -> bool:
-        """Compile ``irreflexive`` of words with one ``wr`` each, if the language has this form.
+        """Compile ``irreflexive`` for a language if its words contain exactly one ``wr`` each.
 
         The rest of such a word leads from the reader back to the source. The words need not be
         closed under composition.
@@ -311,11 +311,11 @@ class _Compiler:
         return True
 
     def add_direct(self, name: str, direct: frozenset[str]) -> None:
-        """Add an automaton for return paths of a single step in one of the given relations."""
+        """Add an automaton for return paths with a single step in one of the given relations."""
         self._automata.append(_automaton(name, direct=direct))
 
     def finished(self) -> tuple[Automaton, ...]:
-        """Compile the return paths that were postponed, and return the automata of all checks."""
+        """Compile the postponed return paths, and return the automata of all checks."""
         for name, language, closing, of_key in self._pending:
             self._add_return_paths(name, language, closing, of_key=of_key)
         for name, language in self._between_operations:
@@ -345,7 +345,7 @@ class _Compiler:
         self._automata.append(with_po_loops(automaton))
 
     def _without_rw(self, name: str, words: Dfa, *, of_key: bool) -> None:
-        """Compile ``irreflexive`` of words without ``rw`` that are closed under composition."""
+        """Compile ``irreflexive`` for words without ``rw`` that are closed under composition."""
         if of_key:
             raise _NotHornError("its words without a closing `rw` need a check of their own", name)
         if not words_without(words, steps_of(words)).empty:
@@ -363,12 +363,12 @@ class _Compiler:
         self, name: str, language: Dfa, closing: frozenset[str], *, of_key: bool
     ) -> None:
         if of_key:
-            language = _stretched(language, frozenset(("ww",)))  # `ww` of one key is transitive
+            language = _stretched(language, frozenset(("ww",)))  # `ww` on one key is transitive
         words = subtract(language, _EPSILON)
         if words.empty:
             self._automata.append(_automaton(name))  # no history can violate this check
             return
-        # A return path leads from a writer to a reader, so tests at its ends always succeed.
+        # A return path leads from a writer to a reader, so the tests at its ends always succeed.
         single = strip_ends(words, *TESTS)
         if (
             not of_key
@@ -384,8 +384,8 @@ class _Compiler:
         orders = [("so", *_part_of("so")), ("rt", "group-rt", *_part_of("rt"))]
         orders += [("ww",)] if of_key else []
         strict = [language_of(Star(Union(tuple(map(Rel, order))))) for order in orders]
-        # Walks that stay with one key are also walks over all keys, so the acyclic checks over all
-        # keys forbid them, too.
+        # Walks that stay on one key are also walks over all keys, so the acyclic checks over all
+        # keys forbid them too.
         acyclic = [*self._acyclic[False], *(self._acyclic[True] if of_key else ())]
         allowed = union(*strict, *map(rotations, acyclic))
         if not all(is_included(loops_at(dfa, state), allowed) for state in range(len(dfa.moves))):
@@ -404,8 +404,8 @@ class _Compiler:
         back = tuple((q, 0) for q in sorted(dfa.final))
         automaton = replace(automaton, repeatable=repeatable)
         for i, other in enumerate(self._automata):
-            # If an automaton without return paths has the same steps, as for PSI, it also gets the
-            # return paths. Steps of `init` make no difference, because they are on no cycle.
+            # If an automaton without return paths has the same steps, as for PSI, it gets these
+            # return paths too. Steps of `init` make no difference, because they lie on no cycle.
             inner = {r: s for r, s in other.steps.items() if r != "init"}
             if automaton == replace(other, steps=inner, closing=closing):
                 self._automata[i] = replace(other, back=back, closing=closing)
@@ -413,7 +413,7 @@ class _Compiler:
         self._automata.append(replace(automaton, back=back, judges=False))
 
     def _language(self, name: str, e: Core) -> tuple[Dfa, bool]:
-        """Return the language of an expression, and whether its walks stay with one key."""
+        """Return the language of an expression, and whether its walks stay on one key."""
         e = simplify(e, splits=self._splits)
         try:
             return language_of(e), False
@@ -430,7 +430,7 @@ def _at_statements(e: Core) -> Core:
 
 
 def _without_tests(e: Core) -> Core:
-    """Return an expression in which the identity replaces each test."""
+    """Return the expression with each test replaced by the identity."""
     if isinstance(e, Lift):
         return Rel("id", None, e.pos)
     return rebuild(e, tuple(map(_without_tests, mentions.children(e))))
@@ -462,7 +462,7 @@ def _union_of_relations(names: Iterable[str]) -> tuple[Core, ...]:
 
 
 def _steps_of(dfa: Dfa) -> dict[str, tuple[tuple[int, int], ...]]:
-    """Return, for each letter of an automaton, its moves as pairs of states."""
+    """Return, for each letter of an automaton, its transitions as pairs of states."""
     return {
         letter: tuple(sorted((q, row[letter]) for q, row in enumerate(dfa.moves) if letter in row))
         for letter in sort_letters(dfa.letters)
@@ -487,7 +487,7 @@ def _automaton(
 
 
 def _stretched(dfa: Dfa, letters: frozenset[str] = TRANSITIVE) -> Dfa:
-    """Return the language in which r⁺ replaces each letter r of ``letters``."""
+    """Return the language with each letter r in ``letters`` replaced by r⁺."""
     nfa = Nfa()
     start, finals = nfa.embed(dfa)
     nfa.skip(nfa.initial, start)

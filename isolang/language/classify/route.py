@@ -25,10 +25,10 @@ _RECENT = 32
 def _cached_by_identity(
     compile_it: Callable[[_Argument], _Compiled],
 ) -> Callable[[_Argument], _Compiled]:
-    """Return a function that caches the results of a compiler for recent arguments.
+    """Return a function that caches a compiler's results for recent arguments.
 
     Arguments are compared by identity. The cache keeps a reference to each argument, because
-    otherwise a new object could get the same identity.
+    otherwise a new object could be given the same identity.
     """
     recent: dict[int, tuple[_Argument, _Compiled]] = {}
 
@@ -48,17 +48,17 @@ def _cached_by_identity(
 
 @_cached_by_identity
 def route(spec: Spec) -> Route:
-    """Choose how to decide a specification: by the fastest engine that is exact for it.
+    """Choose the fastest engine that is exact for a specification.
 
-    The native engine decides the specification if its checks compile to automata, or if a theorem
-    makes it equivalent to a specification whose checks do. Otherwise the route is relational, and
-    the native engine decides as many checks as possible before the search.
+    The native engine decides the specification if its checks compile to automata, or if by a
+    theorem it is equivalent to a specification whose checks do. Otherwise the route is relational,
+    and the native engine decides as many checks as possible before the search.
 
     Args:
         spec: a specification with at least one check.
 
     Returns:
-        The route, with the reasons why faster routes do not apply.
+        The route, including the reasons why faster routes do not apply.
 
     Raises:
         SpecError: if the specification has no check.
@@ -86,8 +86,8 @@ def native_plan(spec: Spec) -> Plan:
         spec: a specification with at least one check.
 
     Raises:
-        NotAnEventGraph: if the specification does not compile. The message says why it does not
-            compile to event graphs, and ``return_path_refusal`` says why it does not compile to
+        NotAnEventGraph: if the specification does not compile. The message explains why it does not
+            compile to event graphs, and ``return_path_refusal`` explains why it does not compile to
             return paths.
         SpecError: if the specification has no check.
     """
@@ -107,8 +107,8 @@ def native_plan(spec: Spec) -> Plan:
 def without_sessions(plan: Plan) -> Plan:
     """Return the plan for the same specification with ``init`` in place of ``so``.
 
-    The new specification compiles, because renaming a letter maps a finite generating set to a
-    finite generating set.
+    The new specification compiles because renaming a letter turns one finite generating set into
+    another.
     """
     return native_plan(mentions.without_sessions(plan.spec))
 

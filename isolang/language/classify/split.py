@@ -1,4 +1,4 @@
-"""Splits a specification into the part that the native engine decides, and the other checks.
+"""Splits a specification into the part decided by the native engine and the other checks.
 
 A model of a specification is also a model of each part, with the same choices. Therefore a history
 that violates a part violates the whole specification. docs/routes.md#in-parts says how the search
@@ -24,13 +24,12 @@ _MOST_TRIES = 24
 
 
 class SpecSplit(Struct, frozen=True, kw_only=True):
-    """A specification, split into the part that the native engine decides and the other checks.
+    """A specification split into the part decided by the native engine and the other checks.
 
     Attributes:
-        part: the specification with only the checks that the engine decides, and only the
-            declarations of relations that these checks mention.
-        plan: the route of the part. It relies on a theorem if the checks of the part mention a
-            chosen order.
+        part: the specification with only the checks decided by the engine, and only the
+            declarations of relations mentioned by these checks.
+        plan: the part's route. It relies on a theorem if the part's checks mention a chosen order.
         other_checks: the unflagged checks that are not in the part.
         unchosen: the declared relations that the part does not mention; a model of the part has no
             value for them.
@@ -53,11 +52,11 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
 
     @property
     def chosen(self) -> frozenset[str]:
-        """The relations that a model of the part chooses besides sources and version orders."""
+        """The relations that a model of this part chooses, except sources and version orders."""
         return frozenset(e.name for e in self.part.exists if e.name not in CANONICAL_EXISTS)
 
     def sentence(self) -> str:
-        """Return a sentence for users that says how the specification is decided."""
+        """Return a sentence telling users how the specification is decided."""
         first = _list_checks(self.part.checks)
         if self.unchosen:
             chosen = ", ".join(f"`{exists.name}`" for exists in self.unchosen)
@@ -86,15 +85,14 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
 
     Args:
         spec: the specification.
-        plan_of: a function that returns the route of the native engine, or raises
-            ``NotAnEventGraph``.
+        plan_of: a function that returns the native engine's route or raises ``NotAnEventGraph``.
 
     Returns:
         The part and the other checks; ``None`` if the engine decides none of the checks.
     """
     judged = tuple(check for check in spec.checks if not check.flag)
     flags = tuple(check for check in spec.checks if check.flag)
-    # The engine cannot decide negated checks and checks of the kind `empty`.
+    # The engine cannot decide negated checks or checks of the kind `empty`.
     possible = tuple(c for c in judged if not c.negated and c.kind != "empty")
     for kept in _largest_first(spec, possible, plan_of):
         part = replace(spec, checks=kept, exists=_needed_declarations(spec, kept), shows=())
@@ -111,10 +109,10 @@ def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
 def _largest_first(
     spec: Spec, possible: tuple[Check, ...], plan_of: Callable[[Spec], Plan]
 ) -> Iterator[tuple[Check, ...]]:
-    """Yield sets of checks to try.
+    """Yield the sets of checks to try.
 
-    The first sets leave out the checks that compilation errors blame. All other sets follow, from
-    the largest to the smallest.
+    The first sets leave out the checks blamed by compilation errors. All other sets follow, from
+    largest to smallest.
     """
     kept = possible
     while kept:
@@ -137,7 +135,7 @@ def _largest_first(
 def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
     """Return the engine's plan for a part.
 
-    If the part does not compile, return the names of the checks that the error blames.
+    If the part does not compile, return the names of the checks blamed by the error.
     """
     try:
         return plan_of(part)

@@ -2,9 +2,9 @@
 
 These axioms say that a reader sees a prefix of the order (``obs(co)``, ``obs(co^* ; V)``, TOTALVIS,
 PREFIX). Therefore the order must contain ``rw`` or ``V ; rw``. This module recognises
-specifications by the form of their axioms, whatever the names of relations and checks.
-docs/routes.md#axioms-over-a-total-order has the proofs, and the lemma that comments in this module
-refer to.
+specifications by the form of their axioms, regardless of the names of relations and checks.
+docs/routes.md#axioms-over-a-total-order has the proofs, and the lemma mentioned in comments in this
+module.
 """
 
 from __future__ import annotations
@@ -47,17 +47,17 @@ _BY_VISIBILITY = (
 
 
 class Theorem(Struct, frozen=True, kw_only=True):
-    """The theorem that a specification is equivalent to an event graph.
+    """A theorem stating that a specification is equivalent to an event graph.
 
     Attributes:
         original: the specification as the user wrote it.
         spec: the equivalent specification, which has one ``acyclic`` check and declares ``rf`` and
             ``ww``.
         sentence: a sentence that states the theorem, for users.
-        order: the name of the total order in the original. Every total order that contains the
-            relation in the check of ``spec`` is a value for it.
-        vis: the name of the visibility relation in the original, and an expression for a value of
-            it, over the total order and ``ww``; ``None`` if the original declares none.
+        order: the name of the total order in the original. Any total order that contains the
+            relation in ``spec``'s check can serve as this order.
+        vis: the name of the visibility relation in the original, and an expression over the total
+            order and ``ww`` for a suitable value; ``None`` if the original declares none.
     """
 
     original: Spec
@@ -83,8 +83,8 @@ def event_graph_form(spec: Spec) -> Theorem | None:
         return None
     if order.name in _BEGIN_WITH_T0:
         contained |= {"init"}
-    # Like version orders, the total order must begin with T0, and must contain the pairs that list
-    # reads show.
+    # Like version orders, the total order must begin with T0 and contain the pairs shown by list
+    # reads.
     if "vo" not in contained or not contained.intersection(FROM_T0):
         return None
     if not others:
@@ -149,7 +149,7 @@ def _by_visibility(
     external = prefix = total = conflict = False
     # letters between tests, such as `[W] ; so ; [R]`, that vis must contain
     tested: list[Core] = []
-    after: list[Core] = []  # letters between tests that vis must contain after a vis step
+    after: list[Core] = []  # letters between tests that vis must contain after one of its own steps
     within: list[Core] = []  # letters between tests that ar must contain
     for check in spec.checks:
         if check.kind != "require":
@@ -248,7 +248,7 @@ def _theorem(
 
 
 def _letters(e: Core | None, more: frozenset[str] = frozenset()) -> frozenset[str] | None:
-    """Return the names in a union of ``init``, ``so``, ``rt`` and ``wr``, and of names in ``more``.
+    """Return the names in a union of ``init``, ``so``, ``rt``, ``wr`` and names in ``more``.
 
     If the expression has another form, return ``None``.
     """
