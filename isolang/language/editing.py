@@ -86,7 +86,7 @@ def _short(message: str) -> str:
 
 
 def word_at(text: str, line: int, column: int) -> str:
-    """Return the name at a place in a text, or an empty string if there is no name there."""
+    """Return the name at a place in a text, or an empty string if it has none."""
     lines = text.splitlines()
     if not 1 <= line <= len(lines):
         return ""

@@ -27,7 +27,8 @@ class Gathered(Struct, frozen=True, kw_only=True):
 
     Attributes:
         main: the syntax tree of the main text.
-        items: all items except includes. An included file's items stand where it is first included.
+        items: all items except includes. An included file's items appear where it is first
+            included.
         sources: the texts in the order in which they were read, beginning with the main text.
         notes: messages for users about includes found in unexpected places.
     """

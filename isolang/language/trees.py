@@ -1,9 +1,9 @@
-"""Reads the syntax trees of the library's texts from a table in the package.
+"""Reads the syntax trees of library texts from a table in the package.
 
-Parsing a level would take longer than checking a small history. Therefore ``trees.json`` has the
-syntax tree of every text in the library. The key of a tree is the whole text, so any other text is
-parsed. After a change to a level, the grammar or the tree, ``python -m isolang.language.trees``
-writes the table again; a test compares the table with the texts.
+Parsing a level would take longer than checking a small history. Therefore ``trees.json`` contains
+the syntax tree of every library text. The key of a tree is the whole text, so any other text is
+parsed. After changing a level, the grammar or the tree classes, run ``python -m
+isolang.language.trees`` to regenerate the table. A test compares the table with the texts.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TABLE: Final = Path(__file__).with_name("trees.json")
 
 @lru_cache(maxsize=256)
 def library_tree(source: SourceText) -> ast.File:
-    """Return the syntax tree of a text, from the table if the library has the text.
+    """Return the syntax tree of a text, from the table if it is a library text.
 
     The result is cached by the identity of the source.
 
@@ -43,7 +43,7 @@ def _table() -> dict[str, Raw]:
 
 
 def _pack(value: Any) -> Any:
-    """Convert a tree to JSON, in which a node is a list that begins with the name of its class."""
+    """Convert a tree to JSON; each node becomes a list that begins with its class name."""
     if isinstance(value, Span):
         return list(value[1:])
     if isinstance(value, Struct):
@@ -65,7 +65,7 @@ def _unpack(data: Any, source: SourceText) -> Any:
 
 
 def table() -> dict[str, Any]:
-    """Return the content of ``trees.json``, which has the tree of each text in the library."""
+    """Return the content of ``trees.json``: the tree of each library text."""
     from isolang.language.library import library_source, text_names
 
     sources = [library_source(name) for name in text_names()]

@@ -1,10 +1,10 @@
 """The words of the language, in a table with one row for each relation and each set.
 
-A row has all properties of a word that do not depend on a history: the sort of the word, what it
-compares, how it is drawn, and its meaning in one sentence. All lists of words are derived from this
-table. Each interpreter implements the meanings of the words in its own domain. To add a word, add a
-row; an interpreter that does not know the new word then fails immediately.
-``native/core/relations.def`` has the names for C++.
+A row contains all properties of a word that do not depend on a history: the word's sort, what it
+compares, how it is drawn, and its meaning in one sentence. All word lists are derived from this
+table. Each interpreter implements the words' meanings in its own domain. To add a word, add a row;
+any interpreter that does not know the new word then fails immediately.
+``native/core/relations.def`` contains the names for C++.
 """
 
 from __future__ import annotations
@@ -58,36 +58,36 @@ _TO_TXN: Final = Sort("relation", "event", "transaction")
 
 
 class Word(Struct, frozen=True, kw_only=True):
-    """One word of the language.
+    """A word of the language.
 
     Attributes:
         name: the word itself.
-        sort: whether the word is a set or a relation, and the kinds of its elements.
+        sort: whether the word is a set or a relation, and its element kinds.
         meaning: the condition under which a relation relates ``{a}`` to ``{b}``, or a set contains
             ``{a}``.
         keyed: whether users may write ``name[x]`` for the part of the relation on one key.
-        named: whether a name in quotes follows the word, as in ``label "audit"``.
+        named: whether a quoted name follows the word, as in ``label "audit"``.
         fragment: the library file that defines the word; empty for a builtin word.
-        transitive: whether r ; r ⊆ r for the relation r over all keys. Simplifications use this.
+        transitive: whether r ; r ⊆ r for the relation r over all keys. Used in simplifications.
         contains_init: whether the relation relates the initial transaction to all others.
-        level: whether the word is about whole transactions, statements that read, or operations.
-        compares: the data that a history must have for the word: times of transactions, moments of
-            operations and of COMMIT, sessions, groups of sessions, labels of transactions, or
-            requested levels.
-        follows: the chosen relations on which the relation depends, such as ``rf`` and ``ww`` for
+        level: whether the word is about whole transactions, statements that read, or single
+            operations.
+        compares: the data that the word needs from a history: transaction times, operation and
+            COMMIT times, sessions, session groups, transaction labels, or requested levels.
+        follows: the chosen relations that the relation depends on, such as ``rf`` and ``ww`` for
             ``rw``.
-        part_of: the relation of which this relation has only the pairs from item reads (``i…``), or
-            only those from predicate reads (``p…``).
+        part_of: the relation that this relation is a part of, with only its pairs from item reads
+            (``i…``) or only those from predicate reads (``p…``).
         letter: whether the word can label edges in event graphs and refutations.
-        filtered: whether the relation has a separate letter for steps between accesses to one key,
-            such as ``rt[W,R]``.
+        filtered: whether there is a separate letter for the relation's steps between accesses to
+            one key, such as ``rt[W,R]``.
         between_commits: the kinds of walks (over statements or operations) in which the letter may
             lead from one COMMIT to another.
-        colour: the colour of the relation's edges, which several words share.
-        dash: the lengths of dashes and gaps of the relation's edges, in turn; empty for solid
+        colour: the colour of the relation's edges; several words may share a colour.
+        dash: the alternating lengths of dashes and gaps in the relation's edges; empty for solid
             lines.
-        joins: the points of drawn transactions (such as the begin and the end) at which edges leave
-            the first transaction and enter the second.
+        joins: the points on drawn transactions (such as begin and end) at which edges leave the
+            first transaction and enter the second.
     """
 
     name: Name
@@ -111,12 +111,12 @@ class Word(Struct, frozen=True, kw_only=True):
 
     @property
     def sentence(self) -> str:
-        """The meaning of the word as a phrase such as ``relates a to b if …``."""
+        """The word's meaning as a phrase such as ``relates a to b if …``."""
         verb = "contains a" if self.sort.kind == "set" else "relates a to b"
         return f"{verb} if {self.between('a', 'b')}"
 
     def between(self, a: str, b: str) -> str:
-        """Return the meaning of the word with the names of two transactions or operations."""
+        """Return the word's meaning with the names of two transactions or operations filled in."""
         return self.meaning.format(a=a, b=b)
 
 
@@ -214,10 +214,10 @@ VOCABULARY: Final[tuple[Word, ...]] = (
 ROWS: Final[Mapping[str, Word]] = {word.name: word for word in VOCABULARY}
 assert tuple(ROWS) == get_args(Name)
 
-# --- lists that are derived from the table, in the order of its rows ---
+# --- lists derived from the table, in row order ---
 
 BUILTIN_WORDS: Final = tuple(word for word in VOCABULARY if not word.fragment)
-"""The words that are defined for every history, without any definition in a text."""
+"""The words defined for every history, without a definition in any text."""
 
 BUILTIN_UNKEYED: Final = frozenset(word.name for word in BUILTIN_WORDS if not word.keyed)
 """The builtin words without a separate part for each key."""
@@ -226,27 +226,27 @@ FRAGMENTS: Final[Mapping[str, str]] = {
     **{word.name: word.fragment for word in VOCABULARY if word.fragment},
     "obs": "prelude.iso",
 }
-"""For each name that a fragment of the library defines, the file of the fragment. All names are
-relations, except ``obs``, which is a function from a relation to a relation.
+"""For each name defined by a library fragment, the fragment's file. All names are relations, except
+``obs``, which is a function from relations to relations.
 """
 
 SETS: Final = frozenset(word.name for word in VOCABULARY if word.sort.kind == "set")
 """The words that are sets."""
 
 TESTS: Final = tuple(w.name for w in VOCABULARY if w.sort == _TXNS and w.keyed)
-"""The letters ``[W]`` and ``[R]`` of walks, which are tests: their steps stay at a transaction that
-writes, or that has an external read.
+"""The letters ``[W]`` and ``[R]`` in walks. They are tests: their steps stay at a transaction that
+writes, or that has an external read, respectively.
 """
 
 NAMED: Final = tuple(word.name for word in VOCABULARY if word.named)
-"""The words ``label`` and ``level``, which are tests and select a set by a name in quotes."""
+"""The words ``label`` and ``level``: tests that select a set by a quoted name."""
 
 OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
 """The words that are about single operations."""
 
 TRANSITIVE: Final = frozenset(word.name for word in VOCABULARY if word.transitive)
-"""The relations r with r ; r ⊆ r. ``so`` and ``rt`` are strict orders that contain ``init``. Their
-unfinished transactions have no outgoing pairs. ``init ; init`` is empty.
+"""The relations r with r ; r ⊆ r. ``so`` and ``rt`` are strict orders that contain ``init``. In
+them, unfinished transactions have no outgoing pairs. ``init ; init`` is empty.
 """
 
 BUILTIN_ORDERS: Final = tuple(
@@ -257,9 +257,9 @@ BUILTIN_ORDERS: Final = tuple(
 NO_ORDERS: Final = tuple(
     w.name for w in BUILTIN_WORDS if w.letter and w.level == "transaction" and not w.transitive
 )
-"""The builtin letters between transactions that are not orders. A walk that stays with one key
-cannot take such letters. Two steps of such a letter may lead over a transaction that does not
-access the key, and unlike an order, the relation may have no direct pair in place of both steps.
+"""The builtin letters between transactions that are not orders. A walk that stays on one key cannot
+use such letters: two steps may pass through a transaction that does not access the key, and unlike
+an order, the relation need not have a direct pair to replace both steps.
 """
 
 FROM_T0: Final = tuple(w.name for w in BUILTIN_WORDS if w.contains_init)
@@ -298,7 +298,7 @@ COMPARING_TIMES: Final = frozenset(word.name for word in VOCABULARY if "times" i
 MOMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "transaction"
 )
-"""The relations that compare a moment of a transaction with the time at which COMMIT is sent."""
+"""The relations that compare a moment in a transaction with the time when COMMIT is sent."""
 
 OF_STATEMENTS: Final = tuple(
     w.name for w in VOCABULARY if "moments" in w.compares and w.level == "statement"
@@ -308,13 +308,13 @@ OF_STATEMENTS: Final = tuple(
 OF_BEGIN_AND_END: Final = tuple(
     w.name for w in VOCABULARY if "times" in w.compares and "moments" not in w.compares
 )
-"""The relations that compare the end of a transaction with the beginning of another one."""
+"""The relations that compare the end of one transaction with the begin of another."""
 
 COMPARING_SESSIONS: Final = frozenset(w.name for w in VOCABULARY if "sessions" in w.compares)
 """All relations that compare sessions."""
 
 COMPARING_GROUPS: Final = frozenset(w.name for w in VOCABULARY if "groups" in w.compares)
-"""All relations that compare groups of sessions."""
+"""All relations that compare session groups."""
 
 COMPARING_NAMES: Final[Mapping[str, frozenset[str]]] = {
     what: frozenset(w.name for w in VOCABULARY if what in w.compares)
@@ -329,7 +329,7 @@ FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
 FILTERED: Final = tuple(
     f"{name}[{a},{b}]" for name in FILTERED_RELATIONS for a in "WR" for b in "WR"
 )
-"""The letters for steps of a builtin relation between transactions that access the same key. For
+"""The letters for a builtin relation's steps between transactions that access the same key. For
 example, ``rt[W,R]`` is ``for x: [W[x]] ; rt ; [R[x]]``.
 """
 
@@ -354,9 +354,9 @@ BETWEEN_COMMITS_BY_OPERATION: Final = tuple(
 
 
 def word_of(name: str) -> Name:
-    """Return a name with the type of a word.
+    """Return a name typed as a word of the language.
 
-    Because of the type, a type checker reports words that an interpreter does not handle.
+    With this type, a type checker reports words that an interpreter does not handle.
 
     Raises:
         KeyError: if the name is not a word of the language.
@@ -365,12 +365,12 @@ def word_of(name: str) -> Name:
 
 
 def relation_of(letter: str) -> str:
-    """Return the relation in a letter, such as ``rt`` in ``rt[W,R]`` or ``wr`` in ``wr["a/*"]``."""
+    """Return a letter's relation, such as ``rt`` for ``rt[W,R]`` or ``wr`` for ``wr["a/*"]``."""
     return letter.partition("[")[0].partition(" ")[0]
 
 
 def whole_letter(letter: str) -> str:
-    """Return a letter without its names in quotes.
+    """Return a letter without its quoted names.
 
     >>> whole_letter('rt[W,R][not "a/*"]'), whole_letter('label "a"'), whole_letter("wr")
     ('rt[W,R]', 'label', 'wr')
@@ -380,7 +380,7 @@ def whole_letter(letter: str) -> str:
 
 
 def is_test(letter: str) -> bool:
-    """Return whether a letter is a test, whose steps stay at the same transaction."""
+    """Return whether a letter is a test, so that its steps stay at the same transaction."""
     return whole_letter(letter) in (*TESTS, *NAMED)
 
 

@@ -1,4 +1,4 @@
-"""The problem of a history: its facts and the choices that it leaves open, whatever the level."""
+"""The problem of a history: its facts and the choices it leaves open, regardless of the level."""
 
 from __future__ import annotations
 

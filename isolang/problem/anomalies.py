@@ -1,4 +1,4 @@
-"""Describes intrinsic anomalies, which are reads that are wrong under every choice."""
+"""Describes intrinsic anomalies: reads that are wrong under every choice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class AnomalyKind(IntEnum):
-    """The kinds of intrinsic anomalies, numbered as in ``problem.hpp`` and in certificates."""
+    """The kinds of intrinsic anomalies, numbered as in ``problem.hpp`` and certificates."""
 
     THIN_AIR_READ = 0
     ABORTED_READ = 1
@@ -45,7 +45,7 @@ class AnomalyKind(IntEnum):
 
     @property
     def title(self) -> str:
-        """The name of the anomaly in the literature; if it has none there, this project's name."""
+        """The anomaly's name in the literature, or this project's own name if there is none."""
         return TITLES[self]
 
 
@@ -63,23 +63,23 @@ TITLES: Final = {
     AnomalyKind.CONTRADICTING_VERSIONS: "stated versions that contradict the answers",
 }
 
-_LONGEST = 60  # messages shorten lists that are longer than this, in characters
+_LONGEST = 60  # messages shorten lists with more characters than this
 
 
 class Anomaly(Struct, frozen=True, kw_only=True):
-    """One intrinsic anomaly.
+    """An intrinsic anomaly.
 
     Attributes:
-        kind: what is wrong with the read.
-        txn: the number of the transaction that read. If stated versions contradict each other, the
-            transaction may be a writer.
-        op: the number of the wrong read. If stated versions contradict each other, the operation
-            may be a write.
-        other_txn: the transaction that the read contradicts, which is the reader itself if the read
-            contradicts an own write.
+        kind: the kind of anomaly.
+        txn: the number of the reading transaction. If stated versions contradict each other, it may
+            be a writing transaction instead.
+        op: the number of the wrong read. If stated versions contradict each other, it may be a
+            write instead.
+        other_txn: the transaction that the read contradicts; the reader itself if the read
+            contradicts one of its own writes.
         other_op: the operation that the read contradicts. It is ``None`` for a split append if the
-            list shows appends of one transaction in two blocks, with appends of another transaction
-            between the blocks; ``other_txn`` is then the transaction with the two blocks.
+            list shows one transaction's appends in two blocks, with another transaction's appends
+            between them; ``other_txn`` is then the transaction with the two blocks.
     """
 
     kind: AnomalyKind
@@ -89,7 +89,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     other_op: int | None = None
 
     def evidence(self, history: History) -> str:
-        """Return a sentence that says what was read, where, and why the read is wrong."""
+        """Return a sentence stating what was read, where, and why the read is wrong."""
         reader, place = history.name_of(self.txn), history.where_op(self.op)
         if self.kind is AnomalyKind.CONTRADICTING_VERSIONS:
             return f"{_version_clause(history, self.op)} ({place}), {_contradicting(self, history)}"
@@ -100,7 +100,7 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         return f"{reader} read {_key_and_value(history, self.op)} ({place}), {reason}"
 
     def operations(self, history: History) -> tuple[int, ...]:
-        """Return the operations that the evidence mentions, beginning with the read."""
+        """Return the operations mentioned in the evidence, beginning with the read."""
         if self.other_op is not None:
             return self.op, self.other_op
         if self.kind is AnomalyKind.SPLIT_APPEND:
@@ -109,19 +109,19 @@ class Anomaly(Struct, frozen=True, kw_only=True):
 
 
 def anomaly_of_row(row: Sequence[int]) -> Anomaly:
-    """Return the anomaly for five numbers from the native core, in which -1 means ``None``."""
+    """Convert five numbers from the native core to an anomaly; -1 means ``None``."""
     kind, txn, op, *others = row
     other_txn, other_op = (None if i < 0 else i for i in others)
     return Anomaly(kind=AnomalyKind(kind), txn=txn, op=op, other_txn=other_txn, other_op=other_op)
 
 
 def observed_append_order(history: History, op: int) -> list[int]:
-    """Return the first append of each block that a list read shows, in the order of the list.
+    """Return the first append of each block shown by a list read, in list order.
 
-    A block is a run of neighbouring elements that one transaction appended. If the transaction of a
-    block before the last one also made an append that the list lacks, the result ends with that
-    append, because it was made after all appends that the list shows. The result is empty for reads
-    that are not list reads.
+    A block is a run of adjacent elements appended by one transaction. If the transaction behind a
+    block other than the last also made an append that is missing from the list, the result ends
+    with that append, because it was made after all appends in the list. The result is empty for
+    reads other than list reads.
     """
     columns = history.columns
     number = int(columns.op_value[op])
@@ -147,9 +147,9 @@ def observed_append_order(history: History, op: int) -> list[int]:
 
 
 def _split_block(anomaly: Anomaly, history: History) -> tuple[int, int, int]:
-    """Return three appends: one of each block of ``other_txn``, and one between the blocks.
+    """Return three appends: one from each block of ``other_txn``, and one between the blocks.
 
-    Another transaction made the append between the blocks.
+    The append between the blocks is by a different transaction.
     """
     order = observed_append_order(history, anomaly.op)
     first, last, *_ = (
@@ -182,7 +182,7 @@ def _is_list(history: History, op: int) -> bool:
 def _contradicted_op(anomaly: Anomaly) -> int:
     """Return the operation that the read contradicts.
 
-    Only some split appends have none, so the caller must not pass them.
+    Some split appends have no such operation, and the caller must not pass those.
     """
     assert anomaly.other_op is not None, f"a {anomaly.kind.title} without a second operation"
     return anomaly.other_op
@@ -202,7 +202,7 @@ def _write_verb(anomaly: Anomaly, history: History) -> str:
 
 
 def _written_object(anomaly: Anomaly, history: History) -> str:
-    """Return the words before the contradicted operation: ``whose element 3``, or ``which``.
+    """Return the words that precede the contradicted operation: ``whose element 3`` or ``which``.
 
     An append is introduced by its element.
     """
@@ -337,7 +337,7 @@ def _version_clause(history: History, op: int) -> str:
 
 
 def _contradicting(anomaly: Anomaly, history: History) -> str:
-    """Return a clause that says how the stated versions contradict each other or the values."""
+    """Return a clause explaining how the stated versions contradict each other or the values."""
     if anomaly.other_op is None:
         return "a version that no transaction wrote"
     op, other, columns = anomaly.op, anomaly.other_op, history.columns

@@ -1,9 +1,9 @@
-"""Chains of combined writes (Cobra, OSDI 2020): writers that follow each other directly.
+"""Chains of combined writes (Cobra, OSDI 2020): writers that directly follow each other.
 
 If S reads x from T and also writes x, and both are included, then no writer comes between T and S
 in the version order of x. ``T → S`` is then a link, and a maximal path of links is a chain. Only
 the order of the chains remains open, and an edge from the tail of one chain to the head of another
-represents all pairs of their writers.
+represents all pairs of writers from the two chains.
 
 This is sound only if the automata allow it (:func:`chains_allowed`).
 """
@@ -29,17 +29,16 @@ if TYPE_CHECKING:
 
 
 class Chains(Struct, frozen=True, kw_only=True):
-    """The chains of a polygraph; the elements of all arrays are writers.
+    """The chains of a polygraph. The elements of all arrays are writers.
 
     Attributes:
-        next: int32[writers]; for each writer, the writer that follows it directly in its chain; -1
-            for the last writer of a chain.
+        next: int32[writers]; for each writer, the next writer in its chain, or -1 for the last one.
         head: int32[writers]; for each writer, the first writer of its chain.
         tail: int32[writers]; for each writer, the last writer of its chain.
-        open: int32[p, 2]; the heads of two chains of one key that may come in either order.
-        settled: int32[s, 2]; the heads of two chains of one key, of which the first chain precedes
-            the second. This includes the pairs with T0's chain, which precedes all other chains of
-            its key.
+        open: int32[p, 2]; the heads of pairs of chains on one key that may come in either order.
+        settled: int32[s, 2]; the heads of pairs of chains on one key in which the first chain
+            precedes the second. They include pairs with T0's chain, which precedes all other chains
+            on its key.
     """
 
     next: Ints
@@ -50,15 +49,15 @@ class Chains(Struct, frozen=True, kw_only=True):
 
 
 def chains_allowed(automata: Sequence[Automaton]) -> bool:
-    """Return whether the automata allow chains, with edges only from tails to heads.
+    """Return whether the automata allow chains with edges only from tails to heads.
 
-    There are three conditions. (1) ``ww ; rw`` closes a loop. Therefore no writer U can come
-    between T and a writer S that reads from T (T ww U ww S, S rw U). (2) ``ww ; wr`` closes a loop.
-    Therefore S cannot come before T; under ``acyclic ww | rw``, for example, S may read from T and
-    still come before T. (3) Two ``ww`` steps make a ``ww`` step, and an ``rw`` step (or a step of a
-    part of ``rw``) followed by a ``ww`` step makes an ``rw`` step. Therefore the edge from tail to
-    head implies the edges between all other writers of the two chains. PC fails (1), because its
-    ``ww`` ends in a state in which no ``rw`` begins.
+    There are three conditions. (1) ``ww ; rw`` closes a loop, so no writer U can come between T and
+    a writer S that reads from T (T ww U ww S, S rw U). (2) ``ww ; wr`` closes a loop, so S cannot
+    come before T. (Under ``acyclic ww | rw``, for example, S may read from T and still come before
+    T.) (3) Two ``ww`` steps make a ``ww`` step, and an ``rw`` step (or a step of a part of ``rw``)
+    followed by a ``ww`` step makes an ``rw`` step, so the edge from tail to head implies the edges
+    between all other writers in the two chains. PC fails (1), because its ``ww`` ends in a state
+    where no ``rw`` begins.
     """
     if any(a.restricted for a in automata):
         return False
@@ -70,9 +69,9 @@ def chains_allowed(automata: Sequence[Automaton]) -> bool:
 
 
 def _can_close_loop(a: Automaton, first: str, second: str) -> bool:
-    """Return whether a step of ``first`` and a step of ``second`` can lead back to one state.
+    """Return whether a ``first`` step and then a ``second`` step can lead back to the same state.
 
-    The automaton may move inside a transaction after each step.
+    The automaton may take silent transitions after each step.
     """
     return any(
         q2 in reachable_states(a, r1) and q1 in reachable_states(a, r2)
@@ -82,11 +81,10 @@ def _can_close_loop(a: Automaton, first: str, second: str) -> bool:
 
 
 def _absorbs_ww(a: Automaton, relation: str) -> bool:
-    """Return whether the automaton treats ``relation`` followed by ``ww`` like ``relation`` alone.
+    """Return whether ``relation`` followed by ``ww`` can replace every ``relation`` step.
 
-    From every state, both lead to the same states.
-
-    The two steps together must have the same effect as the first one alone.
+    From the state where the step begins, the two steps must be able to reach the state where it
+    ends.
     """
     steps = a.steps.get(relation, ())
     return all(
@@ -100,7 +98,7 @@ def _absorbs_ww(a: Automaton, relation: str) -> bool:
 
 
 def build_chains(polygraph: Polygraph, *, allowed: bool) -> Chains:
-    """Return the chains of a polygraph; unless ``allowed``, each chain has only one writer."""
+    """Return the chains of a polygraph; unless ``allowed``, every chain has just one writer."""
     native = polygraph.problem.native
     count = len(native.writer_txn)
     follows = _chain_links(polygraph) if allowed else np.full(count, -1, np.int32)
@@ -118,9 +116,9 @@ def build_chains(polygraph: Polygraph, *, allowed: bool) -> Chains:
     heads = np.flatnonzero((head == np.arange(count)) & (head != head[of_key]))
     initial_first = np.stack((head[of_key[heads]], heads), axis=1).astype(np.int32)
     open_pairs, settled = head[polygraph.open], head[polygraph.settled]
-    # settled, because T0's chain precedes all others
+    # these pairs are settled, because T0's chain precedes all others
     of_initial = is_among(open_pairs, initial).any(axis=1)
-    # The pair of two chains that have one writer each does not change, unless one is T0's chain.
+    # A pair of single-writer chains does not change unless one of them is T0's chain.
     several = head != tail
     several[head[initial]] = True
     settled, same = _split_pairs(np.concatenate([settled, initial_first]), several)
@@ -136,7 +134,7 @@ def build_chains(polygraph: Polygraph, *, allowed: bool) -> Chains:
 
 
 def _split_pairs(pairs: Ints, several: NDArray[np.bool_]) -> tuple[Ints, Ints]:
-    """Split pairs in two: those with a writer that ``several`` marks, and all other pairs."""
+    """Split pairs into those with a writer marked in ``several`` and all others."""
     marked = several[pairs].any(axis=1)
     return pairs[marked], pairs[~marked]
 
@@ -146,7 +144,7 @@ def _encode_pairs(pairs: Ints, count: int) -> NDArray[np.int64]:
 
 
 def _distinct_pair_codes(pairs: Ints, count: int) -> NDArray[np.int64]:
-    """Return a number for each pair of two different writers, ascending and without duplicates."""
+    """Encode pairs of two different writers as numbers, sorted and without duplicates."""
     return distinct(_encode_pairs(pairs[pairs[:, 0] != pairs[:, 1]], count))
 
 
@@ -155,7 +153,7 @@ def _decode_pairs(code: NDArray[np.int64], count: int) -> Ints:
 
 
 def _chain_links(polygraph: Polygraph) -> Ints:
-    """Return for each writer the next writer of its chain, or -1 for the last writer of a chain."""
+    """Return, for each writer, the next writer in its chain, or -1 for the last writer."""
     native = polygraph.problem.native
     follows = np.full(len(native.writer_txn), -1, np.int32)
     certain = polygraph.inclusion == int(InclusionStatus.IN)
@@ -164,8 +162,8 @@ def _chain_links(polygraph: Polygraph) -> Ints:
     seen = np.zeros(len(native.writer_txn), bool)
     for read in reads.tolist():
         before, after = int(polygraph.source[read]), int(own[read])
-        # Two writers cannot both follow the same writer directly. Keep both links out of the
-        # chains; the edges then lead to the contradiction.
+        # Two writers cannot both directly follow the same writer. Keep the second link out of the
+        # chains; the edges will reveal the contradiction.
         if follows[before] >= 0 or seen[after]:
             continue
         here = after
@@ -178,9 +176,9 @@ def _chain_links(polygraph: Polygraph) -> Ints:
 
 
 def own_writers(polygraph: Polygraph) -> Ints:
-    """Return for each read the reader's own write of the same key; if there is none, -1.
+    """Return, for each read, the reader's own write to the same key, or -1 if there is none.
 
-    Writes are given by their index in ``Problem.native.writer_*``.
+    Writes are given as indices into ``Problem.native.writer_*``.
     """
     native = polygraph.problem.native
     key = np.repeat(np.arange(native.keys), np.diff(native.key_start)).astype(np.int64)

@@ -1,7 +1,7 @@
-"""Operations on arrays of integers as sets, by sorting.
+"""Set operations on integer arrays, implemented by sorting.
 
-Since numpy 2.3, ``unique`` and ``isin`` hash integers. This takes a hundred times as long if many
-integers are close to each other, like the numbers that encode pairs.
+Since numpy 2.3, ``unique`` and ``isin`` hash integers, which is a hundred times slower if many of
+them are close to each other, as are the numbers that encode pairs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def distinct(numbers: NDArray[_N]) -> NDArray[_N]:
 
 
 def is_among(numbers: _Numbers, some: _Numbers) -> NDArray[np.bool_]:
-    """Return a Boolean for each element of ``numbers``: whether ``some`` contains the element."""
+    """Return, for each element of ``numbers``, whether it is in ``some``."""
     ascending = np.sort(some)
     if not len(ascending):
         return np.zeros(numbers.shape, bool)

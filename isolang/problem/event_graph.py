@@ -1,7 +1,7 @@
-"""Builds event graphs with numpy: nodes, known edges, and the edges of a relation's pairs.
+"""Builds event graphs with numpy: nodes, known edges, and the edges for a relation's pairs.
 
-``native/engine/graph/event_graph.cpp`` is a second implementation of the same definition. Therefore
-an encoding that does not prune shares only the problem with the engine.
+``native/engine/graph/event_graph.cpp`` implements the same definition independently. Therefore an
+encoding that does not prune shares only the problem with the engine.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 Ints: TypeAlias = NDArray[np.int32]
 Edges: TypeAlias = tuple[Ints, Ints, NDArray[np.int64]]
-"""Three arrays of equal length: the first node and the second node of each edge, and the index of
-the pair that the edge comes from.
+"""Three arrays of equal length: each edge's first node, its second node, and the index of the pair
+it comes from.
 """
 
 Step: TypeAlias = tuple[int, int]
@@ -49,20 +49,20 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     """The disjoint union of the products of a history with the automata of all checks.
 
     Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +
-    state``. Auxiliary nodes have the next numbers. If no automaton orders the versions, one version
-    node for each writer follows.
+    state``. Auxiliary nodes have the next numbers. If no automaton orders the versions, they are
+    followed by one version node per writer.
 
     Attributes:
         problem: the problem of the history.
         automata: one automaton for each check.
         nodes: the number of nodes.
-        facts: int32[m, 2]; the edges that are present under every choice.
-        base: for each check, the number of its first node.
+        facts: int32[m, 2]; the edges present under every choice.
+        base: the number of each check's first node.
         order_node: int32[writers]; for each writer, the node that represents it in version orders:
-            a topological order of all edges puts the writers of a key in their version order.
-        version_base: the number of the first version node; -1 if version nodes are not needed.
-        uses_reads: whether some step is ``wr`` or ``rw``, or a part of one of them.
-        uses_orders: whether some step is ``ww`` or ``rw``, or a part of ``rw``.
+            in any topological order of the nodes, a key's writers appear in version order.
+        version_base: the number of the first version node, or -1 if version nodes are not needed.
+        uses_reads: whether any step is ``wr`` or ``rw``, or a part of one of them.
+        uses_orders: whether any step is ``ww`` or ``rw``, or a part of ``rw``.
     """
 
     problem: Problem
@@ -76,12 +76,12 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     uses_orders: bool
 
     def wr(self, writer: Ints, read: Ints) -> Edges:
-        """Return the edges of ``wr`` pairs, given as indices of writers and of reads."""
+        """Return the edges for ``wr`` pairs, given as indices of writers and reads."""
         native = self.problem.native
         return self._edges_of_reads("wr", native.writer_txn[writer], native.read_txn[read], read)
 
     def ww(self, first: Ints, second: Ints) -> Edges:
-        """Return the edges of ``ww`` pairs, given as indices of earlier and of later writers."""
+        """Return the edges for ``ww`` pairs, given as indices of earlier and later writers."""
         writer_txn = self.problem.native.writer_txn
         u, v, origin = self._product("ww", writer_txn[first], writer_txn[second], self._key[first])
         if self.version_base < 0:
@@ -94,9 +94,9 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         )
 
     def rw(self, read: Ints, writer: Ints) -> Edges:
-        r"""Return the edges of ``rw`` pairs, given as indices of reads and of writers.
+        r"""Return the edges for ``rw`` pairs, given as indices of reads and writers.
 
-        No edge leads from a transaction to itself, because ``rw = (wr^-1 ; ww) \ id``.
+        An edge never leads from a transaction to itself, because ``rw = (wr^-1 ; ww) \ id``.
         """
         native = self.problem.native
         reader, overwriter = native.read_txn[read], native.writer_txn[writer]
@@ -105,10 +105,10 @@ class EventGraph(Struct, frozen=True, kw_only=True):
         return u, v, other[origin]
 
     def _edges_of_reads(self, relation: str, a: Ints, b: Ints, read: Ints) -> Edges:
-        """Return the edges for pairs (a, b) of a relation; pair i follows from ``read[i]``.
+        """Return the edges for a relation's pairs (a, b), where pair i results from ``read[i]``.
 
-        A part of the relation, such as ``prw``, has edges only for predicate reads, or only for
-        item reads.
+        A part of the relation, such as ``prw``, has edges only for predicate reads or only for item
+        reads.
         """
         key = self.problem.native.read_key[read]
         found = [self._product(relation, a, b, key)]
@@ -141,7 +141,7 @@ class EventGraph(Struct, frozen=True, kw_only=True):
 
 
 def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restriction | None]]:
-    """Yield each step of a letter with its restriction to names of keys or labels.
+    """Yield each step of a letter with its restriction to key or label names.
 
     The restriction is ``None`` if the step has none.
     """
@@ -152,7 +152,7 @@ def steps_of(automaton: Automaton, letter: str) -> Iterator[tuple[Step, Restrict
 
 
 def admitted_keys(problem: Problem, restriction: Restriction | None) -> NDArray[np.bool_]:
-    """Return a mask of the keys that a restriction such as ``["audit/*"]`` admits.
+    """Return a mask of the keys admitted by a restriction such as ``["audit/*"]``.
 
     The restriction ``None`` admits all keys.
     """
@@ -173,7 +173,7 @@ def _expression(pattern: str) -> str:
 def transactions_passing(
     problem: Problem, test: str, restriction: Restriction | None
 ) -> NDArray[np.int64]:
-    """Return the numbers of the transactions that pass a test such as ``[W]`` or a label."""
+    """Return the numbers of the transactions that pass a test such as ``[W]`` or ``label``."""
     native = problem.native
     if test in ("W", "R"):
         keys = admitted_keys(problem, restriction)
@@ -194,7 +194,7 @@ def transactions_passing(
 
 
 def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventGraph:
-    """Build the event graph of a problem: its nodes, and the edges of known dependencies."""
+    """Build the event graph of a problem: its nodes, and the edges for known dependencies."""
     native = problem.native
     n = native.n
     base, total = [], 0
@@ -240,13 +240,13 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: int) -> None:
-    """Add the edges of known dependencies to the part of the graph that belongs to one automaton.
+    """Add the edges for known dependencies to one automaton's part of the graph.
 
     Args:
         chunks: the edges.
         problem: the problem.
         automaton: the automaton.
-        first: the first node of this part of the graph.
+        first: the first node in this part of the graph.
     """
     native, states = problem.native, automaton.states
     n = native.n
@@ -292,7 +292,7 @@ def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: i
 
 
 def _transpose_pairs(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the first and the second members of pairs."""
+    """Return the first and second members of pairs as two arrays."""
     a, b = np.array(pairs, np.int64).reshape(-1, 2).T
     return a, b
 
@@ -300,8 +300,8 @@ def _transpose_pairs(pairs: list[tuple[int, int]]) -> tuple[NDArray[np.int64], N
 def certainly_precedes(native: _native.Problem, answered: int, a: int, sent: int, b: int) -> bool:
     """Return whether an answer to transaction a certainly precedes a request of transaction b.
 
-    Two transactions of one session are compared by the clock of that session, which needs no clock
-    error.
+    Two transactions in the same session are compared by that session's clock, so the clock error
+    does not apply.
 
     Args:
         native: the problem.
@@ -321,7 +321,7 @@ def certainly_precedes(native: _native.Problem, answered: int, a: int, sent: int
 
 
 def pairs_by_commit_time(native: _native.Problem, name: str) -> list[tuple[int, int]]:
-    """Return the pairs of ``done``, ``late`` or ``locked``, which compare times of commits.
+    """Return the pairs of ``done``, ``late`` or ``locked``, which compare commit times.
 
     Pairs with excluded transactions are left out.
     """
@@ -357,7 +357,7 @@ def pairs_by_commit_time(native: _native.Problem, name: str) -> list[tuple[int, 
 def pairs_between_accesses(
     native: _native.Problem, letter: str, keys: set[int]
 ) -> list[tuple[int, int]]:
-    """Return the pairs of a letter such as ``rt[W,R]`` that access one of the given keys.
+    """Return the pairs for a letter such as ``rt[W,R]`` that access one of the given keys.
 
     Pairs with T0 are left out, because T0 is on no cycle.
     """
@@ -384,7 +384,7 @@ def pairs_between_accesses(
 
 
 def _accesses_by_key(native: _native.Problem) -> tuple[dict[int, set[int]], dict[int, set[int]]]:
-    """Return for each key the transactions that write it, and those with an external read of it."""
+    """Return, for each key, the transactions that write it, and those that externally read it."""
     writers: dict[int, set[int]] = {}
     for key, (low, high) in enumerate(pairwise(native.key_start.tolist())):
         writers[key] = set(native.writer_txn[low:high].tolist()) - {native.n}
@@ -400,7 +400,7 @@ def _accesses_by_key(native: _native.Problem) -> tuple[dict[int, set[int]], dict
 def orders_versions(automaton: Automaton) -> bool:
     """Return whether ``ww`` leads from state 0 back to state 0.
 
-    The nodes of this state then order the versions, and the graph needs no version nodes.
+    If so, the nodes for this state order the versions, and the graph needs no version nodes.
     """
     return any(
         q == 0 and 0 in reachable_states(automaton, r) for q, r in automaton.steps.get("ww", ())
@@ -408,9 +408,9 @@ def orders_versions(automaton: Automaton) -> bool:
 
 
 def reachable_states(automaton: Automaton, state: int) -> set[int]:
-    """Return the states that moves inside one transaction can reach from a state.
+    """Return the states reachable from a state by silent transitions.
 
-    The state itself is included.
+    The result includes the state itself.
     """
     found, todo = {state}, [state]
     while todo:
@@ -422,7 +422,7 @@ def reachable_states(automaton: Automaton, state: int) -> set[int]:
 
 
 class _Chunks:
-    """Collects the edges of a graph in parts, and gives numbers to new nodes."""
+    """Collects the edges of a graph piece by piece, and numbers new nodes."""
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -452,9 +452,9 @@ def _session_members(problem: Problem, present: NDArray[np.int64]) -> list[NDArr
 
 
 def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return for each member of a session the index of the last finished member before it.
+    """Return, for each member of a session, the index of the last finished member before it.
 
-    If there is none, the value is -1, which stands for T0.
+    The value is -1, meaning T0, if there is none.
     """
     finished = problem.native.unfinished[members] == 0
     places = np.where(finished, np.arange(len(members)), -1)
@@ -464,7 +464,7 @@ def _last_finished(problem: Problem, members: NDArray[np.int64]) -> NDArray[np.i
 def _add_neighbour_edges(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Add the edges of a ``so`` step between neighbours of a session only.
+    """Add a ``so`` step's edges only between neighbours in a session.
 
     These edges suffice because the automaton can repeat the step.
     """
@@ -477,10 +477,10 @@ def _add_neighbour_edges(
 def _add_session_chain(
     chunks: _Chunks, problem: Problem, members: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Connect all pairs of a session for a ``so`` step, with a linear number of edges.
+    """Connect all pairs in a session for a ``so`` step, using a linear number of edges.
 
-    The edges lead through a chain of new nodes, one for each member. Each node has an edge to its
-    member, and each finished member has an edge to the node of the next member.
+    The edges lead through a chain of new nodes, one per member. Each node has an edge to its
+    member, and each finished member has an edge to the next member's node.
     """
     q, r = step
     entry = chunks.fresh(len(members)) + np.arange(len(members))
@@ -494,17 +494,17 @@ def _add_session_chain(
 def _add_real_time_chain(
     chunks: _Chunks, problem: Problem, present: NDArray[np.int64], step: Step, states: int
 ) -> None:
-    """Connect all pairs of ``rt`` for an ``rt`` step, with a linear number of edges.
+    """Connect all ``rt`` pairs for an ``rt`` step, using a linear number of edges.
 
     The edges lead through a chain of new nodes, one for each time at which transactions end. Each
-    transaction has an edge to the node of its own end, and an edge from the node of the last end
+    transaction has an edge to the node for its own end, and an edge from the node for the last end
     before it began.
     """
     native, (q, r) = problem.native, step
     ended = present[native.unfinished[present] == 0]
     ends = native.end[ended]
     session = native.session[present]
-    if len(native.slack) and len(set(session.tolist())) == 1:  # one session has only one clock
+    if len(native.slack) and len(set(session.tolist())) == 1:  # a single session has a single clock
         ends = np.where(ends == UNKNOWN_END, ends, ends - native.slack[session[0]])
     times, place = np.unique(ends, return_inverse=True)
     chain = chunks.fresh(len(times) + 1) + np.arange(len(times) + 1)  # the first node is T0's

@@ -1,4 +1,4 @@
-"""Finds list reads that no version order fits; they violate even specifications without ``rf``."""
+"""Finds list reads that fit no version order; they violate even specifications without ``rf``."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from isolang.problem.problem import Problem
 
 
 def find_order_contradiction(problem: Problem) -> Anomaly | None:
-    """Return the first anomaly that makes ``vo``, the order that list reads show, contradictory.
+    """Return the first anomaly that makes ``vo``, the order shown by list reads, contradictory.
 
     No ``ww`` can then contain ``vo``. Therefore the anomaly violates every specification that uses
-    ``ww``, even one that has no condition on reads (PL-1). Other list anomalies do not violate all
-    of them, because ``ww`` does not depend on the order of elements that one transaction appended.
-    If a single list read shows the contradiction, the result is a split append, even if the read
-    has other anomalies.
+    ``ww``, even one without conditions on reads (PL-1). Other list anomalies do not violate all
+    such specifications, because ``ww`` does not depend on the order of elements appended by one
+    transaction. If a single list read shows the contradiction, the result is a split append, even
+    if the read has other anomalies.
     """
     history = problem.history
     keys = history.columns.op_key
-    # for each key: its longest list read, and the order of its writers
+    # for each key, its longest list read and the order of its writers
     longest: dict[int, tuple[int, list[int]]] = {}
     for op in _list_reads(problem.anomalies()):
         order = [history.transaction_of(append) for append in observed_append_order(history, op)]
@@ -43,9 +43,9 @@ def find_order_contradiction(problem: Problem) -> Anomaly | None:
 
 
 def _list_reads(anomalies: Iterable[Anomaly]) -> Iterator[int]:
-    """Yield, without duplicates, the list reads that may contradict each other or themselves.
+    """Yield, without duplicates, the list reads that may contradict themselves or each other.
 
-    The list of every read that is not yielded is a prefix of the longest list of its key. If any
+    For every read that is not yielded, the list is a prefix of the longest list of its key. If any
     read of a key is yielded, the read of the longest list is yielded too.
     """
     seen: set[int] = set()

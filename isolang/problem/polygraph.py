@@ -1,12 +1,12 @@
-"""The hyper-polygraph of a history: its known edges and open choices after a stage of pruning.
+"""The hyper-polygraph of a history: its known edges and open choices at a stage of pruning.
 
 Every encoding of event graphs starts from the polygraph. The stages of pruning are:
 
-* ``none``: only the facts of the history are known. Each external read chooses among its
-  candidates, even if it has only one. Each pair of writers of a key may come in either order.
-* ``known``: the facts and their direct consequences are known. The only candidate of a read is its
-  source, the orders that list reads show are closed transitively, and anti-dependencies follow.
-* ``fixpoint``: everything that the native engine concludes from paths of known edges is known.
+* ``none``: only the history's facts are known. Each external read chooses among its candidates,
+  even if there is only one. Each pair of writers of a key may come in either order.
+* ``known``: the facts and their direct consequences are known. A read's only candidate is its
+  source, the orders shown by list reads are closed transitively, and anti-dependencies are derived.
+* ``fixpoint``: everything that the native engine infers from paths of known edges is known.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ class Polygraph(Struct, frozen=True, kw_only=True):
     """The input of an encoding. Writers are indices into ``Problem.native.writer_*``.
 
     Attributes:
-        graph: the event graph, which gives the edges of each choice.
+        graph: the event graph, which provides the edges for each choice.
         prune: the stage of pruning.
-        contradiction: whether pruning found that no choice satisfies the axioms; the other fields
-            then have no meaning.
-        known: int32[m, 2]; the edges that are present under every choice.
-        source: int32[reads]; the writer that each read reads from, or -1 if its source is open.
+        contradiction: whether pruning found that no choice satisfies the axioms. If so, the other
+            fields are meaningless.
+        known: int32[m, 2]; the edges present under every choice.
+        source: int32[reads]; the writer that each read reads from, or -1 if the source is open.
         choice_read: int32[k]; the reads whose source is open, with one entry for each candidate.
         choice_writer: int32[k]; for each entry of ``choice_read``, the candidate writer.
-        settled: int32[s, 2]; the pairs of writers of one key of which the first certainly precedes
+        settled: int32[s, 2]; the pairs of writers of one key in which the first certainly precedes
             the second. Pairs with T0 are left out, because T0 precedes all writers.
         open: int32[p, 2]; the pairs of writers of one key that may come in either order.
-        inclusion: uint8[n + 1]; the status of each transaction as in the problem, except for
-            optional transactions that pruning included.
+        inclusion: uint8[n + 1]; the status of each transaction, as in the problem except for
+            optional transactions included by pruning.
     """
 
     graph: EventGraph
@@ -71,13 +71,13 @@ class Polygraph(Struct, frozen=True, kw_only=True):
         return self.graph.problem
 
     def reduced(self, edges: Ints) -> Ints:
-        """Return the edges without most of the redundant ones, which paths of other edges imply."""
+        """Return the edges without most of the redundant ones implied by paths of other edges."""
         from isolang import _native
 
         return _native.reduced_edges(self.graph.nodes, edges)
 
     def choosing_reads(self) -> NDArray[np.intp]:
-        """Return the reads whose source is open, whether or not they have candidates."""
+        """Return the reads whose source is open, even those without candidates."""
         if not self.graph.uses_reads:
             return np.zeros(0, np.intp)
         (reads,) = np.nonzero(self.source < 0)
@@ -91,16 +91,16 @@ def build_polygraph(
     *,
     until: float | None = None,
 ) -> Polygraph:
-    """Build the polygraph of a problem, and prune it up to a stage.
+    """Build the polygraph of a problem and prune it up to a stage.
 
     Args:
-        problem: a problem whose intrinsic anomalies the caller has handled.
+        problem: a problem whose intrinsic anomalies have been handled by the caller.
         automata: one automaton for each check.
         prune: the stage of pruning.
-        until: the time of ``time.perf_counter`` at which to give up; ``None`` for no limit.
+        until: the ``time.perf_counter()`` value at which to give up; ``None`` for no limit.
 
     Raises:
-        TimeoutError: if the time ``until`` has passed.
+        TimeoutError: if this time has passed.
     """
     graph = build_event_graph(problem, automata)
     if prune == "fixpoint":
@@ -135,16 +135,16 @@ def build_polygraph(
 
 
 def count_writer_pairs(problem: Problem) -> int:
-    """Return how many pairs of writers write the same key."""
+    """Return the number of pairs of writers of the same key."""
     writers = np.diff(problem.native.key_start).astype(np.int64)
     return int((writers * (writers - 1) // 2).sum())
 
 
 def estimate_clauses(polygraph: Polygraph) -> int:
-    """Estimate how many clauses an encoding of the polygraph has.
+    """Estimate the number of clauses in an encoding of the polygraph.
 
-    The estimate is one clause for each open pair of writers, and one clause for each combination of
-    a read's candidate with a writer of the same key.
+    The estimate counts one clause per open pair of writers, and one per combination of a read's
+    candidate and a writer of the same key.
     """
     native = polygraph.problem.native
     writers = np.diff(native.key_start).astype(np.int64)
@@ -154,7 +154,7 @@ def estimate_clauses(polygraph: Polygraph) -> int:
 
 
 def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
-    """Return for each read its only candidate, if it has just one and the reader is included.
+    """Return each read's only candidate, if it has just one and the reader is included.
 
     The value is -1 for all other reads.
     """
@@ -169,15 +169,15 @@ def _only_candidates(problem: Problem, alive: NDArray[np.bool_]) -> Ints:
 
 
 def observed_version_orders(problem: Problem) -> Ints:
-    """Return the transitive closure of the version orders that list reads show.
+    """Return the transitive closure of the version orders shown by list reads.
 
-    The result has pairs of writers; pairs that begin with T0 are left out.
+    The result contains pairs of writers, without those that begin with T0.
     """
     native = problem.native
     after: dict[int, set[int]] = defaultdict(set)
     for a, b in zip(native.vo_before.tolist(), native.vo_after.tolist(), strict=True):
         after[a].add(b)
-    # For each writer, a bit mask of the later writers of its key; bit 0 is the key's first writer.
+    # For each writer, a bit mask of its key's later writers; bit 0 is the key's first writer.
     reach: dict[int, int] = {}
     first_of = native.key_start.tolist()
     pairs: list[tuple[int, int]] = []
@@ -193,7 +193,7 @@ def observed_version_orders(problem: Problem) -> Ints:
 
 
 def _reverse_topological_order(after: dict[int, set[int]]) -> list[int]:
-    """Return the writers that precede others, in reverse topological order."""
+    """Return the writers that precede other writers, in reverse topological order."""
     done: dict[int, None] = {}
     for start in after:
         stack = [start]
@@ -208,10 +208,10 @@ def _reverse_topological_order(after: dict[int, set[int]]) -> list[int]:
 
 
 def _edges_of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> list[Ints]:
-    """Return the edges that follow from reads whose source is settled.
+    """Return the edges implied by reads whose source is settled.
 
-    These are their ``wr`` edges, and their ``rw`` edges to writers that certainly come later than
-    the source.
+    These are their ``wr`` edges, and their ``rw`` edges to writers that certainly come after the
+    source.
     """
     reads = np.flatnonzero(source >= 0).astype(np.int32)
     u, v, _ = graph.wr(source[reads], reads)
@@ -226,7 +226,7 @@ def _edges_of_settled_reads(graph: EventGraph, source: Ints, settled: Ints) -> l
 def later_writers(
     problem: Problem, writers: Ints, settled: Ints
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return, for each given writer, the writers of its key that certainly come later.
+    """Return, for each given writer, its key's writers that certainly come later.
 
     T0 precedes all other writers of a key.
 
@@ -251,10 +251,10 @@ def later_writers(
 def expand_ranges(
     start: NDArray[np.integer], end: NDArray[np.integer]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the numbers in all ranges from ``start`` to ``end`` (exclusive).
+    """Return the numbers in all ranges from ``start`` (inclusive) to ``end`` (exclusive).
 
     Returns:
-        Two arrays of equal length: for each number the index of its range, and the number.
+        Two arrays of equal length: for each number, the index of its range, and the number itself.
     """
     length = (end - start).astype(np.int64)
     place = np.repeat(np.arange(len(length)), length)
@@ -299,9 +299,9 @@ def _reads_by_candidate(problem: Problem) -> Ints:
 
 
 def _open_pairs(problem: Problem, settled: Ints, until: float | None) -> Ints:
-    """Return the pairs of writers of one key whose order is open.
+    """Return the pairs of writers of one key that may come in either order.
 
-    These are all pairs that are not settled and do not contain T0.
+    These are all unsettled pairs without T0.
     """
     native = problem.native
     count = len(native.writer_txn)
@@ -351,7 +351,7 @@ def _fixpoint(graph: EventGraph, until: float | None) -> Polygraph:
 
 
 def _with_engine_numbering(graph: EventGraph, nodes: int, version_base: int) -> EventGraph:
-    """Return the graph with the engine's numbering of auxiliary nodes and version nodes."""
+    """Return the graph with auxiliary and version nodes numbered as in the engine."""
     if graph.version_base < 0:
         return replace(graph, nodes=nodes)
     writers = len(graph.order_node)

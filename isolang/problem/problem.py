@@ -20,10 +20,11 @@ if TYPE_CHECKING:
 
 
 class InclusionStatus(IntEnum):
-    """The status of a transaction in ``Problem.native.inclusion``: whether the axioms apply to it.
+    """A transaction's status in ``Problem.native.inclusion``: whether the axioms apply to it.
 
-    An optional transaction is included if and only if an included transaction takes it as a source.
-    With ``build_problem(unread=True)``, it may be included even if no transaction reads from it.
+    An optional transaction is included if and only if an included transaction chooses it as a
+    source. With ``build_problem(unread=True)``, it may be included even if no transaction reads
+    from it.
     """
 
     OUT = 0
@@ -32,23 +33,23 @@ class InclusionStatus(IntEnum):
 
 
 class Problem(Struct, frozen=True, kw_only=True):
-    """The facts of a history and the choices that it leaves open, for every level and encoding.
+    """The facts of a history and the choices it leaves open, for every level and encoding.
 
     Attributes:
-        history: the history that the problem was built from.
-        native: the facts and choices, as read-only numpy views of columns, which
-            ``native/core/problem.hpp`` describes.
+        history: the history from which the problem was built.
+        native: the facts and choices, as read-only numpy views of the columns described in
+            ``native/core/problem.hpp``.
     """
 
     history: History
     native: _native.Problem
 
     def anomalies(self, kind: AnomalyKind | None = None, limit: int | None = None) -> list[Anomaly]:
-        """Return the intrinsic anomalies of included transactions, in the order of the history.
+        """Return the intrinsic anomalies of included transactions, in history order.
 
         Args:
             kind: the kind of anomalies to return; ``None`` for all kinds.
-            limit: the greatest number of anomalies to return; ``None`` for no limit.
+            limit: the maximum number of anomalies to return; ``None`` for no limit.
         """
         rows = self.native.anomalies
         if kind is not None:
@@ -56,14 +57,14 @@ class Problem(Struct, frozen=True, kw_only=True):
         return [anomaly_of_row(row) for row in rows[:limit].tolist()]
 
     def anomaly_counts(self) -> dict[AnomalyKind, int]:
-        """Return, for each kind that occurs, how many anomalies included transactions have."""
+        """Return the number of anomalies in included transactions, for each kind that occurs."""
         import numpy as np
 
         counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))
         return {kind: int(counts[kind]) for kind in AnomalyKind if counts[kind]}
 
     def fits_one_total_order(self, *, sessions: bool, real_time: bool) -> bool:
-        """Return whether any total order of the included transactions fits the history.
+        """Return whether some total order of the included transactions fits the history.
 
         In such an order, each external read comes after one of its candidates. The test takes
         linear time, except for sorting by time, and releases the GIL.
@@ -77,7 +78,7 @@ class Problem(Struct, frozen=True, kw_only=True):
         return fits_one_total_order(self.native, sessions=sessions, real_time=real_time)
 
     def ignored(self) -> tuple[str, ...]:
-        """Return a phrase with a count for each kind of operation that constrains nothing."""
+        """Return a phrase with a count for each kind of operation that imposes no constraint."""
         phrases = []
         if count := self.native.ignored_failed_ops:
             one, many = "operation that failed", "operations that failed"
@@ -98,28 +99,28 @@ def build_problem(
     each_read: bool = False,
     rows: NDArray[np.int32] | None = None,
 ) -> Problem:
-    """Run the pre-pass over a history, and return the problem that it builds.
+    """Run the pre-pass over a history and return the resulting problem.
 
     The pre-pass takes linear time and releases the GIL.
 
     Args:
         history: the history.
         unread: whether an indeterminate transaction is optional even if no transaction reads from
-            it. Otherwise such a transaction is excluded, which is right for specifications that are
-            closed under sub-histories.
-        each_read: whether each external read chooses its source separately. Otherwise reads of a
-            transaction that return the same version of a key share one choice.
+            it. Otherwise such a transaction is excluded, which is correct for specifications closed
+            under sub-histories.
+        each_read: whether each external read chooses its source separately. Otherwise, a
+            transaction's reads that return the same version of a key share one choice.
         rows: the returned rows to keep, as pairs of a predicate read and a key in ascending order,
-            where key -1 means every key. All other rows that implicit predicate reads returned are
-            omitted if they have several candidates. If ``rows`` is ``None``, no row is omitted.
+            where key -1 means every key. All other rows returned by implicit predicate reads are
+            omitted if they have several candidates. If ``rows`` is ``None``, all rows are kept.
 
     Raises:
         HistoryError: if the columns contradict each other.
         UnsupportedError: if the problem cannot express the history, because a key is used both as a
-            register and as a list, several transactions appended one list element, or only an
-            indeterminate transaction shows an order of a list. If the history also has anomalies,
-            the function returns without this error, because the anomalies decide every
-            specification with a condition on reads; ``native.refusal`` then has the reason.
+            register and as a list, several transactions appended the same list element, or the
+            order of a list is shown only by an indeterminate transaction. If the history also has
+            anomalies, the function returns without this error, because the anomalies decide every
+            specification with a condition on reads; ``native.refusal`` then contains the reason.
     """
     from isolang._native import NotExpressible
     from isolang._native import build_problem as build

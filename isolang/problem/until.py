@@ -1,4 +1,4 @@
-"""The time that encodings and solvers have before the deadline."""
+"""The time that encodings and solvers have left before a deadline."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import time
 
 
 def remaining_seconds(until: float | None) -> float | None:
-    """Return the number of seconds until a deadline, or ``None`` if ``until`` is ``None``.
+    """Return the number of seconds until a deadline, or ``None`` for no deadline.
 
     Args:
-        until: the deadline as a time of ``time.perf_counter``; ``None`` if the time is unlimited.
+        until: the deadline as a ``time.perf_counter()`` value; ``None`` if the time is unlimited.
 
     Raises:
         TimeoutError: if the deadline has passed.

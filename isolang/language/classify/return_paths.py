@@ -266,7 +266,7 @@ class _Compiler:
             raise _NotHornError("it observes more than its order contains", name)
 
     def return_paths(self, name: str, e: Core) -> None:
-        """Compile ``irreflexive e``, in which each word before its last ``rw`` is a return path."""
+        """Compile ``irreflexive e``; a word of ``e`` up to its last ``rw`` is a return path."""
         language, of_key = self._language(name, _rotate_rw_to_end(simplify(e)))
         if language.nullable:
             raise _NotHornError("it contains the identity, so nothing satisfies it", name)

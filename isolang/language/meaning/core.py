@@ -1,8 +1,8 @@
-"""The core expressions, which remain after all definitions and parameters are expanded.
+"""The core expressions: what remains once all definitions and parameters have been expanded.
 
-Names that the library defines for every history (``wr``, ``rw``) are not expanded. Each package
-that uses core expressions implements their meaning from the language reference, and no file can
-give them another meaning.
+Names defined by the library for every history (``wr``, ``rw``) are not expanded. Each package that
+uses core expressions implements the meaning of these names from the language reference, and no file
+can redefine them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Term(Struct, frozen=True, eq=False):
         return type(self) is type(other) and self._content() == other._content()
 
     def __ne__(self, other: object) -> bool:
-        """Return the opposite of ``__eq__``, because ``Struct`` itself compares all fields."""
+        """Return the negation of ``__eq__``, because ``Struct`` would compare all fields."""
         return not self == other
 
     def __hash__(self) -> int:
@@ -32,7 +32,7 @@ class Term(Struct, frozen=True, eq=False):
         return hash((type(self), self._content()))
 
     def __repr__(self) -> str:
-        """Return a text that shows all fields except the position."""
+        """Return a representation of all fields except the position."""
         shown = zip(self.__struct_fields__, self._content(), strict=False)
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
@@ -42,10 +42,10 @@ class Term(Struct, frozen=True, eq=False):
 
 
 class Rel(Term, frozen=True):
-    """A relation or set with a name, which is a word of the vocabulary or declared by ``exists``.
+    """A named relation or set: a word of the vocabulary, or a name declared by ``exists``.
 
-    ``key`` is the key variable in ``ww[x]``. It is ``None`` if the use has no key, which means the
-    union over all keys.
+    ``key`` is the key variable in ``ww[x]``. It is ``None`` if the name is used without a key,
+    which means the union over all keys.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Rel(Term, frozen=True):
 
 
 class Named(Term, frozen=True):
-    """The set of transactions that a name in quotes selects, as in ``label "audit"``.
+    """The set of transactions selected by a quoted name, as in ``label "audit"``.
 
     In the name, ``*`` matches any text.
     """
@@ -130,7 +130,7 @@ class Opt(Term, frozen=True):
 
 
 class Lift(Term, frozen=True):
-    """The relation ``[S]``, which is the identity on a set."""
+    """The relation ``[S]``: the identity on a set."""
 
     arg: Core
     pos: Position | None = None
@@ -151,7 +151,7 @@ class Range(Term, frozen=True):
 
 
 class ForKey(Term, frozen=True):
-    """The expression ``for x: body``, which is the union over all keys, or over a class of keys."""
+    """The expression ``for x: body``: the union over all keys, or over a class of keys."""
 
     key: str
     body: Core
@@ -183,10 +183,10 @@ Core = (
 
 
 class Check(Struct, frozen=True, kw_only=True):
-    """One axiom of a specification.
+    """An axiom of a specification.
 
-    The check says that ``expr`` is ``acyclic``, ``irreflexive`` or ``empty``. If its kind is
-    ``require``, it says that ``bound`` contains ``expr``.
+    The check requires that ``expr`` be ``acyclic``, ``irreflexive`` or ``empty``. If its kind is
+    ``require``, ``bound`` must contain ``expr``.
     """
 
     name: str
@@ -202,7 +202,7 @@ class Check(Struct, frozen=True, kw_only=True):
 
     @property
     def pos(self) -> Position:
-        """The place in the text where the check begins."""
+        """The place where the check begins in the text."""
         return Position(self.file, self.line, self.column)
 
 
@@ -223,7 +223,7 @@ class Exists(Struct, frozen=True, kw_only=True):
 
 
 class Example(Struct, frozen=True):
-    """A small history that a specification should allow, or should forbid.
+    """A small history that a specification should allow or forbid.
 
     Attributes:
         pos: the place of the example in the text.
@@ -237,24 +237,23 @@ class Example(Struct, frozen=True):
 
 
 class Spec(Struct, frozen=True, kw_only=True):
-    """A specification after lowering, which every route can decide from.
+    """A specification after lowering, which is the input to every route.
 
     Attributes:
-        name: the name in the header of the main text; without a header, the name of its file.
-        title: the title in the header; empty without a header.
+        name: the name in the main text's header, or the file name if it has no header.
+        title: the title in the header; empty if there is none.
         source: the origin of the main text: a path, ``library:NAME`` or ``<text>``.
-        checks: the checks in the order of the texts, in which includes are replaced by their
-            content.
-        exists: the relations that a witness chooses, including ``rf`` and ``ww``.
-        shows: names and expressions, which are evaluated on the witness or the violation.
-        definitions: the ``let`` definitions without parameters, by name. A keyed definition has the
+        checks: the checks in text order, with includes replaced by their content.
+        exists: the relations chosen by a witness, including ``rf`` and ``ww``.
+        shows: names and expressions to be evaluated on the witness or the violation.
+        definitions: the ``let`` definitions without parameters, by name. Keyed definitions use the
             key variable ``x``.
-        sha256: the digest of all texts, in the order of reading.
-        notes: for users, notes that say which text was loaded if this is not obvious (for example,
-            if a local file hides a file of the library).
-        warnings: for users, warnings about parts that are legal but probably mistakes.
-        texts: the text of each file by its name, in the order of reading, for messages and
-            certificates.
+        sha256: the digest of all texts, in the order in which they were read.
+        notes: notes for users about which text was loaded, where this is not obvious (for example,
+            if a local file hides a library file).
+        warnings: warnings for users about parts that are legal but probably mistakes.
+        texts: the text of each file by file name, in the order in which they were read, for
+            messages and certificates.
         examples: the examples in the main text, which ``spec lint`` checks.
     """
 

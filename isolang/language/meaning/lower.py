@@ -35,23 +35,23 @@ from isolang.language.syntax.source import Position, Span, error_at
 from isolang.language.vocabulary import FRAGMENTS
 
 MAX_NODES = 20_000
-"""The greatest number of operators after expansion. Each definition can double the size of the
-result. The terms in this module share their parts, but automata, certificates and messages write
-out every part.
+"""The maximum number of operators after expansion. Each definition can double the size of the
+result. Terms in this module share their parts, but automata, certificates and messages write out
+every part.
 """
 MAX_STEPS = 100_000
-"""The greatest number of visited expressions. Equal uses of a definition are expanded only once. An
-argument that a definition does not use is also visited, although the result does not contain it.
+"""The maximum number of visited expressions. Equal uses of a definition are expanded only once. An
+argument that a definition does not use is still visited, although it does not appear in the result.
 """
 MAX_EXPANSION = 60
-"""The greatest depth to which definitions may use other definitions. The body of each definition
-may be as deep as the parser allows.
+"""The maximum depth to which definitions may use other definitions. The body of each definition may
+be as deep as the parser allows.
 """
 MAX_DEPTH = 120
-"""The greatest depth of nested operators after expansion."""
+"""The maximum depth of nested operators after expansion."""
 
 KEY = "x"
-"""The key variable that all keyed definitions have after lowering."""
+"""The key variable of all keyed definitions after lowering."""
 
 WR: Core = Seq((Inverse(Rel("tx")), Rel("rf", KEY), Rel("tx")))
 _OF_PREDICATES: Core = Seq((Rel("rf", KEY), Lift(Rel("pred"))))
@@ -94,9 +94,9 @@ class Lowered(Struct, frozen=True, kw_only=True):
 class _Env(Struct, frozen=True):
     """The meanings of the names in scope.
 
-    ``taken`` has the key variables that may occur in the values of ``params``. A ``for`` must not
-    capture one of these, so its own key variable is renamed: in ``for x: obs(ww[x])``, the ``x`` of
-    ``obs`` becomes ``x_2``.
+    ``taken`` contains the key variables that may occur in the values of ``params``. A ``for`` must
+    not capture any of them, so its own key variable is renamed: in ``for x: obs(ww[x])``, the ``x``
+    inside ``obs`` becomes ``x_2``.
     """
 
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -105,20 +105,20 @@ class _Env(Struct, frozen=True):
     expansion: int = 0
     depth: int = 0
     within: str = ""
-    """The name of the definition or check that is being expanded, for messages."""
+    """The name of the definition or check being expanded, for messages."""
 
     def deeper(self) -> _Env:
         return replace(self, depth=self.depth + 1)
 
 
 class _Shared(Struct, frozen=True):
-    """A term with its number, its size and its depth.
+    """A term with its number, size and depth.
 
     Attributes:
-        term: the term. It is kept alive, because otherwise a new object could get its identity.
-        number: the same number for all terms that differ only in positions.
+        term: the term. It is kept alive because otherwise a new object could be given its identity.
+        number: a number shared by all terms that differ only in positions.
         size: the number of operators and names in the whole term.
-        depth: the depth to which operators are nested in the term.
+        depth: the depth of nested operators in the term.
     """
 
     term: Core
@@ -131,7 +131,7 @@ def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
     """Expand all definitions of a specification.
 
     Args:
-        items: the items of all files in order, which ``check_sorts`` has accepted.
+        items: the items of all files in order, already accepted by ``check_sorts``.
         scope: the result of ``check_sorts``.
 
     Raises:
@@ -202,7 +202,7 @@ class _Lowering:
         return result
 
     def _check(self, item: ast.CheckItem) -> Check:
-        r"""Lower a check. A check ``for each`` key becomes one check of the union over all keys.
+        r"""Lower a check. A check ``for each`` key becomes one check on the union over all keys.
 
         SOUND BECAUSE a union of relations has a loop (or any pair) iff one of the relations has a
         loop (or any pair); e has a cycle iff e^+ has a loop; and ``a in b`` says that ``a \ b`` is
@@ -238,7 +238,7 @@ class _Lowering:
         )
 
     def _whole(self, e: ast.Expr, env: _Env) -> Core:
-        """Lower an expression of an item, and add its size to the total, which has a limit."""
+        """Lower an item's expression and add its size to the total, which is limited."""
         term = self.expr(e, env)
         self._size += self._shared[id(term)].size
         if self._size > MAX_NODES:
@@ -261,7 +261,7 @@ class _Lowering:
         return term
 
     def _share(self, term: Core) -> _Shared:
-        """Return the number, size and depth of a term, which are computed only once."""
+        """Return the number, size and depth of a term, computing them only once."""
         if (known := self._shared.get(id(term))) is not None:
             return known
         parts = [self._share(part) for part in children(term)]
@@ -356,7 +356,7 @@ class _Lowering:
     ) -> Core:
         """Expand the use of a definition.
 
-        If the definition is keyed and the use has no key, the result is the union over all keys.
+        If the definition is keyed but used without a key, the result is the union over all keys.
         """
         if item.key is None:
             return self._expand(item, e.span, env, {}, params)

@@ -1,4 +1,4 @@
-"""Returns the relations that a specification mentions, and its forms without sessions and times."""
+"""Finds the relations mentioned by a specification, and its forms without sessions or times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from isolang.language.vocabulary import (
 
 
 def children(e: Core) -> tuple[Core, ...]:
-    """Return the expressions that are direct parts of an expression."""
+    """Return the direct subexpressions of an expression."""
     match e:
         case Rel() | Named():
             return ()
@@ -56,7 +56,7 @@ def children(e: Core) -> tuple[Core, ...]:
 
 
 def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
-    """Return ``e`` with its direct parts replaced by ``parts``, in the order of ``children``."""
+    """Return ``e`` with its direct subexpressions replaced by ``parts``, in ``children`` order."""
     match e:
         case Rel() | Named():
             return e
@@ -71,7 +71,7 @@ def rebuild(e: Core, parts: tuple[Core, ...]) -> Core:
 
 
 def names(e: Core) -> frozenset[str]:
-    """Return the relations and sets that an expression mentions."""
+    """Return the relations and sets mentioned in an expression."""
     if isinstance(e, Rel):
         return frozenset((e.name,))
     if isinstance(e, Named):
@@ -80,9 +80,9 @@ def names(e: Core) -> frozenset[str]:
 
 
 def _judged_expressions(spec: Spec) -> Iterator[Core]:
-    """Yield the expressions on which a verdict depends.
+    """Yield the expressions that a verdict depends on.
 
-    These are the expressions in unflagged checks, and in declarations other than ``rf`` and ``ww``.
+    These are the expressions in unflagged checks and in declarations other than ``rf`` and ``ww``.
     """
     for check in spec.checks:
         if not check.flag:
@@ -96,7 +96,7 @@ def _judged_expressions(spec: Spec) -> Iterator[Core]:
 
 
 def mentioned(spec: Spec) -> frozenset[str]:
-    """Return the relations and sets on which a verdict by a specification depends."""
+    """Return the relations and sets that a specification's verdict depends on."""
     return frozenset().union(*map(names, _judged_expressions(spec)))
 
 
@@ -130,17 +130,17 @@ def uses_real_time(spec: Spec) -> bool:
 
 
 def uses_groups(spec: Spec) -> bool:
-    """Return whether a verdict depends on groups of sessions; if so, a history must have groups."""
+    """Return whether a verdict depends on session groups; if so, a history must have groups."""
     return bool(mentioned(spec) & COMPARING_GROUPS)
 
 
 def named_sets(spec: Spec) -> frozenset[Named]:
-    """Return the names of labels and levels on which a verdict by a specification depends."""
+    """Return the names of labels and levels that a specification's verdict depends on."""
     return frozenset().union(*map(_named, _judged_expressions(spec)))
 
 
 def key_classes(spec: Spec) -> frozenset[KeyClass]:
-    """Return the classes of keys on which a verdict by a specification depends."""
+    """Return the classes of keys that a specification's verdict depends on."""
     return frozenset().union(*map(_classes, _judged_expressions(spec)))
 
 
@@ -156,7 +156,7 @@ def _classes(e: Core) -> frozenset[KeyClass]:
 
 
 def uses_events(spec: Spec) -> bool:
-    """Return whether a specification uses relations of single operations.
+    """Return whether a specification uses relations between individual operations.
 
     If so, the identity relation also contains operations. The declaration of ``rf`` does not count.
     """
@@ -171,7 +171,8 @@ def uses_events(spec: Spec) -> bool:
 def without_sessions(spec: Spec) -> Spec:
     """Return the specification with ``init`` in place of ``so``.
 
-    Another relation that compares sessions becomes empty, unless it contains ``init``.
+    Any other relation that compares sessions becomes ``init`` if it contains ``init``, and empty
+    otherwise.
 
     SOUND BECAUSE ``so`` contains ``init``: if ``so`` were simply removed, the initial transaction
     could come after a writer.
@@ -180,7 +181,7 @@ def without_sessions(spec: Spec) -> Spec:
 
 
 def without_real_time(spec: Spec) -> Spec:
-    """Return the specification with the least value in place of each relation that compares times.
+    """Return the specification with each relation that compares times replaced by its least value.
 
     The least value is ``init`` or the empty relation.
     """
@@ -188,9 +189,9 @@ def without_real_time(spec: Spec) -> Spec:
 
 
 def _least(words: Iterable[str]) -> dict[str, Core]:
-    """Return, for each word, an expression for the pairs that it has in every history.
+    """Return, for each word, an expression for the pairs it contains in every history.
 
-    This is ``init`` or an empty relation.
+    The expression is ``init`` or an empty relation.
     """
     init = Rel("init")
     return {name: init if name in FROM_T0 else Seq((init, init)) for name in words}

@@ -1,8 +1,8 @@
-"""Warns if a specification requires less than its author probably meant.
+"""Warns if a specification requires less than its author probably intended.
 
-A history satisfies a specification iff *some* choice meets its checks. Therefore the choice that is
-easiest for the checks is always allowed. For example, a chosen relation with only upper bounds may
-be empty, and a check after ``not`` is met as soon as some choice violates it.
+A history satisfies a specification iff *some* choice meets its checks. Therefore the choice that
+makes the checks easiest is always allowed. For example, a chosen relation with only upper bounds
+may be empty, and a check after ``not`` is met as soon as some choice violates it.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _WITHIN_RW = {name: (name.replace("rw", "wr"), "ww") for name in sorted(OVERWRIT
 def polarity_warnings(spec: Spec) -> list[str]:
     """Return warnings about parts that are legal but probably mistakes, with places and hints.
 
-    The warnings are only about relations and checks in the main text, because a fragment in another
-    text may be incomplete by intention.
+    The warnings concern only relations and checks in the main text, because a fragment in another
+    text may be intentionally incomplete.
 
     Args:
         spec: the specification to warn about.
@@ -44,7 +44,7 @@ def polarity_warnings(spec: Spec) -> list[str]:
 
 
 def _warn_of_mixed_keys(spec: Spec, check: Check) -> Iterator[str]:
-    """Warn that a check for cycles may mix keys: its cycles may have steps on different keys."""
+    """Warn that the cycles forbidden by a check may have steps on different keys."""
     if check.kind == "acyclic" and isinstance(check.expr, ForKey) and _is_keyed(check.expr):
         key, body = check.expr.key, brief(check.expr.body)
         what = (
@@ -60,7 +60,7 @@ def _is_keyed(e: Core) -> bool:
 
 
 def _warn_of_implied_check(spec: Spec, check: Check) -> Iterator[str]:
-    """Warn that a declaration already implies a check, which therefore cannot fail."""
+    """Warn that a check cannot fail because a declaration already implies it."""
     if check.flag or check.negated or check.kind != "require" or not isinstance(check.bound, Rel):
         return
     bound = check.bound
@@ -75,7 +75,7 @@ def _warn_of_implied_check(spec: Spec, check: Check) -> Iterator[str]:
 
 
 def _contents(spec: Spec, name: str, seen: frozenset[str]) -> set[Core]:
-    """Return the relations that a chosen relation contains under every choice."""
+    """Return the relations contained in a chosen relation under every choice."""
     found: set[Core] = {Rel(name)}
     for exists in spec.exists:
         if exists.name == name and exists.key is None and exists.containing is not None:
@@ -98,7 +98,7 @@ def _declared_in(spec: Spec, exists: Exists) -> bool:
 
 
 def _chosen_in(e: Core, chosen: set[str]) -> list[str]:
-    """Return the chosen relations on which an expression depends."""
+    """Return the chosen relations that an expression depends on."""
     found = set(names(e))
     for name, parts in _WITHIN_RW.items():
         if name in found:
@@ -142,7 +142,7 @@ def _warn_of_difference(spec: Spec, check: Check, e: Core, chosen: set[str]) -> 
 
 
 def _warn_of_missing_bound(spec: Spec, exists: Exists) -> Iterator[str]:
-    """Warn that a chosen relation may always be empty, or may always have all pairs."""
+    """Warn that choosing the empty relation, or the relation of all pairs, always works."""
     easier_with: set[str] = set()
     for check in spec.checks:
         if not check.flag:
@@ -171,7 +171,7 @@ def _warn_of_missing_bound(spec: Spec, exists: Exists) -> Iterator[str]:
 
 
 def _easier_values(check: Check, name: str) -> set[str]:
-    """Return which values of a relation make a check easier: ``smaller``, ``larger``, or both."""
+    """Return the sizes of a relation that make a check easier: ``smaller``, ``larger``, or both."""
     found = {"smaller" if up else "larger" for up in _occurrences(check.expr, name)}
     if check.bound is not None:
         found |= {"larger" if up else "smaller" for up in _occurrences(check.bound, name)}
@@ -181,7 +181,7 @@ def _easier_values(check: Check, name: str) -> set[str]:
 
 
 def _occurrences(e: Core, name: str) -> Iterator[bool]:
-    """Yield a Boolean for each use of a relation: whether ``e`` grows if the relation grows."""
+    """Yield, for each use of a relation in ``e``, whether ``e`` grows with the relation."""
     match e:
         case Rel():
             if e.name == name:

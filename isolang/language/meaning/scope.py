@@ -13,11 +13,11 @@ from isolang.language.vocabulary import BUILTIN_WORDS, FRAGMENTS, Sort, Word
 
 ANY = Sort("any")
 BUILTINS: Mapping[str, Word] = {word.name: word for word in BUILTIN_WORDS}
-"""The builtin words by name, which are defined for every history."""
+"""The builtin words, which are defined for every history, by name."""
 
 
 class ScopeEntry(Struct, frozen=True):
-    """A name with its sort and the item that declares it; a builtin name has no such item."""
+    """A name with its sort and the item that declares it; builtin names have no such item."""
 
     name: str
     sort: Sort
@@ -42,15 +42,15 @@ _ELSEWHERE = {
     "mo": "the relation that memory models call `mo` is `ww`, the version order",
     "_": "all pairs of transactions are `T * T`",
 }
-"""For each name that users may know from another language, a hint with its name in this one."""
+"""For names that users may know from other languages, hints with the names used in this one."""
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
-    """Return the hint for an unknown name.
+    """Return a hint for an unknown name.
 
     Args:
         name: the unknown name, in any case.
-        known: the names that could be meant, in the order in which the hint may list them.
+        known: the names that the user may have meant, in the order in which to list them.
     """
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
@@ -67,9 +67,9 @@ def suggest_name(name: str, known: Collection[str]) -> str:
 def _near(name: str, names: Collection[str]) -> list[str]:
     """Return the known names that are similar to a name.
 
-    For a name with two letters, these are the names that differ in one letter. For any other name,
-    this is the closest known name, if any. Two letters are too few for a ratio of similarity, by
-    which `W` would be nearest to `wv`.
+    For a two-letter name, these are the names that differ in one letter. For any other name, it is
+    the closest known name, if any. Two letters are too few for a similarity ratio: it would rank
+    `W` as the closest to `wv`.
     """
     folded, known = name.lower(), sorted(names)
     if folded in known or len(folded) != 2:

@@ -24,13 +24,13 @@ from isolang.language.meaning.core import (
 )
 
 MAX_BRIEF = 200
-"""The greatest length of an expression in a message, in characters."""
+"""The maximum length of an expression in a message, in characters."""
 
 _LOOSE, _UNION, _TERM, _UNARY = range(4)
 
 
 def show(e: Core) -> str:
-    """Return the text of an expression, which the parser reads as the same expression.
+    """Return an expression as text that parses back to the same expression.
 
     >>> show(Seq((Union((Rel("so"), Rel("wr"))), Opt(Rel("rw")))))
     '(so | wr) ; rw?'
@@ -39,14 +39,14 @@ def show(e: Core) -> str:
 
 
 def brief(e: Core) -> str:
-    """Return the text of an expression for a message, with ``…`` in the middle if it is long."""
+    """Return the text of an expression for messages, with ``…`` in the middle if it is long."""
     text = show(e)
     half = MAX_BRIEF // 2
     return text if len(text) <= MAX_BRIEF else f"{text[:half]} … {text[-half:]}"
 
 
 def show_check(check: Check) -> str:
-    """Return the text of a check, in which definitions are expanded.
+    """Return the text of a check with definitions expanded.
 
     >>> show_check(Check(name="c", kind="require", expr=Rel("wr"), bound=Rel("co"), flag=True))
     'flag require wr in co as c'
@@ -65,7 +65,7 @@ def show_check(check: Check) -> str:
 
 
 def show_exists(exists: Exists) -> str:
-    """Return the text of a declaration, in which definitions are expanded.
+    """Return the text of a declaration with definitions expanded.
 
     >>> show_exists(Exists(name="ww", key="x", kind="order", over=Rel("W", "x")))
     'exists ww[x] : order on W[x]'
@@ -94,7 +94,7 @@ def _wrap(e: Core, least: int) -> str:
 
 
 def _show(e: Core) -> tuple[str, int]:
-    """Return the text of an expression, and a number that says how tightly its operator binds."""
+    """Return the text of an expression, and the precedence of its operator as a number."""
     match e:
         case Rel():
             return (e.name if e.key is None else f"{e.name}[{e.key}]"), _UNARY

@@ -1,8 +1,8 @@
-"""Checks the sort of each expression: whether it is a set or a relation, and of which elements.
+"""Checks the sort of each expression: whether it is a set or a relation, and its element kinds.
 
-This module also resolves names. Every name must be declared before it is used, so no definition is
-recursive. A sort, or the kind of its elements, may be ``any``: a parameter takes arguments of every
-sort, and a name whose declaration is wrong causes no further errors.
+This module also resolves names. Every name must be declared before it is used, so definitions
+cannot be recursive. A sort, or the kind of its elements, may be ``any``: a parameter takes
+arguments of every sort, and a name whose declaration is wrong causes no further errors.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from isolang.language.syntax.source import SourceText, Span, error_at, warning_a
 from isolang.language.vocabulary import NAMED, Element, Sort
 
 MAX_DEPTH = 200
-"""The greatest depth of nested expressions after calls are expanded."""
+"""The maximum depth of nested expressions after expanding calls."""
 MAX_STEPS = 100_000
-"""The greatest number of visited expressions. A definition is visited once for each combination of
-sorts that its arguments have, and there can be many such combinations.
+"""The maximum number of visited expressions. A definition is visited once for each combination of
+argument sorts, and there can be many such combinations.
 """
 
 
@@ -29,14 +29,14 @@ def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
     """Resolve all names and check all sorts in a specification.
 
     Args:
-        items: the items of all files, in the order of their effect.
-        main: the main text. Warnings about unused names are only about this text.
+        items: the items of all files, in the order in which they apply.
+        main: the main text. Unused names are reported only for this text.
 
     Returns:
-        The names in the specification, and warnings.
+        The names in the specification, and any warnings.
 
     Raises:
-        SpecError: if a name or a sort is wrong. The error is about the first mistake, with its
+        SpecError: if a name or a sort is wrong. The error reports the first mistake, with its
             place, a caret and a hint.
     """
     items = tuple(items)
@@ -51,7 +51,7 @@ def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
 def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
     """Return the first error in each item.
 
-    A name whose declaration is wrong may have any sort, so its uses cause no further errors.
+    A name with a wrong declaration may have any sort, so its uses cause no further errors.
     """
     items = tuple(items)
     checker = _SortChecker(items)
@@ -70,7 +70,7 @@ def find_errors(items: Iterable[ast.Item]) -> list[SpecError]:
 
 
 class _TooLargeError(SpecError):
-    """The error that an expression exceeds a limit, which does not depend on a call's arguments."""
+    """Raised when an expression exceeds a limit, regardless of a call's arguments."""
 
 
 class _Context(Struct, frozen=True):
@@ -79,7 +79,7 @@ class _Context(Struct, frozen=True):
     keys: frozenset[str] = frozenset()
     params: Mapping[str, Sort] = field(default_factory=dict)
     called: str = ""
-    """The definition whose body is being checked for a call; empty outside calls."""
+    """The definition whose body is being checked for a call; empty outside a call."""
 
     def with_key(self, key: str) -> _Context:
         return _Context(self.keys | {key}, self.params, self.called)
@@ -210,7 +210,7 @@ class _SortChecker:
     # Expressions
 
     def expr(self, e: ast.Expr, context: _Context) -> Sort:
-        """Return the sort of an expression, or raise an error if it has none."""
+        """Return the sort of an expression, or raise an error if it is ill-sorted."""
         if self._depth >= MAX_DEPTH:
             what = f"nested too deeply (expected at most {MAX_DEPTH} levels)"
             raise _too_large(e.span, what)
@@ -388,7 +388,8 @@ class _SortChecker:
             if not compatible(left.right, right.left):
                 what = f"`;` does not fit (got {right} after {left})"
                 raise error_at(part.span, what, hint=TX_HINT)
-        # An `id` between two relations has any elements, so the ends of the sequence are compared.
+        # An `id` between two relations may be on any elements, so the ends of the sequence are
+        # compared.
         return Sort("relation", sorts[0].left, sorts[-1].right)
 
 
@@ -405,10 +406,10 @@ def _call_form(entry: ScopeEntry) -> str:
 
 
 def _unused(items: tuple[ast.Item, ...], main: SourceText, checker: _SortChecker) -> list[str]:
-    """Return warnings about names that the main text declares, and that no check or ``show`` uses.
+    """Return warnings about names declared in the main text but not used by any check or ``show``.
 
-    The result is empty for a text without checks and for a text in the library, because other texts
-    use their names.
+    The result is empty for texts without checks and for library texts, because their names are used
+    by other texts.
     """
     own = [item for item in items if item.span.source is main]
     if main.name.startswith("library:") or not any(isinstance(item, ast.CheckItem) for item in own):
@@ -435,7 +436,7 @@ TX_HINT = "`tx` leads from an event to its transaction, `tx^-1` back"
 
 
 def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
-    """Return the sort of an expression that must be a relation.
+    """Return the sort of an expression, which must be a relation.
 
     Raises:
         SpecError: if the expression is a set. The message begins with ``what``.
@@ -447,7 +448,7 @@ def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
 
 
 def require_same_sorts(e: ast.Expr, sort: Sort, who: str) -> Sort:
-    """Return the sort of an expression that must be a relation on one kind of element.
+    """Return the sort of an expression, which must be a relation on one kind of element.
 
     Raises:
         SpecError: if the expression has another sort. The message says that ``who`` requires this.

@@ -1,5 +1,5 @@
-"""The syntax of the language: grammar, parser, syntax tree, syntax errors, and the usual layout.
+"""The syntax of the language: grammar, parser, syntax tree, syntax errors and standard layout.
 
-A syntax tree has the content of a text and the place of each part. No module in this package knows
-what a name means.
+A syntax tree holds the content of a text and the place of each part. No module in this package
+knows the meaning of any name.
 """

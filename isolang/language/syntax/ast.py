@@ -1,4 +1,4 @@
-"""The nodes of syntax trees, each with its place in the text."""
+"""Syntax tree nodes, each with its place in the text."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from msgspec import Struct
 
 from isolang.language.syntax.source import SourceText, Span
 
-# The keywords and operators of the grammar by role: the kinds of checks, the words that begin an
-# item, and the operators that bind more tightly than a union.
+# The grammar's keywords and operators by role: the check kinds, the words that begin an item, and
+# the operators that bind more tightly than a union.
 TESTS = frozenset(("acyclic", "irreflexive", "empty", "require"))
 ITEM = TESTS | {"spec", "include", "let", "exists", "flag", "not", "show", "allows", "forbids"}
 TERM_OPERATORS = frozenset((";", "&", "\\", "*"))
@@ -18,7 +18,7 @@ STARTS = frozenset(("NAME", "(", "[", "domain", "range", "for"))
 
 
 class KeyClass(Struct, frozen=True):
-    """The class of keys whose names match one of some patterns, or match none of them if negated.
+    """The class of keys whose names match any of the patterns, or none of them if negated.
 
     In a pattern, ``*`` matches any text.
     """
@@ -27,7 +27,7 @@ class KeyClass(Struct, frozen=True):
     negated: bool = False
 
     def __str__(self) -> str:
-        """Return the class as it is written in the language."""
+        """Return the class as written in the language."""
         listed = ", ".join(f'"{pattern}"' for pattern in self.patterns)
         return f"not {listed}" if self.negated else listed
 
@@ -125,7 +125,7 @@ Expr = Ref | Named | OfClass | Call | Nary | Binary | Postfix | Lift | EndSet | 
 
 
 def children(e: Expr) -> tuple[Expr, ...]:
-    """Return the expressions that are direct parts of an expression."""
+    """Return the direct subexpressions of an expression."""
     match e:
         case Ref() | Named() | OfClass():
             return ()
@@ -142,7 +142,7 @@ def children(e: Expr) -> tuple[Expr, ...]:
 
 
 def uses_key(e: Expr, key: str) -> bool:
-    """Return whether a key variable occurs in ``e`` outside every ``for`` that binds it."""
+    """Return whether a key variable occurs free in ``e``, outside every ``for`` that binds it."""
     if isinstance(e, Ref | Call) and e.key is not None and e.key.text == key:
         return True
     if isinstance(e, For) and e.key.text == key:
@@ -229,7 +229,7 @@ Item = Include | Let | ExistsItem | CheckItem | Show | Example
 
 
 class File(Struct, frozen=True):
-    """The syntax tree of one text."""
+    """The syntax tree of a whole text."""
 
     source: SourceText
     header: Header | None

@@ -1,10 +1,10 @@
-"""Loads the parser for ``grammar.lark`` from tables in the package.
+"""Loads the parser for ``grammar.lark`` from tables stored in the package.
 
 Building an LALR parser takes longer than most checks. Therefore ``grammar.json`` contains Lark's
-tables, the version of Lark that produced them, and the digest of the grammar. If the version or the
-digest differs, the same parser is built from the grammar, which is slower. After a change to the
-grammar, ``python -m isolang.language.syntax.grammar`` writes the tables again; a test compares them
-with the grammar.
+tables, the version of Lark that produced them, and a digest of the grammar. If the version or the
+digest differs, the same parser is built from the grammar, which is slower. After changing the
+grammar, run ``python -m isolang.language.syntax.grammar`` to regenerate the tables. A test compares
+them with the grammar.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TABLES: Final = Path(__file__).with_name("grammar.json")
 
 @cache
 def parser() -> Lark:
-    """Return the parser, from the tables if they belong to this grammar and this Lark version."""
+    """Return the parser, using the tables if they match this grammar and Lark version."""
     text = GRAMMAR.read_text(encoding="utf-8")
     made = json.loads(TABLES.read_bytes(), object_pairs_hook=_dictionary)
     if made["grammar"] != digest(text):
@@ -36,17 +36,17 @@ def parser() -> Lark:
         warnings.warn(what, RuntimeWarning, stacklevel=2)
     elif made["lark"] != lark.__version__:
         what = f"{TABLES} was made by Lark {made['lark']} (got {lark.__version__}); not used"
-        # an ImportWarning is hidden by default, because users can do nothing about it
+        # an ImportWarning, which is hidden by default, because users can do nothing about it
         warnings.warn(what, ImportWarning, stacklevel=2)
     else:
-        return Lark.load(made["tables"])  # Lark accepts the tables themselves instead of a file
+        return Lark.load(made["tables"])  # Lark accepts the tables themselves in place of a file
     return from_grammar(text)
 
 
 def from_grammar(text: str) -> Lark:
-    """Build the parser for a grammar, without tables."""
-    # The basic lexer reserves every keyword everywhere. Therefore `let order = …` is an error with
-    # a clear hint. Otherwise `order` would be a name that works only in some places.
+    """Build the parser for a grammar from scratch, without tables."""
+    # The basic lexer reserves keywords everywhere, so `let order = …` is an error with a clear
+    # hint. Otherwise `order` would be a name that works only in some places.
     return Lark(text, parser="lalr", lexer="basic", propagate_positions=True)
 
 
@@ -64,7 +64,7 @@ def digest(text: str) -> str:
 
 
 def _dictionary(pairs: list[tuple[str, Any]]) -> dict[int | str, Any]:
-    """Return a dictionary with integers as keys where JSON turned them into strings."""
+    """Return a dictionary whose integer keys, which JSON stores as strings, are integers again."""
     return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 

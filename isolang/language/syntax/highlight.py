@@ -1,4 +1,4 @@
-"""The colours for the language, in one table from which the rules for all editors are generated.
+"""The colours for the language, in one table used to generate the rules for all editors.
 
 ``python -m isolang.language.syntax.highlight`` writes ``editors/vscode/iso.tmLanguage.json``, the
 TextMate grammar for VS Code, Sublime Text and GitHub. The Pygments lexer in
@@ -25,7 +25,7 @@ class Colour(Struct, frozen=True):
         pattern: a regular expression for Python and for Oniguruma, whose groups are ``(?:…)``.
         scope: the name of the colour in TextMate.
         token: the name of the colour in Pygments.
-        end: for a token that may have several lines, the pattern of its end; otherwise empty.
+        end: for tokens that may span several lines, the pattern that ends them; otherwise empty.
     """
 
     pattern: str
@@ -74,7 +74,7 @@ def textmate() -> dict[str, Any]:
 
 
 def text() -> str:
-    """Return the content of the file with the TextMate grammar."""
+    """Return the content of the TextMate grammar file."""
     return json.dumps(textmate(), indent=2) + "\n"
 
 

@@ -1,10 +1,10 @@
-"""The usual layout of a specification, which ``isocheck spec format`` writes.
+"""The standard layout of a specification, as written by ``isocheck spec format``.
 
 An item is written on one line if it fits. If not, the line is broken before the operators that bind
-least tightly, and each part that is still too long is broken again with one more step of
-indentation. A comment keeps its place: on separate lines, after an item, or between two tokens.
-Several empty lines in a row become one empty line. Tokens are neither added nor removed, so the
-meaning of the text does not change.
+least tightly, and each part that is still too long is broken again with one more level of
+indentation. Comments keep their places: on separate lines, after an item, or between two tokens.
+Several consecutive empty lines become one. Tokens are neither added nor removed, so the meaning of
+the text does not change.
 
 Formatting twice changes nothing, BECAUSE the layout depends only on the tokens, on the comments,
 and on which of these share a line, and the layout does not change any of these.
@@ -31,7 +31,7 @@ _CALLS = frozenset(("domain", "range"))
 
 
 class _Piece(Struct, frozen=True):
-    """A token or a comment, with the facts about its place that the layout depends on."""
+    """A token or comment, with the details of its place that affect the layout."""
 
     kind: Literal["token", "line comment", "block comment"]
     text: str
@@ -45,7 +45,7 @@ class _Piece(Struct, frozen=True):
 
 
 def format_text(source: SourceText) -> str:
-    """Return a specification in the usual layout.
+    """Return a specification in the standard layout.
 
     Args:
         source: the text. Its includes are not read.
@@ -56,7 +56,7 @@ def format_text(source: SourceText) -> str:
     parse(source)
     text = SourceText(source.name, source.text.replace("\r\n", "\n").replace("\r", "\n"))
     lines: list[str] = []
-    # the kind of the element that ends the last line, if a comment may follow on that line
+    # the kind of element at the end of the last line, if a comment may follow on that line
     after = ""
     for element in _elements(_pieces(text)):
         first = element[0]
@@ -73,8 +73,8 @@ def format_text(source: SourceText) -> str:
             place = "behind" if same_line and after != "comment" else "comment"
             after = place if first.kind == "block comment" and len(shown) == 1 else ""
         else:
-            # A comment at the end of a line belongs to the item on that line. A comment at the
-            # beginning of an item's line stays before the item.
+            # A comment at the end of a line belongs to the item on that line. A comment that starts
+            # an item's line stays before the item.
             prefix = lines.pop() + " " if same_line and after == "comment" else ""
             laid = _item(element, len(prefix))
             lines += [prefix + laid[0], *laid[1:]]
@@ -106,9 +106,9 @@ def _pieces(source: SourceText) -> list[_Piece]:
 
 
 def _line_start(text: str, at: int) -> tuple[bool, bool]:
-    """Return whether ``at`` is the start of its line, and whether the line above is empty.
+    """Return whether ``at`` is at the start of its line, and whether the line above is empty.
 
-    Spaces at the beginning of a line are ignored.
+    Leading spaces are ignored.
     """
     line = text.rfind("\n", 0, at) + 1
     own = not text[line:at].strip()
@@ -116,7 +116,7 @@ def _line_start(text: str, at: int) -> tuple[bool, bool]:
 
 
 def _elements(pieces: Sequence[_Piece]) -> Iterator[list[_Piece]]:
-    """Yield each item together with the comments inside it, and each comment between two items."""
+    """Yield each item with the comments inside it, and each comment between items."""
     item: list[_Piece] = []
     for i, piece in enumerate(pieces):
         each = piece.text == "for" and any(p.text == "each" for p in pieces[i + 1 : i + 2])
@@ -137,7 +137,7 @@ def _begins_item(piece: _Piece, item: Sequence[_Piece], *, each: bool) -> bool:
     if (piece.text not in ITEM and not each) or piece.type == "STRING":
         return False
     before = next((p.text for p in reversed(item) if not p.is_comment), "")
-    # `flag not acyclic …` and `for each x: acyclic …` are each only one item.
+    # `flag not acyclic …` and `for each x: acyclic …` are single items.
     return before != ":" and not (before in ("flag", "not") and piece.text != "flag")
 
 
@@ -157,7 +157,7 @@ def _split(item: list[_Piece]) -> Iterator[list[_Piece]]:
 
 
 def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
-    """Return the lines of an item, of which the first line begins after ``used`` characters."""
+    """Return the lines of an item whose first line already contains ``used`` characters."""
     lines: list[str] = []
     run: list[_Piece] = []
 
@@ -188,7 +188,7 @@ def _item(pieces: Sequence[_Piece], used: int) -> list[str]:
 
 
 def _break_lines(pieces: Sequence[_Piece], indent: str, used: int, deeper: str = "") -> list[str]:
-    """Return the pieces on one line if they fit; otherwise, return several indented lines."""
+    """Return the pieces on one line if they fit, and otherwise on several indented lines."""
     line = indent + _join_pieces(pieces)
     ranks = _break_ranks(pieces)
     if len(line) + used <= WIDTH or not ranks:
@@ -204,10 +204,10 @@ def _break_lines(pieces: Sequence[_Piece], indent: str, used: int, deeper: str =
 
 
 def _break_ranks(pieces: Sequence[_Piece]) -> dict[int, tuple[int, int]]:
-    """Return a rank for each piece before which a line may be broken.
+    """Return the rank of each piece before which a line may be broken.
 
-    A line is broken before the pieces with the lowest rank, which are the operators that bind least
-    tightly. The first piece has no rank, because a break before it would leave an empty line.
+    Lines are broken before the pieces with the lowest rank: the operators that bind least tightly.
+    The first piece has no rank, because a break before it would leave an empty line.
     """
     ranks: dict[int, tuple[int, int]] = {}
     depth = 0
@@ -239,7 +239,7 @@ def _join_pieces(pieces: Sequence[_Piece]) -> str:
 
 
 def _needs_space(pieces: Sequence[_Piece], i: int) -> bool:
-    """Return whether there is a space between piece ``i`` and the previous piece."""
+    """Return whether a space separates piece ``i`` from the previous piece."""
     before, piece = pieces[i - 1], pieces[i]
     if before.is_comment or piece.is_comment:
         return True
@@ -248,9 +248,9 @@ def _needs_space(pieces: Sequence[_Piece], i: int) -> bool:
     if piece.text == "[":
         return before.type != "NAME"
     if piece.text == "(":
-        # Only in `f(a)`, `f[x](a)` and `domain(a)` does a bracket follow without a space.
+        # A bracket follows without a space only in `f(a)`, `f[x](a)` and `domain(a)`.
         return not (before.type == "NAME" or before.text in (*_CALLS, "]"))
     if piece.text == ":":
-        # The colon of a `for` directly follows its key variable or its patterns, without a space.
+        # The colon of a `for` follows its key variable or patterns without a space.
         return not (before.type == "STRING" or (i >= 2 and pieces[i - 2].text in ("for", "each")))
     return True

@@ -1,4 +1,4 @@
-"""Parses texts to syntax trees. Lark finds syntax errors, and ``slips`` explains them."""
+"""Parses texts into syntax trees. Lark finds syntax errors, and ``slips`` explains them."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from lark import Lark, Token, Tree
 
 MAX_DEPTH = 50
-"""The greatest depth to which brackets and postfix operators may be nested. Real texts are far less
-deep, and the stack allows far more.
+"""The maximum nesting depth of brackets and postfix operators. Real texts are nested far less
+deeply, and the stack allows far more.
 """
 
 
@@ -26,7 +26,7 @@ def _lark() -> Lark:
 
 
 def keywords() -> frozenset[str]:
-    """Return the reserved words, which cannot be names."""
+    """Return the reserved words, which cannot be used as names."""
     from lark.lexer import PatternStr
 
     values = {t.pattern.value for t in _lark().terminals if isinstance(t.pattern, PatternStr)}
@@ -34,7 +34,7 @@ def keywords() -> frozenset[str]:
 
 
 def tokens(source: SourceText) -> list[Token]:
-    """Return the tokens of a text that ``parse`` accepts, without comments.
+    """Return the tokens, without comments, of a text accepted by ``parse``.
 
     The fields ``start_pos`` and ``end_pos`` of a token are offsets in the text.
     """
@@ -48,11 +48,11 @@ def parse(source: SourceText) -> ast.File:
         source: the text and its name.
 
     Returns:
-        The syntax tree of the text. Names and sorts are not checked yet.
+        The syntax tree of the text. Names and sorts have not been checked yet.
 
     Raises:
-        SpecError: if the text does not follow the grammar. The error message has the place, a caret
-            and a hint.
+        SpecError: if the text does not follow the grammar. The error message includes the place, a
+            caret and a hint.
     """
     from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
@@ -84,7 +84,7 @@ def parse(source: SourceText) -> ast.File:
 
 
 def begins_like_a_specification(source: SourceText) -> bool:
-    """Return whether the first token of a text can begin an item, or the text has no tokens."""
+    """Return whether a text begins with a token that can begin an item, or has no tokens."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -95,7 +95,7 @@ def begins_like_a_specification(source: SourceText) -> bool:
 
 
 def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
-    """Yield the tokens that begin before offset ``stop``, ending at the first invalid character."""
+    """Yield the tokens that begin before offset ``stop``, up to the first invalid character."""
     from lark.exceptions import UnexpectedCharacters
 
     try:
@@ -109,7 +109,7 @@ def _tokens(text: str, *, stop: int | None) -> Iterator[Token]:
 
 @cache
 def _terminal(name: str) -> str:
-    """Return the text of a terminal such as ``;``; for a pattern, return the terminal's name."""
+    """Return the text of a terminal such as ``;``, or the name of a terminal that is a pattern."""
     from lark.lexer import PatternStr
 
     for terminal in _lark().terminals:
@@ -124,7 +124,7 @@ def _token_span(source: SourceText, token: Token) -> Span:
 
 
 def _end_span(source: SourceText, before: list[Token]) -> Span:
-    """Return the place directly after the last token, to which a caret can point."""
+    """Return the place directly after the last token, for a caret to point to."""
     if not before:
         return Span(source, 1, 1, 1, 2)
     last = before[-1]
@@ -139,7 +139,7 @@ def _check_depth(source: SourceText) -> None:
     and the sum below counts each of these. Between two of them, there is at most a union and a
     term.
     """
-    outer: list[tuple[int, int]] = []  # for each open bracket, `before` and `fors` outside of it
+    outer: list[tuple[int, int]] = []  # for each open bracket, `before` and `fors` outside it
     before = last = 0  # the height of the last expression, and of the expressions before it
     fors = 0  # how many bodies of `for` contain the token
     for token in _tokens(source.text, stop=None):

@@ -1,4 +1,4 @@
-"""A Pygments lexer for ``.iso`` files, which Sphinx, MkDocs and LaTeX find by its entry point."""
+"""A Pygments lexer for ``.iso`` files, found by Sphinx, MkDocs and LaTeX via its entry point."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _rules() -> dict[str, list[Any]]:
 
 
 class IsoLexer(RegexLexer):  # type: ignore[misc]
-    """A lexer for the colours of specifications."""
+    """A lexer for highlighting specifications."""
 
     name = "isolang"
     aliases: ClassVar = ["iso", "isolang"]

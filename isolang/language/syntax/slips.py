@@ -1,8 +1,8 @@
-"""Explains syntax errors by the mistake, the expected tokens, and a hint.
+"""Explains syntax errors: the mistake, the expected tokens, and a hint.
 
-The parser knows only the unexpected token, but the tokens before it show what the author intended.
+The parser knows only the unexpected token, but the tokens before it show the author's intention.
 There is a rule for each known mistake, and the first rule that applies explains the error. A rule
-takes the point where the parser stopped, and returns the mistake and a hint.
+takes the point where the parser stopped and returns the mistake and a hint.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Got(Struct, frozen=True):
-    """The unexpected token, at which the parser stopped.
+    """The unexpected token at which the parser stopped.
 
     Attributes:
         type: the terminal of the token; ``$END`` at the end of the text; ``character`` if the next
             character does not begin a token.
         text: the text of the token.
-        accepts: the tokens that the grammar allows in this place, as users type them.
+        accepts: the tokens allowed by the grammar here, as users type them.
     """
 
     type: str
@@ -45,8 +45,8 @@ class StopPoint(Struct, frozen=True):
         before: the tokens before this point.
         got: the unexpected token.
         keywords: the words that cannot be names.
-        rest: the text that follows this point.
-        on_new_line: whether the unexpected token is the first token of its line.
+        rest: the text after this point.
+        on_new_line: whether the unexpected token is the first on its line.
     """
 
     before: Sequence[Token]
@@ -57,7 +57,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def last(self) -> str:
-        """The text of the last token before this point; empty if the text has no such token."""
+        """The text of the last token before this point; empty if there is none."""
         return str(self.before[-1]) if self.before else ""
 
     @property
@@ -72,7 +72,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def open_bracket(self) -> Token | None:
-        """The innermost bracket that is open at this point, or ``None``."""
+        """The innermost bracket open at this point, or ``None``."""
         stack: list[Token] = []
         for token in self.before:
             if token in ("(", "["):
@@ -83,7 +83,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def term_operator(self) -> str:
-        """The operator of the term that ends at this point; empty if the term has no operator."""
+        """The operator of the term ending at this point; empty if the term has none."""
         depth = 0
         for token in reversed(self.before):
             if token in (")", "]"):
@@ -136,7 +136,7 @@ _CHARACTERS = {
 }
 
 _Diagnosis = tuple[str, str]
-"""The text of the mistake, and the text of the hint."""
+"""The texts of the mistake and the hint."""
 
 
 def _character(place: StopPoint) -> _Diagnosis | None:
@@ -262,7 +262,7 @@ def _missing_expression(place: StopPoint) -> _Diagnosis | None:
 
 
 def _form(place: StopPoint) -> _Diagnosis | None:
-    """Explain a mistake after a word such as ``for``, which only a few other words may follow."""
+    """Explain a mistake after a word, such as ``for``, that only a few other words may follow."""
     got = place.got
     if place.last in ("flag", "not"):
         return f"`{place.last}` needs a check", f"write `{place.last} acyclic EXPRESSION as NAME`"
@@ -429,14 +429,14 @@ def explain(
         before: the tokens before the unexpected token.
         got: the unexpected token.
         keywords: the words that cannot be names.
-        rest: the text from the unexpected token on.
+        rest: the rest of the text, starting with the unexpected token.
     """
     on_new_line = not before or before[-1].end_line != span.line
     place = StopPoint(before, got, keywords, rest, on_new_line)
     what, hint = next((one for rule in RULES if (one := rule(place))), ("syntax error", ""))
     moved = place.ends_item and got.text != "spec"
     if moved and before and on_new_line:
-        # The mistake is at the end of the last item, and not at the beginning of the next item.
+        # The mistake is at the end of the last item, not at the beginning of the next one.
         last = before[-1]
         line, column = last.end_line or 1, last.end_column or 1
         back = 1 if last == ";" else 0
@@ -449,7 +449,7 @@ def explain(
 
 
 def _expected(accepts: frozenset[str]) -> str:
-    """Return a phrase that lists the expected terminals, for the error message."""
+    """Return a phrase listing the expected terminals, for the error message."""
     remaining = set(accepts) - {"$END", "LINE_COMMENT", "BLOCK_COMMENT", "WHITESPACE"}
     words: list[str] = []
     if {"NAME", "("} <= remaining:

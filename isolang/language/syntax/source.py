@@ -1,4 +1,4 @@
-"""Texts, places in texts, and messages that show a place with its source line."""
+"""Texts, places in them, and messages that show a place with its source line."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from msgspec import Struct
 from isolang.errors import SpecError
 
 MAX_WIDTH = 120
-"""The greatest width of a source line in a message. From a longer line, messages show only the part
+"""The maximum width of a source line in a message. For longer lines, messages show only the part
 around the caret.
 """
 
 
 class SourceText(Struct, frozen=True, eq=False):
-    """A text with the name that messages use for it.
+    """A text with its name in messages.
 
     Attributes:
         name: the name: a path, ``library:NAME.iso`` or ``<text>``.
@@ -34,11 +34,11 @@ class Position(NamedTuple):
     line: int
     column: int
     end_column: int = 0
-    """The column after the last character of the place on its line; 0 if the end is not known."""
+    """The column after the place's last character on its line; 0 if the end is unknown."""
 
 
 class Span(NamedTuple):
-    """A part of a text, which ends before ``end_column``. Lines and columns are numbered from 1."""
+    """A part of a text, ending before ``end_column``. Lines and columns are numbered from 1."""
 
     source: SourceText
     line: int
@@ -48,13 +48,13 @@ class Span(NamedTuple):
 
     @property
     def position(self) -> Position:
-        """The place of the span without its text; the end column is known for one line only."""
+        """The span's place, without its text; the end column is set only for single-line spans."""
         end = self.end_column if self.end_line == self.line else 0
         return Position(self.source.name, self.line, self.column, end)
 
 
 def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
-    """Return a source line with carets below the given columns; "" if there is no such line."""
+    """Return a source line with carets below the given columns, or "" if there is no such line."""
     lines = text.split("\n")
     if not 1 <= line <= len(lines):
         return ""
@@ -67,8 +67,8 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
         content = content[first : first + MAX_WIDTH]
         column, end = column - first, min(end - first, MAX_WIDTH + 1)
     gutter = str(line)
-    # The line with the carets repeats the tabs of the source line. Therefore the carets are below
-    # their characters in every terminal.
+    # The caret line repeats the source line's tabs, so that the carets are below their characters
+    # in every terminal.
     indent = "".join("\t" if char == "\t" else " " for char in content[: column - 1])
     carets = "^" * max(1, end - column)
     return f"  {gutter} | {content}\n  {' ' * len(gutter)} | {indent}{carets}"
@@ -77,7 +77,7 @@ def excerpt(text: str, line: int, column: int, end_column: int = 0) -> str:
 def message_at(
     pos: Position, texts: Mapping[str, str], what: str, *, hint: str = "", context: str = ""
 ) -> str:
-    """Return a message that shows its place, the source line with carets, a context and a hint."""
+    """Return a message with its place, the source line with carets, a context and a hint."""
     where = f"{pos.file}:{pos.line}:{pos.column}" if pos.line else pos.file
     parts = [f"{where}: {what}"]
     if pos.line and (shown := excerpt(texts.get(pos.file, ""), *pos[1:])):
@@ -90,14 +90,14 @@ def message_at(
 
 
 def error_at(span: Span, what: str, *, hint: str = "", context: str = "") -> SpecError:
-    """Return an error whose message shows the source line and carets below the span."""
+    """Return an error whose message shows the source line with carets below the span."""
     pos = span.position
     text = message_at(pos, {span.source.name: span.source.text}, what, hint=hint, context=context)
     return SpecError(text, file=pos.file, line=pos.line, column=pos.column, hint=hint)
 
 
 def warning_at(span: Span, what: str, *, hint: str = "") -> str:
-    """Return the text of a warning, with the source line and carets below the span."""
+    """Return the text of a warning that shows the source line with carets below the span."""
     pos = span.position
     return message_at(pos, {pos.file: span.source.text}, f"warning: {what}", hint=hint)
 
