@@ -93,7 +93,7 @@ def _returns_other_value(facts: Facts, op: int) -> set[Anomaly]:
 
 
 def value_of_initial(facts: Facts, op: int) -> int | None:
-    """Return the value that an external read of a register's initial version returned.
+    """Return the value returned by an external read of a register's initial version.
 
     Return ``None`` if ``op`` is not such a read, does not name the initial version as its source,
     or returned nil.
@@ -197,7 +197,7 @@ def _list_anomalies(facts: Facts, op: int) -> set[Anomaly]:
                 found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
             elif i + 1 == len(blocks):
                 found.add(Anomaly.INTERMEDIATE_READ)
-            else:  # an element of another writer comes before the missing elements
+            else:  # another writer's element comes before the missing elements
                 found |= {Anomaly.SPLIT_APPEND, Anomaly.INTERMEDIATE_READ}
     return found
 

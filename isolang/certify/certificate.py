@@ -72,7 +72,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
 
     @property
     def verdict(self) -> Literal["valid", "invalid"]:
-        """The verdict that the certificate claims."""
+        """The verdict claimed by the certificate."""
         return "valid" if isinstance(self.proof, Witness | Relations) else "invalid"
 
     @classmethod
@@ -114,7 +114,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateRejected(f"set_reads: {error}") from None
 
     def _is_of_all(self, history: History) -> bool:
-        """Return whether the certificate's release made all implicit set-reads operations."""
+        """Return whether the writing release turned all implicit set-reads into operations."""
         if not history.columns.implicit:
             return False
         if isinstance(self.proof, Witness):
@@ -123,7 +123,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
         return bool(whole - history.columns.operations() <= _ONCE_WRITTEN_OUT)
 
     def to_json(self) -> str:
-        """Return the text of the certificate file, which is one JSON object."""
+        """Return the text of the certificate file: a single JSON object."""
         proof: dict[str, Any]
         if isinstance(self.proof, Witness):
             proof = {
@@ -240,13 +240,14 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
     Args:
         certificate: the certificate to check.
         history: the history, which the caller has reread from its file.
-        spec: the specification, which the caller has lowered again from the certificate's texts.
+        spec: the specification, which the caller has lowered again from the texts in the
+            certificate.
 
     Returns:
-        A record of the parts of the proof that each checker accepts.
+        The parts of the proof accepted by each checker.
 
     Raises:
-        CertificateError: if the certificate belongs to another history or specification.
+        CertificateError: if the certificate belongs to a different history or specification.
         CertificateRejected: if the proof does not hold.
         NotCertifiedError: if the checkers cannot decide the proof for this specification or
             history.
@@ -275,12 +276,11 @@ _PROOFS: Final = {
     "exhaustion": ("invalid", ("transactions",), ()),
     "refutation": ("invalid", (), ()),
 }
-"""For each kind of proof: the verdict that it proves, its required fields, and its optional fields.
-"""
+"""For each kind of proof, the verdict it proves, its required fields and its optional fields."""
 
 
 def _parsed(data: dict[str, Any], where: str) -> Certificate:
-    """Return the certificate that a JSON object describes.
+    """Return the certificate described by a JSON object.
 
     Raises:
         CertificateError: if a field is missing, unknown or of the wrong type.

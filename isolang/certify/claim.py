@@ -37,7 +37,7 @@ OF_TRANSACTIONS = tuple(
     for w in BUILTIN_WORDS
     if w.letter and w.sort.kind == "relation" and w.name not in OF_EVENTS
 )
-"""The relations between transactions that the history alone determines."""
+"""The relations between transactions determined by the history alone."""
 _BY_KIND = {"iwr": False, "pwr": True}
 _Pairs = Iterable[tuple[int, int]]
 
@@ -233,7 +233,7 @@ class Claim(Evaluator):
             case "same-group" | "same-label" | "label" | "level":
                 return {}  # no edge has this relation
             case "vo" | "cand" | "co" | "ar" | "vis" | "conflict":
-                return {}  # a relation that the edges alone do not determine
+                return {}  # a relation not determined by the edges alone
             case _:
                 assert_never(word)
 

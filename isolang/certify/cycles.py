@@ -86,7 +86,7 @@ class Cycles:
 
         Args:
             rules: the rules of the specification.
-            edges: the edges that the order must agree with.
+            edges: the edges with which the order must agree.
             known: additional pairs of transactions that the order must contain.
         """
         claim = Claim(self._facts, edges, rules.order)

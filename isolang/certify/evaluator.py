@@ -39,7 +39,7 @@ class Evaluator(ABC):
     """Computes and caches the values of expressions and of the names in them.
 
     Attributes:
-        keys: the keys over which ``for`` ranges.
+        keys: the keys that ``for`` ranges over.
     """
 
     def __init__(self, keys: Sequence[int]) -> None:
@@ -68,7 +68,7 @@ class Evaluator(ABC):
         """Return whether a key belongs to a class of keys."""
 
     def _keys_in(self, within: KeyClass) -> Sequence[int]:
-        """Return the keys of the class ``within`` over which ``for`` ranges."""
+        """Return the keys in the class ``within`` that ``for`` ranges over."""
         return [key for key in self.keys if self._key_in(within, key)]
 
     def choose(self, name: str, key: int | None, value: Rows) -> None:

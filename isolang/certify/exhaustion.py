@@ -60,12 +60,12 @@ def check_exhaustion(
         history: the whole history.
         spec: the lowered specification.
         transactions: the numbers of at most ``MAX_TRANSACTIONS`` transactions.
-        seconds: the time after which to give up; ``None`` for no limit.
+        seconds: the time limit; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if some choice satisfies every check.
         NotCertifiedError: if the spec is not closed under sub-histories and the transactions are
-            only a part of the history; or if there are too many choices to try.
+            only a part of the history, or if there are too many choices to try.
     """
     if len(set(transactions)) > MAX_TRANSACTIONS:
         raise NotCertifiedError(

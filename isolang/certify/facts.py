@@ -271,11 +271,11 @@ class Facts(SourceFacts):
         return self.place(op) == self.place(other)
 
     def begins(self, t: int) -> bool:
-        """Return whether the history has the time at which ``t`` began."""
+        """Return whether the history records when ``t`` began."""
         return self.has_time and self.begin[t] != _UNKNOWN_BEGIN
 
     def ends(self, t: int) -> bool:
-        """Return whether the history has the time at which ``t`` ended."""
+        """Return whether the history records when ``t`` ended."""
         return self.has_time and self.end[t] != _UNKNOWN_END
 
     def init(self, a: int, b: int) -> bool:

@@ -53,7 +53,7 @@ class HistoryIndex:
         self.begin: list[int] = columns.txn_begin.tolist()
         self.end: list[int] = columns.txn_end.tolist()
         self.op_start: list[int] = columns.op_start.tolist()
-        # The times of operations and of COMMIT; all lists are empty if no time is known.
+        # The times of operations and of COMMIT; all of these lists are empty if no times are known.
         self._op_begin: list[int] = columns.op_begin.tolist()
         self._op_end: list[int] = columns.op_end.tolist()
         self._commit_begin: list[int] = columns.commit_begin.tolist()
@@ -146,7 +146,7 @@ class HistoryIndex:
         return any(name in history.labels_of(b) for name in history.labels_of(a))
 
     def key_in(self, key: int, within: KeyClass) -> bool:
-        """Return whether a key belongs to a class of keys, which is given by patterns."""
+        """Return whether a key belongs to a class of keys defined by patterns."""
         name = self._history.key_name(key)
         listed = any(_is_called(name, pattern) for pattern in within.patterns)
         return not listed if within.negated else listed
@@ -254,7 +254,7 @@ class HistoryIndex:
         return self.is_read(op) and not self.own_before(op)
 
     def as_read(self, value: int) -> int:
-        """Return the value that a read returns for a written value: nil for a deleted row."""
+        """Return the value that a read sees for a written value: nil for a deleted row."""
         return NIL if value == self.deleted else value
 
     def in_statement(self, op: int) -> bool:
@@ -306,7 +306,7 @@ class HistoryIndex:
 
 
 def _is_called(name: str, pattern: str) -> bool:
-    """Return whether a name matches a pattern, in which ``*`` stands for any text."""
+    """Return whether a name matches a pattern, where ``*`` stands for any text."""
     first, *rest = pattern.split("*")
     if not rest:
         return name == first

@@ -9,10 +9,10 @@ from isolang.certify.kernel_text import unsupported
 
 
 class Clauses:
-    """The steps added so far, each with the clause that it proves.
+    """The steps added so far, each with the clause it proves.
 
     A literal is a positive number, and its negation is the negative number. A clause is a list of
-    literals. Steps are numbered from 1, in the order in which they were added.
+    literals. Steps are numbered from 1, in the order they were added.
     """
 
     def __init__(self) -> None:

@@ -19,7 +19,7 @@ class Literals:
 
     Attributes:
         atoms: each literal's number, by its content.
-        is_inclusion: the literals that say that a transaction is included.
+        is_inclusion: the literals that state that a transaction is included.
         clauses: the steps added so far.
     """
 
@@ -53,22 +53,22 @@ class Literals:
         return t != self._facts.n and self._facts.status[t] == INDETERMINATE
 
     def included(self, t: int) -> int:
-        """Return the literal that says that an indeterminate transaction is included."""
+        """Return the literal for the inclusion of an indeterminate transaction."""
         return self.atom("in", self.number(t))[0]
 
     def inclusions(self, *txns: int) -> list[int]:
-        """Return the literals that say that the given transactions are included.
+        """Return the literals for the inclusion of the given transactions.
 
         Only indeterminate transactions have such a literal.
         """
         return sorted({self.included(t) for t in txns if self.is_open(t)})
 
     def condition(self, *txns: int) -> str:
-        """Return the literals of :meth:`inclusions` in the kernel's input format."""
+        """Return the literals returned by :meth:`inclusions`, in the kernel's input format."""
         return format_numbers(self.inclusions(*txns))
 
     def unless(self, *txns: int) -> list[int]:
-        """Return the negations of the literals of :meth:`inclusions`."""
+        """Return the negations of the literals returned by :meth:`inclusions`."""
         return [-literal for literal in self.inclusions(*txns)]
 
     def literal(self, positive: bool, of: s.Literal) -> int:
@@ -83,11 +83,11 @@ class Literals:
         return literal if positive else -literal
 
     def source(self, op: int, u: int) -> int:
-        """Return the literal that says that a read has a given transaction as its source.
+        """Return the literal for a given transaction being the source of a read.
 
-        For a new literal, add steps that say that the read has only one source, and that the reader
-        and the source are included. If the read has only one candidate, also add the step that
-        chooses it.
+        For a new literal, add steps that state that the read has only one source, and that the
+        reader and the source are included. If the read has only one candidate, also add the step
+        that chooses it.
         """
         if op not in self._text.place:
             raise unsupported(f"a source of operation {op}")
@@ -104,9 +104,9 @@ class Literals:
         return literal
 
     def choose(self, op: int, *, nothing: bool = False) -> None:
-        """Add the step that says that an included read has one of its candidates as its source.
+        """Add the step that gives an included read one of its candidates as its source.
 
-        If ``nothing`` is set, the step says that the read has no candidate.
+        If ``nothing`` is set, the step states that the read has no candidates.
         """
         txn, number = self._text.place[op]
         sources = () if nothing else self._facts.candidates(op)
@@ -118,7 +118,7 @@ class Literals:
         )
 
     def before(self, key: int, a: int, b: int) -> int:
-        """Return the literal that says that one writer of a key precedes another.
+        """Return the literal for one writer of a key preceding another.
 
         For a new literal, add the steps that relate it to other literals.
         """
@@ -152,7 +152,7 @@ class Literals:
         return literal
 
     def _step_first(self, literal: int, opposite: tuple[object, ...], b: int) -> None:
-        """Add the steps that say that T0 precedes the writer ``b``."""
+        """Add the steps that put T0 before the writer ``b``."""
         if self._level.order is None:
             self.clauses.add(f"first {literal} {self.condition(b)}", [literal, *self.unless(b)])
             return
@@ -166,8 +166,8 @@ class Literals:
     def _telling(self, key: int) -> list[int]:
         """Return the list reads of a key that may show the order of its writers.
 
-        That is, of the reads by included transactions, the one that shows the most transactions,
-        and all reads by indeterminate transactions.
+        They are all reads by indeterminate transactions and, of the reads by included transactions,
+        the one that shows the most transactions.
         """
         facts = self._facts
         if key not in self._telling_of:

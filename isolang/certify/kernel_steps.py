@@ -78,8 +78,7 @@ class _Steps:
                 if self._facts.is_list(op):
                     self._anomaly_of_lists(op, other if of_two else None)
                 elif self._facts.is_external(op):
-                    # In the kernel's input, this read returns a value that does not belong to any
-                    # version.
+                    # In the kernel's input, this read returns a value that no version has.
                     self._literals.choose(op, nothing=kind == Anomaly.TWO_VALUES)
                 else:
                     self._clauses.add(
@@ -305,7 +304,7 @@ class _ListAnomalies:
         self._literals.add_listed(back, op, b, a)
 
     def state_shown(self, op: int) -> None:
-        """Add steps that say that a list read's writers are included if its reader is."""
+        """Add steps that include the writers shown by a list read if its reader is included."""
         facts = self._facts
         txn, number = self._text.place[op]
         reader = facts.txn_of[op]

@@ -1,8 +1,8 @@
 """Translates a history, a level and a witness into text for the kernel.
 
 ``kernel/README.md`` describes the text format. Because the kernel is proved correct, its verdict is
-a theorem about the text. That the text describes the given history and specification depends on
-this module alone.
+a theorem about the text. Only this module guarantees that the text describes the given history and
+specification.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ def _key(key: str | None, keys: tuple[str, ...]) -> str:
 
 
 def _named(e: Core) -> str:
-    """Return a short description of an expression that the kernel does not support."""
+    """Return a short description of an unsupported expression."""
     match e:
         case Lift(arg=arg):
             return f"[{_named(arg)}]"
@@ -288,7 +288,7 @@ class HistoryText:
         return self._text
 
     def number(self, t: int) -> int:
-        """Return the number that a transaction has in the kernel's input."""
+        """Return a transaction's number in the kernel's input."""
         return 1 if t == self.facts.n else t + 2
 
     def beginning(self, key: int) -> list[int]:

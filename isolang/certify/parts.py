@@ -1,4 +1,4 @@
-"""Checks proofs for specifications of which the native checker decides only some checks.
+"""Checks proofs for specifications with some checks that the native checker cannot decide.
 
 The other checks are evaluated by definition. SOUND BECAUSE a refutation that uses some of the
 checks refutes the whole specification, and a witness that meets each check meets all of them.
@@ -29,7 +29,7 @@ def check_in_parts(
     proof: Witness | Refutation,
     seconds: float = 0.0,
 ) -> None:
-    """Check a proof natively, and by definition for the checks that the native checker lacks.
+    """Check a proof natively, and by definition for checks unsupported by the native checker.
 
     Args:
         history: the history that the proof is about.
@@ -58,8 +58,8 @@ def check_remaining_checks(
 
     Raises:
         CertificateRejected: if the witness violates one of these checks.
-        NotCertifiedError: if the checks use relations that a witness does not contain, or if the
-            history is too large.
+        NotCertifiedError: if the checks use relations not contained in a witness, or if the history
+            is too large.
     """
     if parts.unchosen:
         raise NotCertifiedError(

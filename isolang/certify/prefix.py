@@ -46,9 +46,9 @@ _KEYED = (*OF_READS, "ww")
 
 
 _AT: Final = "@"
-"""The separator between a letter and the number of the name that restricts the letter.
+"""The separator between a letter and the number of the name that restricts it.
 
-For example, ``wr@0`` is ``wr`` for the keys that the first name selects."""
+For example, ``wr@0`` is ``wr`` for the keys selected by the first name."""
 
 NameOf: TypeAlias = tuple[str, tuple[str, ...], bool]
 """A name in quotes: ``keys``, ``label`` or ``level``; its patterns; and whether it is negated."""

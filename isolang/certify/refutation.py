@@ -133,7 +133,7 @@ class _RefutationChecker:
         self._candidates: dict[int, list[int]] = {}
 
     def step(self, step: Step) -> list[int]:
-        """Check that the clause of a step follows, add the clause, and return it."""
+        """Check that a step's clause follows, add the clause, and return it."""
         # An anomaly step does not depend on the checks.
         if self._beyond is not None and not isinstance(step, AnomalyStep):
             raise self._beyond

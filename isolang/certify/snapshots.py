@@ -82,7 +82,7 @@ def resolve_set_reads(  # noqa: PLR0917 - a witness, and what is known of the hi
         if columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
-        # Skip keys whose set-read is already an operation, and rows that the transaction wrote.
+        # Skip keys whose set-read is already an operation, and rows written by the transaction.
         # mutant: python-own-decides
         explained = {*facts.key[start:end], *own_rows(history, facts, s)}
         holds, snapshot = rows.judge(s), int(seen[s])

@@ -45,7 +45,7 @@ class SourceFacts(HistoryIndex):
         return self.initial_value[key] == NIL or key not in self._initial_alone
 
     def vanishes(self, key: int) -> bool:
-        """Return whether any transaction deletes a key that has a declared initial value.
+        """Return whether any transaction deletes a key with a declared initial value.
 
         If so, a read of nil did not see the initial version.
         """
@@ -222,8 +222,9 @@ class SourceFacts(HistoryIndex):
     def shown_order(self, op: int) -> list[int]:
         """Return the writers shown by a list read, with equal neighbours merged and without T0.
 
-        If a writer other than the last appended an element that the list lacks, it is repeated at
-        the end, because the missing element was appended after all elements of the list.
+        If a writer other than the last appended an element that the list lacks, that writer is
+        repeated at the end, because the missing element was appended after all elements of the
+        list.
         """
         merged: list[int] = []
         for w in self.shown(op):

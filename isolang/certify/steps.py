@@ -17,7 +17,7 @@ _NOTHING = -1
 
 
 class Source(Struct, frozen=True):
-    """The literal that says that the external read ``op`` reads from ``txn``."""
+    """A literal: the external read ``op`` reads from ``txn``."""
 
     op: int
     txn: int
@@ -28,7 +28,7 @@ class Source(Struct, frozen=True):
 
 
 class Before(Struct, frozen=True):
-    """The literal that says that ``a`` precedes ``b`` in ``ww[key]``."""
+    """A literal: ``a`` precedes ``b`` in ``ww[key]``."""
 
     key: int
     a: int
@@ -40,7 +40,7 @@ class Before(Struct, frozen=True):
 
 
 class In(Struct, frozen=True):
-    """The literal that says that the indeterminate transaction ``txn`` is included."""
+    """A literal: the indeterminate transaction ``txn`` is included."""
 
     txn: int
 
@@ -79,7 +79,7 @@ class Edge(Struct, frozen=True):
 
 
 class AnomalyStep(Struct, frozen=True):
-    """The step that says that ``op`` of ``txn`` shows an intrinsic anomaly.
+    """A step: ``op`` of ``txn`` shows an intrinsic anomaly.
 
     Some anomalies also need a second operation, ``other_op`` of ``other_txn``.
     """
@@ -97,7 +97,7 @@ class AnomalyStep(Struct, frozen=True):
 
 
 class ChoiceStep(Struct, frozen=True):
-    """The step that says that the external read ``op`` reads from one of its candidates."""
+    """A step: the external read ``op`` reads from one of its candidates."""
 
     op: int
 
@@ -107,7 +107,7 @@ class ChoiceStep(Struct, frozen=True):
 
 
 class CycleStep(Struct, frozen=True):
-    """The step that says that the edges form a closed walk forbidden by the check ``check``."""
+    """A step: the edges form a closed walk forbidden by the check ``check``."""
 
     check: str
     edges: tuple[Edge, ...]
@@ -118,7 +118,7 @@ class CycleStep(Struct, frozen=True):
 
 
 class OrderStep(Struct, frozen=True):
-    """The step that says that ``ww[key]`` has no cycle through ``txns`` in this order."""
+    """A step: ``ww[key]`` has no cycle through ``txns`` in this order."""
 
     key: int
     txns: tuple[int, ...]
@@ -129,7 +129,7 @@ class OrderStep(Struct, frozen=True):
 
 
 class RupStep(Struct, frozen=True):
-    """The step that derives a clause of signed literals, verified by unit propagation."""
+    """A step: a clause of signed literals follows by unit propagation."""
 
     literals: tuple[tuple[bool, Literal], ...]
 
@@ -139,7 +139,7 @@ class RupStep(Struct, frozen=True):
 
 
 class ExhaustionStep(Struct, frozen=True):
-    """The step that says that a search through all ``states`` states found no order.
+    """A step: a search through all ``states`` states found no order.
 
     This step is a claim, not a proof.
     """

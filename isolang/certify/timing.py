@@ -98,12 +98,12 @@ class Timing:
         )
 
     def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
-        """Return the pairs of elements in which the first was answered before the second was sent.
+        """Return the pairs of elements whose first was answered before the second was sent.
 
         Args:
             answers: the time, the transaction and the element of each answer.
             sends: the time, the transaction and the element of each request.
-            apart: whether to leave out pairs of elements of the same transaction.
+            apart: whether to leave out pairs of elements from the same transaction.
         """
         facts = self._facts
         everyone = _After(sends)

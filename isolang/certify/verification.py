@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Acceptance(Struct, frozen=True, kw_only=True):
-    """The parts of a proof that each checker accepts.
+    """The parts of a proof accepted by each checker.
 
     Between them, the native checker and the checker by definition accept the whole proof.
 
@@ -119,7 +119,7 @@ def accept_by_kernel(
     """Also check a proof with the kernel, and return the combined result of the three checkers.
 
     Args:
-        accepted: the parts of the proof that the other two checkers accept.
+        accepted: the parts of the proof accepted by the other two checkers.
         history: the history that the proof is about.
         spec: the lowered specification, before any theorem replaced it.
         proof: a proof of any kind.

@@ -108,7 +108,7 @@ def _neighbours(facts: Facts, ops: list[int]) -> list[tuple[int, int]]:
 
 
 def _counts(facts: Facts, op: int) -> bool:
-    """Return whether an operation of a committed transaction states a version."""
+    """Return whether an operation belongs to a committed transaction and states a version."""
     return (
         facts.has_versions
         and facts.version[op] >= 0

@@ -27,7 +27,7 @@ def decode(
     """Return the sources and the version orders chosen by an assignment.
 
     Args:
-        formula: the formula that was solved.
+        formula: the solved formula.
         values: the value of each variable, 0 or 1. Entry 0 is unused.
 
     Returns:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Dependencies(Struct, frozen=True, kw_only=True):
-    """The pairs of ``ww`` and ``rw`` that hold only under some choices, and the known edges.
+    """The ``ww`` and ``rw`` pairs that hold only under some choices, and the known edges.
 
     A pair may require a source and an order of two chains. A required source is encoded as 1 + the
     number of a source choice; 0 means that the pair requires no source. A required order is encoded
@@ -58,8 +58,8 @@ def list_dependencies(polygraph: Polygraph, *, combined: bool = False) -> Depend
 
     Args:
         polygraph: a polygraph after any stage of pruning.
-        combined: whether to combine writers into chains, which requires that
-            ``chains_allowed(polygraph.graph.automata)`` is true.
+        combined: whether to combine writers into chains, which requires
+            ``chains_allowed(polygraph.graph.automata)``.
     """
     graph = polygraph.graph
     chains = build_chains(polygraph, allowed=combined)

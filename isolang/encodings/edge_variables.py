@@ -42,11 +42,11 @@ def bipath_constraints(builder: Builder, polygraph: Polygraph) -> tuple[Ints, In
     """Create the constraints of Papadimitriou's polygraph, and constraints for all other pairs.
 
     There is one constraint for each possible source of a read and each other writer not yet ordered
-    relative to that source. There is also one constraint for each pair of writers that no read with
-    a settled source constrains. In Papadimitriou's polygraph, if S reads from T, then another
-    writer U comes before T or after S. In this encoding, each constraint also contains the order of
-    T and U, because most automata have ``ww`` steps. Two constraints on the same pair cannot
-    contradict each other, because that would create a cycle of ``ww`` edges.
+    relative to that source. There is also one constraint for each pair of writers that is not
+    constrained by a read with a settled source. In Papadimitriou's polygraph, if S reads from T,
+    then another writer U comes before T or after S. In this encoding, each constraint also contains
+    the order of T and U, because most automata have ``ww`` steps. Two constraints on the same pair
+    cannot contradict each other, because that would create a cycle of ``ww`` edges.
 
     Returns:
         The literal of each source choice, and the array ``Formula.reads``.

@@ -42,7 +42,7 @@ class Formula(Struct, frozen=True, kw_only=True):
     Attributes:
         encoding: the name of the encoding that produced the formula.
         theory: the theory, which determines the meaning of the edges.
-        variables: the number of variables, which are numbered 1 … variables.
+        variables: the number of variables, numbered 1 … variables.
         clauses: int32; the literals of all clauses, with a 0 after each clause.
         nodes: the number of nodes.
         edges: int32[m, 3]; rows (from, to, literal).
@@ -88,7 +88,7 @@ class PolygraphFormula(Formula, frozen=True, kw_only=True):
 
     Attributes:
         choice: int32[k]; the literals of the polygraph's source choices.
-        polygraph: the polygraph that was encoded.
+        polygraph: the encoded polygraph.
     """
 
     choice: Ints

@@ -82,8 +82,8 @@ class CaseSplit(Struct, frozen=True):
     """The end of an argument: one of several cases must hold, but each is refuted.
 
     Attributes:
-        choice: the step for the read whose possible sources are the cases; ``None`` if the cases
-            are a literal and its opposite.
+        choice: the step of the read whose possible sources are the cases; ``None`` if the cases are
+            a literal and its opposite.
         cases: for each case, its assumption and the argument against it.
     """
 
@@ -206,7 +206,7 @@ def is_obvious(lemma: Derived | Refuted) -> bool:
 def plain_reason(lemma: Derived | Refuted) -> Edge | None:
     """Return the edge that explains a lemma such as "a wrote before b, because b read from a".
 
-    If the lemma is of another kind, return ``None``.
+    For any other lemma, return ``None``.
     """
     if isinstance(lemma, Derived) and isinstance(lemma.clause.step, CycleStep):
         edges = lemma.clause.step.edges

@@ -30,9 +30,9 @@ from isolang.explain.argument import (
 )
 
 MAX_EDGES = 20_000
-"""The maximum number of edges in a refutation's cycles for which to make an argument.
+"""The maximum number of edges in a refutation's cycles; beyond it, no argument is made.
 
-Nobody would read a longer one.
+Nobody would read a longer argument.
 """
 
 
@@ -52,8 +52,8 @@ def lemmas_for(
 
     Args:
         literals: the literals.
-        clause_of: a function that returns the clause from which a literal was derived; ``None`` for
-            a literal that is not a lemma.
+        clause_of: a function that returns the clause from which a literal was derived, or ``None``
+            if the literal is not a lemma.
     """
     found: dict[Signed, Derived] = {}
     stack = [(literal, False) for literal in reversed(tuple(literals))]
@@ -79,8 +79,8 @@ class Reasoner:
         """Prepare the search.
 
         Args:
-            clauses: the clauses, which must be contradictory together.
-            fact: a function that returns the value of a literal decided by the history alone,
+            clauses: the clauses, which must be jointly unsatisfiable.
+            fact: a function that returns the value of a literal if the history alone decides it,
                 otherwise ``None``.
             attempts: the maximum number of unit propagations.
         """

@@ -71,7 +71,7 @@ def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
     """Explain a refutation of a history.
 
     Args:
-        problem: the problem that is refuted.
+        problem: the refuted problem.
         steps: the steps of the refutation.
 
     Returns:
@@ -398,7 +398,7 @@ class _Explainer:
         self._relations.add(edge.relation)
         self._mention(edge.a)
         self._mention(edge.b)
-        if edge.relation == "rw":  # for a lost update, the reader's write must be shown too
+        if edge.relation == "rw":  # for a lost update, also show the reader's write
             self._mention(edge.a, self._words.write_of(edge.a, edge.key))
         for op in ops:
             self._mention(self._facts.txn_of[op], op)

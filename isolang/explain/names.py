@@ -73,7 +73,7 @@ _SUFFIXES = ("-session", "-realtime")
 
 
 class Reads(Protocol):
-    """A history, or facts about a history, to ask about operations."""
+    """A history, or the facts about one, with answers to questions about operations."""
 
     def of_predicate(self, op: int) -> bool:
         """Return whether an operation is one of a predicate read's set-reads."""

@@ -85,7 +85,7 @@ class HistoryPart(Struct, frozen=True):
         return _part(self.whole, smaller, [self.ops[i] for i in kept], [self.txns[t] for t in txns])
 
     def without_operations(self) -> list[int]:
-        """Return the transactions without operations, which may still matter for orders."""
+        """Return the transactions without operations; they may still matter for orders."""
         import numpy as np
 
         found: list[int] = np.flatnonzero(np.diff(self.history.columns.op_start) == 0).tolist()
@@ -291,7 +291,7 @@ class Sources:
         wrote the version itself.
 
         Args:
-            op: a read that has candidates.
+            op: a read with candidates.
             every_write: as in `relevant`.
         """
         import numpy as np

@@ -168,5 +168,5 @@ class PartRefuter:
 
 
 def is_of_accesses(automaton: Automaton) -> bool:
-    """Return whether an automaton tests which keys a transaction accesses."""
+    """Return whether an automaton tests transactions for the keys they access."""
     return not automaton.relations.isdisjoint((*TESTS, *FILTERED))

@@ -70,7 +70,7 @@ class Premises:
     def stated_by(self, edge: Edge) -> tuple[int, int] | None:
         """Return the two writes whose stated versions show the order of a ``ww`` or ``rw`` edge.
 
-        Return ``None`` if stated versions do not show this order.
+        Return ``None`` if stated versions do not show the order.
         """
         facts, key = self._facts, edge.key
         before = {"ww": edge.a, "rw": edge.writer}.get(edge.relation, facts.n)

@@ -39,7 +39,7 @@ class QueryViews:
     """Collects the predicate reads involved in an argument, with remarks about their rows."""
 
     def __init__(self, part: HistoryPart, words: Phrases) -> None:
-        """Prepare to describe the predicate reads of a part, which must contain all of each.
+        """Prepare to describe the predicate reads of a part, which must contain them in full.
 
         Args:
             part: the part of the history involved in the argument.
@@ -81,13 +81,13 @@ class QueryViews:
     # --- remarks ---
 
     def missing(self, op: int, writer: int, why: str) -> None:
-        """Add a remark on a row that an answer lacks although all states without it are refuted.
+        """Remark that a row is missing from an answer, because all states without it are refuted.
 
         Args:
             op: the set-read that says that the row was not returned; all its candidates are
                 refuted.
             writer: a transaction that wrote a matching version and comes before the reader.
-            why: the reason that excludes the versions that do not match, such as ``too old``.
+            why: the reason why the versions that do not match are excluded, such as ``too old``.
         """
         words, key, reader = self._words, self._facts.key[op], self._txn(op)
         name = words.txn(writer)

@@ -34,8 +34,8 @@ _OBVIOUS = {"wr", "ww"}
 # violate no check by themselves, the number of edges and reads to visit, and the number of edges in
 # a cycle.
 _TRIED, _OTHERS, _VISITED, _LONGEST_CYCLE = 24, 4, 500_000, 8
-# The number of transactions before and after the middle of the refutation to consider in the search
-# for known edges.
+# The search for known edges considers this many transactions before, and as many after, the middle
+# of the refutation.
 _NEIGHBOURHOOD = 400
 # The cost of the simplest refutation: one cycle with two edges, one of which is rw.
 _SHORTEST = (1, 1 + _RW_WEIGHT)
@@ -95,11 +95,11 @@ class Finder:
         """Prepare the search.
 
         Args:
-            problem: the problem that is refuted.
+            problem: the refuted problem.
             plan: the plan of the specification.
             engine: a function that refutes problems.
             stopped: a function that returns whether the time allowed by the user has passed.
-            work: the work limit for all attempts on parts together.
+            work: the total work limit for attempts on parts.
         """
         self._problem = problem
         self._plan = plan
@@ -287,7 +287,7 @@ class Finder:
         SOUND BECAUSE if all relations except ``ww`` and ``rw`` together have no cycle, every
         version order may follow one linear extension of these relations. Then all edges except
         ``rw`` lead forward in this extension, and every cycle of any automaton needs ``rw``. If
-        list reads show version orders, the version orders may not be able to follow it.
+        list reads show version orders, the version orders may be unable to follow it.
         """
         if self.parts.sources.show_orders():
             return False

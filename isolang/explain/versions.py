@@ -164,7 +164,7 @@ class Versions(Struct, frozen=True, kw_only=True):
 
 
 def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions | None:
-    """Return the candidates of a read that has no source left, each with its cycle.
+    """Return the candidates of a read with no source left, each with its cycle.
 
     Args:
         premises: the premises of arguments about the history.
@@ -216,7 +216,7 @@ def impossible_versions(problem: Problem, steps: Sequence[Step]) -> dict[int, se
     """Return the candidates of a read excluded by a refutation, each by a separate cycle.
 
     Args:
-        problem: the problem that is refuted.
+        problem: the refuted problem.
         steps: the steps of the refutation.
 
     Returns:

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
-_NAMED: Final = 4  # maximum number of failed comparisons named in a text
+_NAMED: Final = 4  # the maximum number of failed comparisons named in a text
 
 
 class Place(Struct, frozen=True, kw_only=True):

@@ -15,7 +15,7 @@ from isolang.language.vocabulary import ROWS, ends_of, relation_of
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_LONGEST = 44  # maximum number of characters of a value in a sentence
+_LONGEST = 44  # the maximum number of characters of a value in a sentence
 
 
 def quantity(number: int, what: str) -> str:
@@ -41,7 +41,7 @@ class Phrases:
         return f"key {text}" if text[:1].isdigit() or text[:1] == "-" else text
 
     def value(self, op: int) -> str:
-        """Return the value that an operation read or wrote, shortened if it is long."""
+        """Return the value read or written by an operation, shortened if it is long."""
         text = self.history.op_value(op)
         if len(text) <= _LONGEST:
             return text
@@ -127,7 +127,7 @@ class Phrases:
         return min(common, key=lambda key: (facts.write_answered(a, key), key))
 
     def locked(self, a: int, b: int) -> str:
-        """Return a clause about a write of ``a`` that was answered before ``b`` sent its COMMIT."""
+        """Return a clause about a write by ``a`` that was answered before ``b`` sent its COMMIT."""
         key = self.locked_key(a, b)
         written = f"{self.txn(a)}'s write of {self.key(key)}, which {self.txn(b)} wrote too,"
         return f"{written} was answered before {self.txn(b)} sent its COMMIT"

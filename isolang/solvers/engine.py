@@ -112,8 +112,8 @@ def constraint_load(problem: _native.Problem) -> float:
     """Return how much a history's reads constrain its order, relative to the order's freedom.
 
     The load is the sum over all reads of -ln(share of the key's writers that are candidates of the
-    read), divided by ln(number of interleavings of the sessions). ``HARD_LOADS`` gives the loads
-    for which a history is hard to decide.
+    read), divided by ln(number of interleavings of the sessions). ``HARD_LOADS`` is the range of
+    loads for which a history is hard to decide.
     """
     from isolang import _native
 

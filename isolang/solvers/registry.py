@@ -62,7 +62,7 @@ class Solver(Struct, frozen=True, kw_only=True):
 
     @property
     def missing(self) -> str:
-        """The error message for a solver that is not installed, with the command to install it."""
+        """The error message for a missing solver, with the command to install it."""
         what = f"isolang[{self.extra}]" if self.extra else self.package
         return f"not installed; pip install '{what}'"
 

@@ -145,7 +145,7 @@ class _Graph:
         """Yield clauses that each forbid a cycle; no two of these cycles share a node.
 
         Args:
-            values: the assignment, which determines the edges that are present.
+            values: the assignment, which determines the present edges.
         """
         edges = self._formula.edges[self._formula.present(values)]
         edges = edges[np.argsort(edges[:, 0], kind="stable")]

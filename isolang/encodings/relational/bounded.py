@@ -2,8 +2,8 @@
 
 The elements have consecutive numbers. T0 is 0, and the transactions that may be included follow. If
 the specification mentions events, the write events of T0 (one for each key) and the operations come
-next. An indeterminate transaction has a literal that says that it is included, and every fact about
-it depends on that literal.
+next. An indeterminate transaction has a literal for its inclusion, and every fact about it depends
+on that literal.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def name_matches(pattern: str, name: str) -> bool:
-    """Return whether a name matches a pattern, in which ``*`` matches any text."""
+    """Return whether a name matches a pattern, where ``*`` matches any text."""
     parts = map(re.escape, pattern.split("*"))
     return re.fullmatch(".*".join(parts), name, re.DOTALL) is not None
 
@@ -193,19 +193,19 @@ class Bounded(Interpretation[At]):
     # --- writes and reads ---
 
     def writers(self, key: int) -> list[tuple[int, int]]:
-        """Return the writers of a key, each with the literal that says that it is included."""
+        """Return the writers of a key, each with its inclusion literal."""
         return [(t, self.included[t]) for t in self._rows[key]]
 
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that says that the transaction of a read is included."""
+        """Return the inclusion literal of a read's transaction."""
         return self.included[read.reader]
 
     def sources(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return a read's candidates, each with the literal that says that it is the source."""
+        """Return a read's candidates, each with the literal for being the source."""
         return self._sources[read.op]
 
     def candidates(self, read: ReadEvent) -> list[tuple[int, int]]:
-        """Return a read's candidates, each with the literal that says that both are included."""
+        """Return a read's candidates, each with the literal for both being included."""
         both, included = self.circuit.both, self.included
         return [(s, both(included[s], included[read.reader])) for s, _ in self._sources[read.op]]
 

@@ -193,7 +193,7 @@ class Checks:
         return self._test(check, Side.EXACT)
 
     def _test(self, check: Check, side: Side) -> int:
-        """Return a literal that says that the relations satisfy a check.
+        """Return a literal for the relations satisfying a check.
 
         With ``EXACT``, the literal is true iff the check is met. With ``BELOW``, ``not`` is
         ignored, and the literal may be true even if the check is not met, because the expression

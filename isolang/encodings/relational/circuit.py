@@ -54,7 +54,7 @@ class Circuit:
         return self.variables - 1
 
     def decided(self, literal: int) -> int:
-        """Return the literal that tells solvers that ``literal`` is decided to be true.
+        """Return the literal that tells solvers that ``literal`` has been decided to be true.
 
         For the negation of the first variable of a :meth:`pair`, this is the second variable.
         """
@@ -200,7 +200,7 @@ class Circuit:
         return same
 
     def guard(self, literal: int) -> int:
-        """Return the literal that tells solvers that ``literal`` is not decided to be false.
+        """Return the literal that tells solvers that ``literal`` has not been decided to be false.
 
         This is the literal for an edge of a graph that must be acyclic. If the order of a pair is
         undecided, the edges for both orders are present.

@@ -35,7 +35,7 @@ S_co = TypeVar("S_co", covariant=True)
 
 
 class Side(IntEnum):
-    """The side on which the value of an expression may be wrong.
+    """The side on which an expression's value may be wrong.
 
     In a check that forbids pairs, a value may have too many pairs (``ABOVE``), because the solver
     may choose fewer. A relation required to contain other pairs may have too few (``BELOW``). All
@@ -116,7 +116,7 @@ class QuotedNames(Protocol[S_co]):
         ...
 
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return the literal that says that a class of keys contains a key."""
+        """Return the literal for a class of keys containing a key."""
         ...
 
 
@@ -148,8 +148,8 @@ class CoreEvaluator(Generic[R]):
             of_history: a function that returns a relation or set determined by the history, such as
                 ``Interpretation.of_history``.
             keys: all keys.
-            exists: the relations that :meth:`choose` will choose, and ``rf``, which ``of_history``
-                returns.
+            exists: the relations that :meth:`choose` will choose, and ``rf``, which is returned by
+                ``of_history``.
             names: the meanings of quoted names.
         """
         self._algebra = algebra

@@ -73,7 +73,7 @@ class RelationalFormula(Formula, frozen=True, kw_only=True):
     """The formula of a specification.
 
     Attributes:
-        relations: the encoding from which the formula was built.
+        relations: the encoding used to build the formula.
     """
 
     relations: RelationalEncoding
@@ -142,7 +142,7 @@ def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Re
     """Return the relations chosen by an assignment.
 
     Args:
-        formula: the formula that was solved.
+        formula: the solved formula.
         values: the value of each variable, 0 or 1. Entry 0 is unused.
 
     Raises:

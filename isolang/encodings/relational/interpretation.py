@@ -31,7 +31,7 @@ T0 = 0
 
 
 Pair: TypeAlias = tuple[int, int, int]
-"""Two elements, and the literal that says that a relation contains the pair."""
+"""Two elements, and the literal for a relation containing the pair."""
 
 M = TypeVar("M")
 
@@ -56,8 +56,8 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
         op: the number of the operation in the history. In a symbolic history, it is the index of
             the read among the reads of the key by one transaction.
         reader: the element of the reading transaction.
-        key: the key that is read.
-        of_predicate: whether the read is a part of a predicate read that says that the key had no
+        key: the key read.
+        of_predicate: whether the read is part of a predicate read, and states that the key had no
             matching row.
     """
 
@@ -76,7 +76,7 @@ class Primitives(ABC, Generic[M]):
     Attributes:
         circuit: the circuit in which to create literals.
         keys: all keys.
-        included: for each transaction element, the literal that says that it is included.
+        included: the inclusion literal of each transaction element.
         reads: the external reads.
         events: whether operations are also elements.
     """
@@ -97,19 +97,19 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def in_group(self, a: int, b: int) -> int:
-        """Return the literal that says that two transactions belong to the same group."""
+        """Return the literal for two transactions belonging to the same group."""
 
     @abstractmethod
     def bears(self, of: Named, t: int) -> int:
-        """Return the literal that says that a transaction's label or level matches a name."""
+        """Return the literal for a transaction's label or level matching a name."""
 
     @abstractmethod
     def share_label(self, a: int, b: int) -> int:
-        """Return the literal that says that two transactions have a label in common."""
+        """Return the literal for two transactions having a label in common."""
 
     @abstractmethod
     def key_in(self, within: KeyClass, key: int) -> int:
-        """Return the literal that says that a class of keys contains a key."""
+        """Return the literal for a class of keys containing a key."""
 
     @abstractmethod
     def moment(self, what: Moment, t: int, of: ReadEvent | int | None = None) -> M | None:
@@ -126,26 +126,26 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def precedes(self, a: M, b: M) -> int:
-        """Return the literal that says that moment a precedes moment b."""
+        """Return the literal for moment a preceding moment b."""
 
     @abstractmethod
     def writers(self, key: int) -> Iterable[tuple[int, int]]:
-        """Return the writers of a key, each with the literal that says that it writes the key.
+        """Return the writers of a key, each with the literal for its writing the key.
 
         The first writer is T0.
         """
 
     @abstractmethod
     def happens(self, read: ReadEvent) -> int:
-        """Return the literal that says that the history contains a read."""
+        """Return the literal for the history containing a read."""
 
     @abstractmethod
     def sources(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return a read's candidates, each with the literal that says that it is the source."""
+        """Return a read's candidates, each with the literal for being the source."""
 
     @abstractmethod
     def candidates(self, read: ReadEvent) -> Iterable[tuple[int, int]]:
-        """Return a read's candidates, each with the literal that says that both exist."""
+        """Return a read's candidates, each with the literal for both existing."""
 
     @abstractmethod
     def shown(self, key: int) -> Relation:
@@ -153,7 +153,7 @@ class Primitives(ABC, Generic[M]):
 
     @abstractmethod
     def all_events(self) -> Iterable[Pair]:
-        """Return the events, each with its transaction and the literal that says it happens."""
+        """Return the events, each with its transaction and the literal for its happening."""
 
     @abstractmethod
     def program_order(self) -> Iterable[Pair]:
@@ -183,7 +183,7 @@ class Interpretation(Primitives[M]):
 
     @cached_property
     def everything(self) -> Relation:
-        """The set of all elements, each with the literal that says that it exists."""
+        """The set of all elements, each with the literal for its existence."""
         events = self.all_events() if self.events else ()
         everyone = ((0, t, literal) for t, literal in enumerate(self.included))
         return relation_of([*everyone, *((0, e, literal) for e, _, literal in events)])

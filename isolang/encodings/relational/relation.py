@@ -2,9 +2,9 @@
 
 A relation consists of rows, one for each first element of its pairs. For each row, ``must`` has the
 second elements of the certain pairs, as the bits of an integer. ``maybe`` has the second elements
-of the other possible pairs, each with the literal that says that the relation contains the pair.
-Absent rows are empty. No literal in ``maybe`` is a constant, and no pair is in both ``must`` and
-``maybe``. Relations share rows, so rows never change.
+of the other possible pairs, each with the literal for the relation containing the pair. Absent rows
+are empty. No literal in ``maybe`` is a constant, and no pair is in both ``must`` and ``maybe``.
+Relations share rows, so rows never change.
 
 ``must``, and ``must`` together with ``maybe``, are the two bounds of E. Torlak and D. Jackson,
 *Kodkod: a relational model finder*, TACAS 2007.
@@ -43,7 +43,7 @@ class Relation(Struct, frozen=True):
                 yield i, j, literal
 
     def get(self, i: int, j: int) -> int:
-        """Return the literal that says that the relation contains the pair (i, j)."""
+        """Return the literal for the relation containing the pair (i, j)."""
         if self.must.get(i, 0) >> j & 1:
             return TRUE
         return self.maybe.get(i, _NO_ROW).get(j, FALSE)

@@ -30,7 +30,7 @@ class UncertainLists:
         Args:
             history: the history.
             operations: the operations of elements 1, 2, …, without failed operations.
-            included: for each element, starting with T0, the literal that says that it is included.
+            included: the inclusion literal of each element, starting with T0.
         """
         self._columns = columns = history.columns
         self._operations = operations
@@ -73,8 +73,8 @@ class UncertainLists:
     def clashing(self) -> list[tuple[int, int]]:
         """Return the pairs of readers with contradicting lists, neither a prefix of the other.
 
-        A reader whose list contradicts a list read by a certainly included transaction is not
-        returned, because the problem already says that this reader cannot be included.
+        A reader whose list contradicts one read by a certainly included transaction is not
+        returned, because the problem already rules out including that reader.
         """
         return [
             (one, other)
