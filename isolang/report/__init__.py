@@ -1,9 +1,9 @@
 """Writes a verdict as one HTML file with the argument, the timeline and the graph.
 
-``contents.py`` gathers the data of a page as records, ``columns.py`` packs the history, and
-``html.py`` puts both into the template. ``page/`` contains the template, the style and the scripts.
+``contents.py`` gathers a page's data as records, ``columns.py`` packs the history, and ``html.py``
+inserts both into the template. ``page/`` contains the template, the style sheet and the scripts.
 The browser runs the scripts unchanged, without a build step. ``vendor/`` contains the only library
-that the scripts use.
+used by the scripts.
 """
 
 from isolang.report.course import course_of

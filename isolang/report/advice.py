@@ -1,4 +1,4 @@
-"""Gives advice on what a database engineer can do about a verdict."""
+"""Advises database engineers on what to do about a verdict."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from isolang.language.vocabulary import MOMENTS, OF_STATEMENTS
 if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
-# For each anomaly, the levels of databases that forbid it, and what an application can do if the
-# level of the database stays the same.
+# For each anomaly, the database levels that forbid it, and what an application can do if the
+# database level stays the same.
 _BY_ANOMALY: Final = {
     "lost update": (
         "Parallel snapshot isolation, snapshot isolation and serializability forbid a lost update; "
@@ -117,7 +117,7 @@ _BY_ANOMALY: Final = {
     ),
 }  # fmt: skip
 
-# For each anomaly, what it means to somebody who does not know the field.
+# The meaning of each anomaly, for somebody new to the field.
 _MEANS: Final = {
     "lost update": "Two transactions read the same value, and each wrote a new one: "
     "one of the two changes is lost.",
@@ -189,7 +189,7 @@ _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 
 
 def meaning(verdict: Verdict) -> str:
-    """Return what a violation means in a sentence or two; empty unless the verdict is invalid."""
+    """Return the meaning of a violation in a sentence or two; empty if there is no violation."""
     from isolang.verdict import Invalid
 
     if not isinstance(verdict, Invalid):
@@ -203,7 +203,7 @@ def meaning(verdict: Verdict) -> str:
 
 
 def advice(verdict: Verdict) -> tuple[str, ...]:
-    """Return paragraphs on what a database engineer can do about a verdict."""
+    """Return paragraphs of advice to a database engineer about a verdict."""
     from isolang.verdict import Invalid, Unknown
 
     if isinstance(verdict, Unknown):

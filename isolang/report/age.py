@@ -1,4 +1,4 @@
-"""Describes how long a transaction was open, and how many others committed in this time."""
+"""Describes how long a transaction was open, and how many others committed in that time."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 
-_MANY: Final = 10  # without a clock, at least this many transactions must have committed meanwhile
+_MANY: Final = 10  # without a clock, at least this many others must have committed meanwhile
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in the unit that suits it.
+    """Return a duration in a suitable unit.
 
     >>> [duration(s) for s in (0.000696, 0.0000071, 0.0123, 0.35, 1.07, 75)]
     ['0.7 ms', '7 µs', '12 ms', '350 ms', '1.07 s', '75 s']
@@ -28,15 +28,15 @@ def duration(seconds: float) -> str:
 
 
 def age_of(history: History, txn: int) -> str:
-    """Return how long a transaction was open, and how many other transactions committed meanwhile.
+    """Return how long a transaction was open, and how many others committed meanwhile.
 
     Args:
         history: the history that contains the transaction.
         txn: the number of the transaction.
 
     Returns:
-        The end of a sentence, such as ``open for 1.07 s while 2,340 others committed``. The time
-        is omitted if the times are not those of a clock. The text is empty if few transactions
+        The end of a sentence, such as ``open for 1.07 s while 2,340 others committed``. The
+        duration is omitted if the times do not come from a clock. The text is empty if few others
         committed meanwhile, or if the history has no times.
     """
     columns = history.columns

@@ -18,8 +18,7 @@ from isolang.report.picture import (
     width_of,
 )
 
-# Colours that colour-blind people can distinguish (M. Okabe, K. Ito, 2002), and that are dark
-# enough for lines.
+# Colours that colour-blind people can tell apart (M. Okabe, K. Ito, 2002), dark enough for lines.
 _COLOURS: Final = ("#0072b2", "#c04a00", "#00795a", "#8a5d00", "#a8437f", "#3a6ea5", "#1b1f24")
 _CORNERS: Final = ((4, 45.0), (3, -90.0), (4, 0.0), (3, 90.0), (12, 0.0), (5, -90.0), (6, 0.0))
 _WIDTH, _HEIGHT, _LEFT, _TOP, _BELOW = 430.0, 300.0, 62.0, 14.0, 44.0
@@ -29,9 +28,9 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
     """Draw curves, each with its own colour and marker.
 
     Args:
-        curves: the points of each curve by the name of the curve; all coordinates are positive.
+        curves: each curve's points by its name; all coordinates are positive.
         title: the title of the chart.
-        across: the text of the horizontal axis.
+        across: the label of the horizontal axis.
         up: the text of the vertical axis.
     """
     points = [point for curve in curves.values() for point in curve] or [(1.0, 1.0)]
@@ -81,7 +80,7 @@ def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up:
 
 
 def _powers(values: Sequence[float]) -> tuple[int, int]:
-    """Return two exponents such that all values are between these powers of ten."""
+    """Return the exponents of two powers of ten that enclose all values."""
     logs = [math.log10(max(1e-9, value)) for value in values]
     low, high = math.floor(min(logs)), math.ceil(max(logs))
     return (low, high) if high > low else (low, low + 1)

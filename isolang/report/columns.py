@@ -1,8 +1,8 @@
 """Packs a history for a page, as columns of small numbers and tables of keys and values.
 
-If the list that a read returned is a prefix of the longest list of its key, only the length of the
-prefix is stored, so a long list does not take more space than a short one. Long values are cut, and
-their length is added.
+If the list returned by a read is a prefix of its key's longest list, only the length of the prefix
+is stored, so a long list takes no more space than a short one. Long values are cut, and their
+length is added.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Ints: TypeAlias = NDArray[np.signedinteger[Any]]
 
 LONGEST_VALUE: Final = 1024
-"""A page shows values with at most this many characters in full."""
+"""The maximum number of characters in a value that a page shows in full."""
 
 MOST_TRANSACTIONS: Final = 200_000
 """A page shows at most this many transactions. If the history has more, the page shows only a part
@@ -36,11 +36,11 @@ _KIND_OF: Final = {
 
 
 class Columns(Struct, frozen=True, kw_only=True):
-    """A history, or a part of a history, in the form that a page needs.
+    """A history, or a part of one, in the form required by a page.
 
     Attributes:
-        of: how many transactions the whole history has.
-        numbers: for each transaction of the page, its number in the whole history; empty if the
+        of: the number of transactions in the whole history.
+        numbers: for each transaction on the page, its number in the whole history; empty if the
             page has all transactions.
         labels: the name of each transaction in messages; empty if the names are T1, T2 and so on.
         sessions: the name of each session.
@@ -48,35 +48,34 @@ class Columns(Struct, frozen=True, kw_only=True):
             transaction.
         status: for each transaction, a letter: c (committed), a (aborted), m (indeterminate) or i
             (initial).
-        begin: the time at which each transaction began, counted from the first begin; empty if the
-            history has no times.
-        end: the time at which each transaction ended; ``None`` if it is unknown.
-        first: for each transaction, the index of its first operation; a last entry marks the end of
-            the operations.
-        place: the place of each transaction in its file.
+        begin: when each transaction began, counted from the first begin; empty if the history has
+            no times.
+        end: when each transaction ended; ``None`` if unknown.
+        first: for each transaction, the index of its first operation; a final entry marks the end
+            of the operations.
+        place: the position of each transaction in its file.
         file: the file of each transaction as an index of ``files``; empty for a single file.
         files: the names of the files.
-        unit: the unit of places: ``line``, ``byte`` or ``record``.
+        unit: the unit of positions: ``line``, ``byte`` or ``record``.
         kind: for each operation, a letter: r (read), w (write), a (append), l (read of a list), d
             (delete) or s (set-read).
         key: the key of each operation as an index of ``keys``.
-        value: the value of each operation as an index of ``values`` (for a read of a list, of
-            ``lists``); -1 if the value is unknown.
-        failed: the indices of the operations that failed.
+        value: the value of each operation as an index of ``values`` (of ``lists`` for a list read);
+            -1 if unknown.
+        failed: the indices of the failed operations.
         statements: for each predicate read, the index of its first operation, the index after its
             last operation, and the predicate.
-        sent: for each operation, the time from the begin of its transaction until it was sent;
-            ``None`` if it is unknown. The column is empty if no operation has times by the clock of
-            the transactions.
+        sent: for each operation, the time from its transaction's begin until it was sent; ``None``
+            if unknown. The column is empty if no operation has times from the transactions' clock.
         took: for each operation, the time from its request to its answer.
         commit: for each transaction, the time from its begin until it sent COMMIT.
-        place_of: the place of each operation in its file.
+        place_of: the position of each operation in its file.
         keys: the keys as text.
         values: the values as text.
-        lists: the lists that were read, each as the length of a prefix of the longest list of its
-            key, or as indices of ``values``.
-        longest: for each key of which lists were read, its longest list as indices of ``values``.
-        rows: for operations on the rows of a recorded application, the columns of the row as text.
+        lists: the lists returned by reads, each as the length of a prefix of its key's longest
+            list, or as indices of ``values``.
+        longest: for each key with list reads, its longest list as indices of ``values``.
+        rows: for operations on a recorded application's rows, the columns of the row as text.
     """
 
     of: int
@@ -114,7 +113,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     Args:
         history: the history that was checked.
         around: the numbers of transactions that the page must show. If the history is too long for
-            a page, the page shows the transactions that are nearest to these in the file.
+            a page, the transactions nearest to these in the file are shown.
     """
     columns = history.columns
     total = columns.transactions()
@@ -166,7 +165,7 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
 
 
 def _rows(history: History, ops: Ints) -> dict[int, str]:
-    """Return the recorded rows of operations, by the indices of the operations in the page."""
+    """Return the operations' recorded rows by the indices of the operations on the page."""
     if not history.remarks():
         return {}
     rows = ((i, history.remark(op).row) for i, op in enumerate(ops.tolist()))
@@ -178,14 +177,14 @@ def _has_default_names(labels: tuple[str, ...]) -> bool:
 
 
 def cut(text: str) -> str:
-    """Return a text; if it is too long for a page, return its beginning with its length."""
+    """Return a text, or only its beginning and its length if it is too long for a page."""
     if len(text) <= LONGEST_VALUE:
         return text
     return f"{text[: LONGEST_VALUE // 4]}… ({len(text):,} characters)"
 
 
 def _shown_transactions(total: int, around: tuple[int, ...]) -> Ints:
-    """Return the numbers of the transactions that the page shows, in the order of the file."""
+    """Return the numbers of the transactions shown on the page, in file order."""
     if total <= MOST_TRANSACTIONS:
         return np.arange(total)
     centres = np.array([t for t in around if 0 <= t < total] or [0])
@@ -194,7 +193,7 @@ def _shown_transactions(total: int, around: tuple[int, ...]) -> Ints:
 
 
 def _renumber(column: Ints) -> tuple[Ints, Ints]:
-    """Return the different numbers of a column, and for each entry its index among them."""
+    """Return the distinct numbers in a column, and for each entry its index among them."""
     distinct, places = np.unique(column, return_inverse=True)
     return distinct, places
 
@@ -244,7 +243,7 @@ def _values(
 
 
 def _times(history: History, txns: Ints) -> tuple[list[int], list[int | None]]:
-    """Return the times at which transactions began and ended, counted from the first begin."""
+    """Return when transactions began and ended, counted from the first begin."""
     columns = history.columns
     if not columns.has_time:
         return [], []
@@ -270,7 +269,7 @@ def _moments(
     known = (sent != c.UNKNOWN_BEGIN) & (began[owner] != c.UNKNOWN_BEGIN)
     ended = np.asarray(columns.txn_end)[owner]
     if (known & ((sent < began[owner]) | (sent > ended))).any():
-        return [], [], []  # the times of operations are those of another clock
+        return [], [], []  # the operations' times come from another clock
 
     def after(moment: Ints, start: Ints, there: NDArray[np.bool_]) -> list[int | None]:
         return [

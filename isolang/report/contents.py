@@ -1,4 +1,4 @@
-"""Gathers the data of a page about a verdict, in records that the page contains as JSON."""
+"""Gathers the data for a page about a verdict, in records that the page contains as JSON."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _LONGEST_PART: Final = 1_000_000  # in characters
 
 
 class Axioms(Struct, frozen=True, kw_only=True):
-    """The text of the specification, and the check that is violated.
+    """The text of the specification, and the violated check.
 
     Attributes:
         name: the name of the specification.
         title: the title of the specification.
-        source: where the text of the specification comes from.
+        source: the origin of the specification's text.
         sha256: the hash of all its texts.
         texts: pairs of a file and its text, with the main file first.
         file: the file that contains the violated check; empty if no check is violated.
@@ -54,7 +54,7 @@ class Axioms(Struct, frozen=True, kw_only=True):
 
 
 class LatticeNode(Struct, frozen=True, kw_only=True):
-    """A level of the library in a drawing: its verdict, and the place of its box."""
+    """A library level in a drawing: its verdict, and the position of its box."""
 
     name: str
     title: str
@@ -74,8 +74,8 @@ class LatticeDrawing(Struct, frozen=True, kw_only=True):
         height: the height of the drawing.
         levels: the levels, each with the centre of its box.
         lines: for each direct implication, the points of a curve.
-        folded: whether levels without session order are omitted, because they have the same
-            verdicts as the levels with session order.
+        folded: whether levels without session order are omitted because they have the same verdicts
+            as those with session order.
     """
 
     width: float
@@ -90,26 +90,26 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     Attributes:
         tool: the name and version of the program that wrote the page.
-        history: the history by the name that the user gave.
-        database: the name and the version of the database, if the recorded history states them;
+        history: the history, as named by the user.
+        database: the name and the version of the database if the recorded history has them;
             otherwise empty.
         outcome: the outcome of the verdict.
         reason: the anomaly and its meaning, or why the verdict is unknown; empty if valid.
         certified: whether an independent checker accepted the proof.
-        certified_reason: which checker accepted the proof, or why no checker did.
+        certified_reason: which checker accepted the proof, or why none did.
         certificate: the hash of the certificate; empty if there is none.
         meaning: the meaning of the violation, in a sentence or two; empty unless there is one.
-        advice: paragraphs on what a database engineer can do about the verdict.
+        advice: paragraphs of advice to a database engineer about the verdict.
         facts: facts about the input, as names and values.
         statistics: the costs of the verdict, as names and values.
         spec: the text of the specification, and the violated check.
-        violation: the violation in the form of docs/output.md, whose edges also have the numbers of
-            their transactions and operations; ``None`` unless the verdict is invalid.
-        part: the smallest invalid part that a short search found, as EDN; empty for none.
+        violation: the violation in the form of docs/output.md, with the numbers of transactions and
+            operations added to its edges; ``None`` unless the verdict is invalid.
+        part: the smallest invalid part found by a short search, as EDN; empty for none.
         relations: for each relation, how to draw its edges.
         columns: the packed history.
-        order: an order of the transactions that explains a valid history; ``None`` for none.
-        levels: the verdicts on the levels of the library; ``None`` if they were not requested.
+        order: a transaction order that explains a valid history; ``None`` for none.
+        levels: the verdicts of the library levels; ``None`` if they were not requested.
         course: the course of the run; ``None`` if isocheck did not record the history.
     """
 
@@ -144,17 +144,17 @@ def contents(
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
 ) -> Contents:
-    """Gather the data that a page about a verdict shows.
+    """Gather the data shown on a page about a verdict.
 
     Args:
         verdict: a result of ``check``.
-        name: the name of the history on the page; by default the name that the history has.
+        name: the history's name on the page; by default, its own name.
         levels: a result of ``levels_of``, if the page draws the levels; otherwise ``None``.
         course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
         certificate: the hash of the certificate, if the verdict was read from a certificate;
             otherwise empty.
-        statements: the statements that transactions of the violation sent to the database, by the
-            names of the transactions; ``None`` if they are not known.
+        statements: the statements sent to the database by the violation's transactions, by
+            transaction name; ``None`` if unknown.
     """
     from isolang.output.records import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
@@ -201,7 +201,7 @@ def contents(
 
 
 def _part(verdict: Invalid) -> str:
-    """Return the smallest invalid part of the history that a short search finds, as EDN."""
+    """Return the smallest invalid part of the history found by a short search, as EDN."""
     from isolang.errors import IsolangError
     from isolang.language.classify.route import route
     from isolang.pipeline.exported import export_part
@@ -211,12 +211,12 @@ def _part(verdict: Invalid) -> str:
     try:
         text = export_part(minimise(verdict, plan), plan).text.decode()
     except IsolangError:
-        return ""  # EDN cannot express it
+        return ""  # EDN cannot express the part
     return text if len(text) <= _LONGEST_PART else ""
 
 
 def _cut(value: Any) -> Any:
-    """Return a copy of a value in which each text that is too long for a page is cut."""
+    """Return a copy of a value with all texts cut that are too long for a page."""
     if isinstance(value, str):
         return cut(value)
     if isinstance(value, dict):
@@ -301,7 +301,7 @@ def _standings(levels: Levels | None) -> LatticeDrawing | None:
 
 
 def _number_edges(violation: dict[str, Any], history: History) -> None:
-    """Add the numbers of transactions, and the places of operations inside them, to all edges."""
+    """Add the transaction numbers, and the operations' positions inside them, to all edges."""
     for txn in violation["transactions"]:
         start = history.operations_of(txn["number"]).start
         for op in txn["operations"]:
@@ -335,7 +335,7 @@ def _source_edge(history: History, edge: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined_operation(history: History, txn: int, edge: dict[str, Any], place: str) -> int:
-    """Return the place in a transaction of the operation that an edge joins; -1 if none exists."""
+    """Return the position in a transaction of the operation joined by an edge; -1 if none."""
     match place:
         case "first":
             return 0
@@ -347,7 +347,7 @@ def _joined_operation(history: History, txn: int, edge: dict[str, Any], place: s
 
 
 def _operation(history: History, txn: int, key: str, kind: str) -> int:
-    """Return the place of a transaction's first read or last write of a key; -1 if it has none."""
+    """Return the position of a transaction's first read or last write of a key; -1 if none."""
     columns = history.columns
     writes = (c.WRITE, c.APPEND)
     found = [
@@ -360,7 +360,7 @@ def _operation(history: History, txn: int, key: str, kind: str) -> int:
 
 
 def _edges(node: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield all edges of an argument, including the edges of its lemmas and cases."""
+    """Yield all edges of an argument, including those of its lemmas and cases."""
     match node["kind"]:
         case "argument":
             for lemma in node["lemmas"]:

@@ -1,4 +1,4 @@
-"""Writes the page of ``isocheck solvers``, with a chart of times and a table of all runs."""
+"""Writes the page for ``isocheck solvers``, with a chart of times and a table of all runs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str
 
     Args:
         rows: the result of each run.
-        picture: the chart of time against size.
-        messages: the messages about pairs that disagree.
+        picture: the chart of solving time against history size.
+        messages: the messages about disagreements between pairs.
     """
     spec = rows[0].spec if rows else ""
     histories = len({row.history for row in rows})

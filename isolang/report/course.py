@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _BINS: Final = 120
-_LINE: Final = 4096  # the first line of a recorded history has fewer bytes
-_LEAST: Final = 0.1  # an interval has at least this many seconds
+_LINE: Final = 4096  # the first line of a recorded history is shorter, in bytes
+_LEAST: Final = 0.1  # the minimum length of an interval, in seconds
 _OUTCOMES: Final = ("ok", "fail", "info")
-# Recorders write these fields before all values, because a value may contain any text.
+# Recorders write these fields before any values, because a value may contain arbitrary text.
 _EVENT: Final = re.compile(rb"^\{[^[\"]*?:type :(invoke|ok|fail|info)\b[^[\"]*?:process (-?\d+)\b")
 _FAULT: Final = re.compile(
     rb":process :nemesis\b.*?:f :([\w-]+)|:f :([\w-]+).*?:process :nemesis\b"
@@ -27,7 +27,7 @@ _TIME: Final = re.compile(rb"^\{[^[\"]*?:time (\d+)")
 
 
 class Fault(Struct, frozen=True, kw_only=True):
-    """A fault that the run injected, with the time since the start of the run in seconds."""
+    """A fault injected by the run, with the time since the start of the run in seconds."""
 
     at: float
     name: str
@@ -39,13 +39,13 @@ class Course(Struct, frozen=True, kw_only=True):
     Attributes:
         seconds: the length of the whole run in seconds.
         stretch: the length of one interval in seconds.
-        committed: for each interval, how many committed transactions ended in it.
-        aborted: for each interval, how many aborted transactions ended in it.
-        maybe: for each interval, how many indeterminate transactions ended in it.
+        committed: for each interval, the number of committed transactions that ended in it.
+        aborted: for each interval, the number of aborted transactions that ended in it.
+        maybe: for each interval, the number of indeterminate transactions that ended in it.
         median: for each interval, the median latency of its committed transactions in milliseconds;
             ``None`` if none ended in it.
         slow: for each interval, the 95th percentile of these latencies.
-        faults: the faults in the order of time.
+        faults: the faults in chronological order.
         about: facts about the run, as names and values, such as the database and its version, the
             level, the workload, the seed, and the command that repeats the run.
     """
@@ -62,7 +62,7 @@ class Course(Struct, frozen=True, kw_only=True):
 
 
 def course_of(path: Path) -> Course | None:
-    """Compute the course of a run from the history that a recorder wrote.
+    """Compute the course of a run from its recorded history.
 
     Args:
         path: an EDN file with one event per line, in which ``:time`` is in nanoseconds.
@@ -127,10 +127,10 @@ def course_of(path: Path) -> Course | None:
 
 
 def database_of(history: History) -> str:
-    """Return the database that the first line of a recorded history names; empty if it names none.
+    """Return the database named in the first line of a recorded history; empty if there is none.
 
     Args:
-        history: a history; only one that was read from an EDN file can name a database.
+        history: the history; only one read from an EDN file can name a database.
     """
     if history.format != "edn" or len(history.files) != 1:
         return ""
@@ -144,7 +144,7 @@ def database_of(history: History) -> str:
 
 
 def _header_facts(about: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield facts about a run from the first lines of its recorded history."""
+    """Yield the facts about a run in the first lines of its recorded history."""
     if not about:
         return
     version, *parts = about[0].split("; ")

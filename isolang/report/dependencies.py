@@ -1,4 +1,4 @@
-"""Draws the dependencies of a witness, which show why a history satisfies a level."""
+"""Draws the dependencies of a witness, to show why a history satisfies a level."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from isolang.report.picture import Picture
 from isolang.verdict import Valid
 
 MOST = 20
-"""The largest number of transactions in a picture, because larger pictures cannot be read."""
+"""The maximum number of transactions in a picture; larger pictures would be unreadable."""
 
 
 def dependencies(verdict: Valid) -> Picture | None:
     """Draw the sources, version orders and sessions of a witness.
 
     Edges join neighbours in version orders and in sessions. They also join each reader to the
-    writer that it read from, and to the next writer in the version order. A read without an edge
-    from a writer returned the initial state.
+    writer it read from, and to the next writer in the version order. A read without an edge from a
+    writer returned the initial state.
 
     Returns:
         The picture; ``None`` if the witness consists of relations, or if the history is too large.

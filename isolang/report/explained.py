@@ -1,4 +1,4 @@
-"""Writes the page about a specification: each check as an automaton, with a forbidden history."""
+"""Writes the page about a specification, with an automaton and a forbidden history per check."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _RADIUS: Final = 17.0
 
 
 class SeparatedLevel(Struct, frozen=True, kw_only=True):
-    """A weaker level, with a history that separates it from the specification.
+    """A weaker level, with a history that separates the specification from it.
 
     Attributes:
         weaker: the name of the weaker level.
@@ -55,9 +55,8 @@ def html(
     Args:
         found: the explanation of the specification.
         texts: the texts of the specification by file.
-        examples: for each check, a history that only this check forbids, or why no such history
-            is shown.
-        apart: the next weaker levels of the library, with separating histories.
+        examples: for each check, a history forbidden only by this check, or why none is shown.
+        apart: the next weaker library levels, with separating histories.
     """
     title = f"{found.name}: {found.title}" if found.title else found.name
     body = [f"<h1>{text(title)}</h1>", _facts(found)]
@@ -163,7 +162,7 @@ def _separation_html(name: str, one: SeparatedLevel) -> Iterator[str]:
 
 
 def _engine_automata(found: Explained) -> Iterator[str]:
-    """Yield the automata of the engine, if they differ from the automata of the checks."""
+    """Yield the engine's automata if they differ from those of the checks."""
     own = [check.event_graph for check in found.checks]
     graphs = [graph for graph in found.graphs if graph not in own]
     if not graphs:
@@ -184,14 +183,14 @@ def _engine_automata(found: Explained) -> Iterator[str]:
 
 
 def sentence(value: str) -> str:
-    """Return a sentence as HTML, in which texts between backticks become code."""
+    """Return a sentence as HTML, with text between backticks marked up as code."""
     return re.sub("`([^`]*)`", r"<code>\1</code>", text(value))
 
 
 def automaton(graph: Graph) -> Picture:
     """Draw an automaton.
 
-    The states are in a row, with forward moves above the row and backward moves below it. Words
+    The states are in a row, with forward transitions above it and backward ones below it. Words
     begin and end in state q0, which has two rings.
     """
     moves: dict[tuple[int, int], list[str]] = {}

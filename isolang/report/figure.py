@@ -1,7 +1,7 @@
 """Draws figures for papers: the cycle or the tree of cases of a violation, and the lattice.
 
-Relations differ not only by their colours, but also by their dashes and labels. Therefore figures
-can be printed without colours.
+Relations differ not only in colour, but also in their dashes and labels, so figures can be printed
+in black and white.
 """
 
 from __future__ import annotations
@@ -46,10 +46,10 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 _MARGIN, _GAP, _STEP = 16.0, 14.0, 22.0
-_LINE = 14.0  # the distance between two lines of text
+_LINE = 14.0  # the distance between lines of text
 _NARROWEST = 380.0
-_OPERATIONS = 6  # the box of a transaction shows at most this many operations
-_LONGEST = 34  # an operation or a key has at most this many characters
+_OPERATIONS = 6  # the maximum number of operations in a transaction's box
+_LONGEST = 34  # the maximum number of characters of an operation or a key
 
 
 class DrawnPart(NamedTuple):
@@ -61,7 +61,7 @@ class DrawnPart(NamedTuple):
 
 
 def figure(verdict: Verdict) -> Picture:
-    """Draw the cycle, or the tree of cases, that shows why a history violates a level.
+    """Draw the cycle or the tree of cases that shows why a history violates a level.
 
     Raises:
         OptionError: if the verdict is not invalid, because there is nothing to draw.
@@ -99,7 +99,7 @@ def _framed(body: DrawnPart, title: str) -> Picture:
 
 
 def fitted_picture(shapes: Sequence[Box | Line | FilledPolygon | TextLine], title: str) -> Picture:
-    """Return a picture that contains all shapes and is just large enough for them."""
+    """Return a picture of all shapes that is just large enough for them."""
     return _framed(_fitted(shapes), title)
 
 
@@ -129,7 +129,7 @@ def _argument(argument: ArgumentView, views: dict[int, TransactionView]) -> Draw
 
 
 def _split(split: SplitView, views: dict[int, TransactionView]) -> DrawnPart:
-    """Return the drawing of the cases, as branches of a tree that grows downwards."""
+    """Return the drawing of the cases as branches of a tree that grows downwards."""
     if len(split.cases) == 1:  # the assumption of a single case is not drawn
         inner = _argument(split.cases[0].argument, views)
         head = _text(f"{split.cases[0].assumption}:", max(inner.width, _NARROWEST))
@@ -152,7 +152,7 @@ def _split(split: SplitView, views: dict[int, TransactionView]) -> DrawnPart:
 
 
 def _lemma(lemma: LemmaView) -> str:
-    """Return a lemma as a sentence, with the cycle that would exist otherwise."""
+    """Return a lemma as a sentence, with the cycle that would otherwise exist."""
     start = f"({lemma.number}) {lemma.text}"
     match lemma.reason:
         case PlainReason() as reason:
@@ -229,7 +229,7 @@ def drawn_graph(
     Args:
         names: the names of the transactions by number, in their order around the ellipse.
         edges: the edges between these transactions.
-        views: the views with the contents of the boxes; T0 has no view.
+        views: the transactions' views, with the contents of their boxes; T0 has none.
         title: the title of the picture.
     """
     return _framed(
@@ -267,7 +267,7 @@ def _graph(
 
 
 def _label_place(points: Sequence[Point], taken: Sequence[Point]) -> Point:
-    """Return the place of an edge's label: the middle of the edge, unless another label is near."""
+    """Return the position of an edge's label: mid-edge, unless another label is nearby."""
     spots = [on_curve(points, t) for t in (0.5, 0.36, 0.64, 0.22, 0.78)]
     free = ((x, y) for x, y in spots if all(abs(x - a) > 34 or abs(y - b) > 16 for a, b in taken))
     return next(free, spots[0])
@@ -283,7 +283,7 @@ def _named(edge: EdgeView) -> str:
 
 
 def _box(node: _Node) -> Iterator[Box | Line | TextLine]:
-    """Yield the shapes of a transaction's box, whose outline shows the transaction's status."""
+    """Yield the shapes of a transaction's box; its outline shows the transaction's status."""
     x, y = node.x - node.width / 2, node.y - node.height / 2
     yield Box(
         x=x,
@@ -303,7 +303,7 @@ def _box(node: _Node) -> Iterator[Box | Line | TextLine]:
 
 
 def _place_boxes(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> dict[int, _Node]:
-    """Place boxes around an ellipse that is just large enough for the boxes and the labels."""
+    """Place boxes around an ellipse just large enough for the boxes and the labels."""
     count = len(nodes)
     first = -math.pi / 2 - math.pi / max(count, 1)
     angles = [first + 2 * math.pi * i / max(count, 1) for i in range(count)]
@@ -337,7 +337,7 @@ def _has_enough_room(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> bool
 
 
 def _edge_paths(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[tuple[Point, ...]]:
-    """Yield the path of each edge; edges between the same transactions are bent differently."""
+    """Yield the path of each edge; edges between the same two boxes get different bends."""
     together: dict[frozenset[int], int] = {}
     for edge in edges:
         together[frozenset(edge.ends)] = together.get(frozenset(edge.ends), 0) + 1
@@ -363,7 +363,7 @@ def _edge_paths(nodes: dict[int, _Node], edges: Sequence[EdgeView]) -> Iterator[
 
 
 def _border(node: _Node, towards: Point) -> Point:
-    """Return the point where a line from the centre of a box towards a point leaves the box."""
+    """Return where a line from a box's centre towards a point leaves the box."""
     dx, dy = towards[0] - node.x, towards[1] - node.y
     scale = min(
         (node.width / 2 + 1.5) / max(1e-9, abs(dx)), (node.height / 2 + 1.5) / max(1e-9, abs(dy))
@@ -393,7 +393,7 @@ _HIGH: Final = 24.0  # the height of a level's box
 def place_levels(
     names: Collection[str],
 ) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
-    """Place the boxes of levels in a drawing, with the strongest level at the top.
+    """Place the boxes of levels in a drawing, strongest level at the top.
 
     Args:
         names: the names of the levels to draw.
@@ -430,11 +430,11 @@ def place_levels(
     return total, _HIGH + step * (len(rows) - 1), places, tuple(lines)
 
 
-_LEGEND: Final = 240.0  # the width to which lines of the legend are broken
+_LEGEND: Final = 240.0  # the width at which legend lines are broken
 
 
 def lattice(levels: Levels) -> Picture:
-    """Draw the levels of the library with their verdicts, and the strongest level at the top."""
+    """Draw the library levels with their verdicts, strongest level at the top."""
     total, _, at, lines = place_levels(levels.worth_listing())
     shapes: list[Box | Line | FilledPolygon | TextLine] = [
         Line(points=points, line="#a5acb5", thick=1) for points in lines
@@ -468,7 +468,7 @@ def lattice(levels: Levels) -> Picture:
 
 
 def _key(violation: Violation) -> DrawnPart:
-    """Return the legend, which explains the lines and boxes that occur in the drawing."""
+    """Return the legend for the lines and boxes that occur in the drawing."""
     edges = [edge for _, cycle in violation.cycles() for edge in cycle.edges]
     used = {edge.relation.partition("[")[0] for edge in edges}
     shapes: list[Box | Line | FilledPolygon | TextLine] = []
@@ -488,7 +488,7 @@ def _key(violation: Violation) -> DrawnPart:
 def _text(
     text: str, width: float, *, size: float = 10.5, bold: bool = False, colour: str = INK
 ) -> DrawnPart:
-    """Return the drawing of a text, which is broken into lines of about this width."""
+    """Return the drawing of a text broken into lines of about this width."""
     text = " ".join(
         word if len(word) <= 60 else f"{word[:40]}…" for word in escape_invisible(text).split(" ")
     )
@@ -503,7 +503,7 @@ def _text(
 
 
 def _stack(parts: Sequence[DrawnPart], *, gap: float) -> DrawnPart:
-    """Return the drawing of parts below each other, aligned on the left."""
+    """Return the drawing of parts stacked vertically and left-aligned."""
     parts = [part for part in parts if part.shapes]
     shapes: list[Box | Line | FilledPolygon | TextLine] = []
     y = 0.0
@@ -527,7 +527,7 @@ def _row(nodes: Sequence[_Node]) -> DrawnPart:
 
 
 def _fitted(shapes: Sequence[Box | Line | FilledPolygon | TextLine]) -> DrawnPart:
-    """Return the drawing of shapes, moved such that their top left corner is at (0, 0)."""
+    """Return the drawing of shapes, moved so that their top left corner is at (0, 0)."""
     points: list[Point] = []
     for shape in shapes:
         match shape:

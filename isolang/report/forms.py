@@ -1,6 +1,6 @@
 """Writes verdicts in other forms: Graphviz, Mermaid, Perfetto, JUnit, SARIF, and a bug report.
 
-Each function takes a verdict, or the result of a command, and returns a text. ``FORMS`` lists the
+Each function takes a verdict or the result of a command, and returns text. ``FORMS`` lists the
 functions that take a single verdict.
 """
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
-    """Return the graph of a violation; if the verdict is not invalid, a graph without nodes."""
+    """Return the graph of a violation, or an empty graph if the verdict is not invalid."""
     import networkx as nx
 
     from isolang.verdict import Invalid
@@ -36,7 +36,7 @@ def graph_of(verdict: Verdict) -> MultiDiGraph[int]:
 
 
 def dot(verdict: Verdict) -> str:
-    """Return the graph of a violation in the language of Graphviz."""
+    """Return the graph of a violation in Graphviz's DOT language."""
     graph = graph_of(verdict)
     lines = ["digraph violation {", '  node [shape=box, fontname="sans-serif"];']
     for number, node in graph.nodes(data=True):
@@ -82,10 +82,10 @@ def graphml(verdict: Verdict) -> str:
 
 
 def perfetto(verdict: Verdict) -> str:
-    """Return the history as trace events of Chrome, which viewers such as Perfetto can open.
+    """Return the history as Chrome trace events, for viewers such as Perfetto.
 
     Transactions are slices, and the edges of a violation are flows. Times are in microseconds since
-    the first event of the history. If the history has no times, places in the file are used
+    the first event of the history. If the history has no times, positions in the file are used
     instead.
     """
     columns = pack(verdict.history)
@@ -118,7 +118,7 @@ def perfetto(verdict: Verdict) -> str:
     for flow, (a, b, edge) in enumerate(_edges(graph_of(verdict)), 1):
         ends = [place.get(n, -1) if place else n for n in (a, b)]
         if not all(0 <= end < len(spans) and columns.session[end] >= 0 for end in ends):
-            continue  # T0 does not belong to a row
+            continue  # T0 has no row
         name = f"{edge['relation']} {edge['key']}".strip()
         for phase, end, moment in (("s", ends[0], 1), ("f", ends[1], 0)):
             events.append(
@@ -141,7 +141,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
 
     Args:
         verdict: a result of ``check``.
-        command: the command that repeats the check, which is added to the report; empty for none.
+        command: the command that repeats the check, to include in the report; empty for none.
     """
     from isolang.report.contents import contents
     from isolang.verdict import Invalid
@@ -178,7 +178,7 @@ def markdown(verdict: Verdict, *, command: str = "") -> str:
 
 
 def markdown_of_report(report: Report) -> str:
-    """Return, in Markdown, a report without a verdict, such as for a file that cannot be read."""
+    """Return a report without a verdict, such as for an unreadable file, in Markdown."""
     lines = [f"**{report.verdict.upper()}** {_code(report.history)} {_prose(report.spec)}"]
     if report.reason:
         lines += ["", _prose(report.reason)]
@@ -190,7 +190,7 @@ def _caveats(caveats: Sequence[str]) -> list[str]:
     return ["", *(f"* {_prose(one)}" for one in caveats)] if caveats else []
 
 
-_LONGEST, _ENDS = 24, 4  # of a cycle with more than _LONGEST edges, _ENDS at each end are listed
+_LONGEST, _ENDS = 24, 4  # of a cycle longer than _LONGEST edges, only _ENDS at each end are listed
 
 
 def _argument(node: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -229,16 +229,16 @@ def _because(node: Mapping[str, Any]) -> str:
 
 
 def _operation_with_caller(op: Mapping[str, str]) -> str:
-    """Return an operation, with the line of the application that ran it if the line is known."""
+    """Return an operation, with the application's line that ran it, if known."""
     where = f" {_code(op['caller'])}" if op["caller"] else ""
     return _code(op["text"]) + where
 
 
 def junit(reports: Iterable[tuple[Report, str]]) -> str:
-    """Return reports as a JUnit file, with a test case for each history and specification.
+    """Return reports as a JUnit file, with a test case per history and specification.
 
     Args:
-        reports: the reports, each with its text, which becomes the body of a failure.
+        reports: the reports, each with its text for the body of a failure.
     """
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name="isocheck")
@@ -268,8 +268,8 @@ def junit(reports: Iterable[tuple[Report, str]]) -> str:
 def sarif(reports: Iterable[tuple[Report, str]]) -> str:
     """Return reports as SARIF 2.1.0, with each violation at the lines that caused it.
 
-    The lines are those of the application, if the recording has them; otherwise they are lines of
-    the history. A valid verdict with caveats becomes a note.
+    The lines are the application's if the recording has them, otherwise the history's. A valid
+    verdict with caveats becomes a note.
 
     Args:
         reports: the reports, each with its text.
@@ -309,10 +309,10 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif_of_lint(findings: Iterable[Mapping[str, Any]]) -> str:
-    """Return the findings of ``spec lint`` as SARIF 2.1.0, which forges show next to source lines.
+    """Return the findings of ``spec lint`` as SARIF 2.1.0, for forges to show next to source lines.
 
     Args:
-        findings: the findings as objects of the form that docs/schema/spec-lint.json describes.
+        findings: the findings as objects in the form described by docs/schema/spec-lint.json.
     """
     results = []
     for finding in findings:
@@ -361,16 +361,16 @@ FORMS: Final[Mapping[str, Callable[[Verdict], str]]] = {
     "mermaid": mermaid,
     "perfetto": perfetto,
 }
-"""For each name that ``--output`` takes, the function that returns a verdict in this form."""
+"""The function that returns a verdict in each form accepted by ``--output``."""
 
 _STATUS: Final = {"c": "committed", "a": "aborted", "m": "maybe", "i": "initial"}
 
 
 def _edges(graph: MultiDiGraph[int]) -> list[tuple[int, int, dict[str, Any]]]:
-    """Return the edges of an argument; an edge of several cycles occurs only once."""
+    """Return the edges of an argument; an edge in several cycles occurs only once."""
     seen: dict[tuple[int, int, str, str], tuple[int, int, dict[str, Any]]] = {}
     for a, b, data in graph.edges(data=True):
-        # Because the conclusion comes last, the data of its edges replace those of earlier steps.
+        # The conclusion comes last, so the data of its edges replace those of earlier steps.
         seen[a, b, data["relation"], data["key"]] = (a, b, data)
     return list(seen.values())
 
@@ -393,7 +393,7 @@ def _operation(columns: Columns, op: int) -> str:
 
 
 def _visible_lines(text: str) -> str:
-    """Return text with invisible characters escaped, except line breaks."""
+    """Return text with invisible characters other than line breaks escaped."""
     return "\n".join(map(escape_invisible, text.split("\n")))
 
 
@@ -405,14 +405,14 @@ def _quoted(text: str) -> str:
 
 
 def _entities(text: str) -> str:
-    """Escape text for a label in Mermaid: write special characters as entities."""
+    """Escape text for a Mermaid label by writing special characters as entities."""
     return "".join(
         c if c.isalnum() or c in " .,-_" else f"#{ord(c)};" for c in _visible_lines(cut(text))
     )
 
 
 def _xml_text(text: str) -> str:
-    """Escape invisible characters in text for XML, which forbids most of them."""
+    """Escape invisible characters, most of which XML forbids."""
     return re.sub("[\ufffe\uffff]", lambda found: f"\\u{ord(found[0]):04x}", _visible_lines(text))
 
 
@@ -422,10 +422,10 @@ _LINKED: Final = re.compile(r"://|www\.|@|mailto:|xmpp:", re.IGNORECASE)
 
 
 def _prose(text: str) -> str:
-    """Return a text escaped for a paragraph, a list or a table cell of Markdown.
+    """Return a text escaped for a paragraph, a list or a table cell in Markdown.
 
     If the text contains an address or a name after ``@``, it is written as code, because escapes
-    would not prevent that these become links.
+    would not keep these from becoming links.
     """
     if _LINKED.search(text):
         return _cell(_code(text))
@@ -438,7 +438,7 @@ def _longest_run(text: str) -> int:
 
 
 def _code(text: str) -> str:
-    """Return a text as code, between more backticks than occur in a row in the text."""
+    """Return a text as code, between more backticks than it contains in a row."""
     shown = escape_invisible(text)
     ticks = "`" * (1 + _longest_run(shown))
     pad = " " if shown.startswith("`") or shown.endswith("`") or not shown.strip() else ""
@@ -446,5 +446,5 @@ def _code(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """Return code for a cell of a table, with bars escaped, because a bar would end the cell."""
+    """Return code for a table cell, with bars escaped because they would end the cell."""
     return text.replace("|", "\\|")

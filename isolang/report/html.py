@@ -1,8 +1,8 @@
-"""Writes the page about a verdict: a template, its style, its scripts and the data, in one file.
+"""Writes the page about a verdict: template, style, scripts and data in one file.
 
-The page loads no other files, and its content security policy forbids it to load any. The policy
-allows only the style and the script, by their hashes. The data are a block of JSON, in which ``<``
-is escaped. The scripts insert the data into the page only as text.
+The page loads no other files, and its content security policy forbids loading any. The policy
+allows only the style and the script, by their hashes. The data are a JSON block with ``<`` escaped.
+The scripts insert the data into the page only as text.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from isolang.report.course import Course
     from isolang.verdict import Verdict
 
-# The order matters, because each script uses definitions of earlier scripts.
+# The order matters: each script uses definitions from earlier ones.
 _SCRIPTS: Final = (
     "vendor/dagre-3.1.3.min.js",
     "page/model.js",
@@ -53,17 +53,17 @@ def page(
 
     Args:
         verdict: a result of ``check``.
-        name: the name of the history on the page; by default the name that the history has.
-        levels: a result of ``levels_of``, to draw which levels of the library the history
-            satisfies; ``None`` for no such drawing.
+        name: the history's name on the page; by default, its own name.
+        levels: a result of ``levels_of``, to draw the library levels with their verdicts; ``None``
+            for no drawing.
         course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
         certificate: the hash of the certificate, if the verdict was read from a certificate. If so,
             no further verdicts are computed for the page.
-        statements: the statements that transactions of a violation sent to the database, by the
-            names of the transactions; ``None`` if they are not known.
+        statements: the statements sent to the database by the violation's transactions, by
+            transaction name; ``None`` if unknown.
 
     Returns:
-        The text of an HTML file that needs no other file.
+        The text of a self-contained HTML file.
     """
     shown = contents(
         verdict,
@@ -81,7 +81,7 @@ def page(
 
 
 def save_page(text: str, path: Path) -> str:
-    """Write a page to a file, and create the folder of the file if necessary.
+    """Write a page to a file, creating its folder if necessary.
 
     Returns:
         The name of the file.

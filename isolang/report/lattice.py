@@ -1,4 +1,4 @@
-"""Writes the lattice of levels as a page in Markdown, for Graphviz, and as a drawing."""
+"""Writes the lattice of levels as a Markdown page, for Graphviz, and as a drawing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ROW, _CHARACTER, _GAP, _BOX = 74, 8.2, 34, 30
 def svg(found: Lattice) -> str:
     """Return the lattice as SVG, with the strongest levels at the top.
 
-    The title of each edge is the history that separates its two levels, if one was found.
+    Each edge's title is the history that separates its two levels, if one was found.
     """
     rows, ways = layers([same[0] for same in found.order.classes], found.order.edges)
 
@@ -85,7 +85,7 @@ def svg(found: Lattice) -> str:
 
 
 def dot(found: Lattice) -> str:
-    """Return the lattice in the language of Graphviz."""
+    """Return the lattice in Graphviz's DOT language."""
     lines = ["digraph levels {", "  node [shape=box, style=rounded];"]
     lines += [f'  "{same[0]}" [tooltip="{" = ".join(same)}"];' for same in found.order.classes]
     lines += [
@@ -100,7 +100,7 @@ def _example(implication: Implication) -> str:
 
 
 def markdown(found: Lattice) -> str:
-    """Return the lattice as a page in Markdown."""
+    """Return the lattice as a Markdown page."""
     return "\n".join(_page(found)) + "\n"
 
 

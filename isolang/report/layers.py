@@ -1,4 +1,4 @@
-"""Arranges the nodes of an acyclic graph in rows such that all edges lead downwards."""
+"""Arranges the nodes of an acyclic graph in rows so that all edges lead downwards."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ both ends, the row)."""
 def layers(
     names: Sequence[str], edges: Sequence[tuple[str, str]]
 ) -> tuple[list[list[Node]], dict[tuple[str, str], list[Node]]]:
-    """Arrange nodes in rows such that each node is below its predecessors.
+    """Arrange nodes in rows so that each node is below its predecessors.
 
-    If an edge crosses a row, it gets a place in this row, so it does not run through another node.
-    Nodes that an edge joins are moved near each other (K. Sugiyama and others, 1981).
+    An edge that crosses a row gets a position in it, so that it does not run through another node.
+    Nodes joined by an edge are moved near each other (K. Sugiyama and others, 1981).
 
     Returns:
-        The rows from top to bottom; and for each edge, its nodes and places from row to row.
+        The rows from top to bottom; and for each edge, its nodes and positions from row to row.
     """
     depth: dict[str, int] = {}
 

@@ -1,4 +1,4 @@
-"""Finds an order of the transactions that explains a valid history, from the witness."""
+"""Finds a transaction order that explains a valid history, from its witness."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 LONGEST: Final = 50_000
-"""The largest number of transactions to list in order, because longer lists cannot be read."""
+"""The maximum number of transactions to list in order; longer lists would be unreadable."""
 
 
 class Order(Struct, frozen=True, kw_only=True):
     """An order of transactions that explains a valid history.
 
     Attributes:
-        kind: ``serial`` if each read returns its value when the transactions run one after the
-            other in this order; ``commit`` if the order only puts each transaction after those that
-            it read from or overwrote, as under snapshot isolation.
+        kind: ``serial`` if each read returns its value when the transactions run one after another
+            in this order; ``commit`` if the order only puts each transaction after those it read
+            from or overwrote, as under snapshot isolation.
         sessions: whether the order agrees with session order.
         txns: the transactions that took effect, in order.
     """
@@ -40,7 +40,7 @@ class Order(Struct, frozen=True, kw_only=True):
 
 
 def order_of(verdict: Valid) -> Order | None:
-    """Return the strongest order that the witness shows.
+    """Return the strongest order shown by the witness.
 
     Return ``None`` if the witness shows no order, or if the history has too many transactions.
     """
@@ -71,7 +71,7 @@ def order_of(verdict: Valid) -> Order | None:
 def _effective_transactions(history: History, witness: Witness) -> list[int]:
     """Return the transactions that took effect in a witness.
 
-    These are the committed transactions, and those that a read has as its source or that occur in a
+    These are the committed transactions, and those that are the source of a read or occur in a
     version order.
     """
     there = np.asarray(history.columns.txn_status) == c.COMMITTED
@@ -94,9 +94,9 @@ def _session_order(history: History) -> Iterator[tuple[int, int]]:
 def _dependencies(
     history: History, witness: Witness
 ) -> tuple[list[tuple[int, int]], list[tuple[int, int]], list[tuple[int, int]]]:
-    """Return the edges of ``wr``, of ``ww`` and of ``rw``.
+    """Return the ``wr``, ``ww`` and ``rw`` edges.
 
-    Edges of ``ww`` and ``rw`` lead only to the writer of the next version.
+    A ``ww`` or ``rw`` edge leads only to the writer of the next version.
     """
     columns, t0 = history.columns, history.t0
     start, writers = witness.order_start.tolist(), witness.order_txn.tolist()
@@ -125,7 +125,7 @@ def _dependencies(
 def _topological_order(
     history: History, txns: list[int], edges: Iterable[tuple[int, int]]
 ) -> list[int] | None:
-    """Return a topological order that follows begin times if possible; ``None`` for a cycle."""
+    """Return a topological order that follows begin times where possible; ``None`` for a cycle."""
     place = {txn: i for i, txn in enumerate(txns)}
     successors: dict[int, list[int]] = {}
     waiting = dict.fromkeys(txns, 0)

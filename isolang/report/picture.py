@@ -1,4 +1,4 @@
-"""Defines pictures of simple shapes, and writes them as SVG, or with matplotlib as PNG and PDF.
+"""Defines pictures made of simple shapes, and writes them as SVG, or as PNG or PDF by matplotlib.
 
 Lengths are in points, and the origin is at the top left. The background is white, as in papers.
 """
@@ -23,17 +23,17 @@ Point: TypeAlias = tuple[float, float]
 INK: Final = "#1b1f24"
 FAINT: Final = "#57606a"
 KINDS: Final = (".svg", ".png", ".pdf")
-"""The suffixes that the name of a picture's file may have."""
+"""The suffixes allowed for picture files."""
 
 _SANS: Final = ("Helvetica", "Arial", "Liberation Sans", "DejaVu Sans", "sans-serif")
 _MONO: Final = ("DejaVu Sans Mono", "Menlo", "Consolas", "monospace")
-_DOTS: Final = 220  # the resolution of a PNG in dots per inch
-# Characters that are narrow or wide in DejaVu Sans, the widest font that pictures use.
+_DOTS: Final = 220  # the resolution of PNGs in dots per inch
+# Narrow and wide characters in DejaVu Sans, the widest font used in pictures.
 _NARROW, _WIDE = "iljtfrI.,:;'|!()[] ", "mwMW@%→—"
 
 
 class Box(Struct, frozen=True, kw_only=True):
-    """A rectangle with round corners; ``x`` and ``y`` are its top left corner."""
+    """A rectangle with rounded corners; ``x`` and ``y`` are its top left corner."""
 
     x: float
     y: float
@@ -56,14 +56,14 @@ class Line(Struct, frozen=True, kw_only=True):
 
 
 class FilledPolygon(Struct, frozen=True, kw_only=True):
-    """A polygon that is filled with one colour."""
+    """A polygon filled with one colour."""
 
     points: tuple[Point, ...]
     fill: str
 
 
 class TextLine(Struct, frozen=True, kw_only=True):
-    """A line of text; ``x`` and ``y`` are its anchor on the base line."""
+    """A line of text; ``x`` and ``y`` are its anchor on the baseline."""
 
     x: float
     y: float
@@ -76,13 +76,13 @@ class TextLine(Struct, frozen=True, kw_only=True):
 
 
 class Picture(Struct, frozen=True, kw_only=True):
-    """A picture, which consists of shapes.
+    """A picture made of shapes.
 
     Attributes:
-        title: a text that says what the picture shows, for people who cannot see it.
+        title: a description of the picture, for people who cannot see it.
         width: the width in points.
         height: the height in points.
-        shapes: the shapes in the order in which they are drawn, with the background first.
+        shapes: the shapes in drawing order, background first.
     """
 
     title: str
@@ -92,7 +92,7 @@ class Picture(Struct, frozen=True, kw_only=True):
 
 
 def width_of(text: str, size: float = 11, *, bold: bool = False, mono: bool = False) -> float:
-    """Return an estimate of the width of a text, which is never less than the real width."""
+    """Return an estimate of a text's width that is never less than the real width."""
 
     def one(character: str) -> float:
         if unicodedata.east_asian_width(character) in "WF":
@@ -121,7 +121,7 @@ def arrow_head(end: Point, before: Point, colour: str) -> FilledPolygon:
 
 
 def on_curve(points: Sequence[Point], t: float) -> Point:
-    """Return the point at parameter t, between 0 and 1, of a Bézier curve (P. de Casteljau)."""
+    """Return the point on a Bézier curve at parameter t, between 0 and 1 (P. de Casteljau)."""
     now = list(points)
     while len(now) > 1:
         now = [
@@ -131,7 +131,7 @@ def on_curve(points: Sequence[Point], t: float) -> Point:
 
 
 def svg(picture: Picture) -> str:
-    """Return the text of an SVG file with the picture; fonts are not embedded."""
+    """Return the picture as the text of an SVG file; fonts are not embedded."""
     width, height = (f"{x:.0f}" for x in (picture.width, picture.height))
     sans, mono = (", ".join(f"'{f}'" if " " in f else f for f in names) for names in (_SANS, _MONO))
     lines = [
@@ -179,14 +179,13 @@ def _dashed(dash: Sequence[float]) -> str:
 
 
 def save_picture(picture: Picture, path: str | Path) -> str:
-    """Write a picture to a file, in the format that the suffix of its name selects (``KINDS``).
+    """Write a picture to a file, in the format selected by the suffix of its name (``KINDS``).
 
     Returns:
         The name of the file.
 
     Raises:
-        OptionError: if the picture cannot be written, or if it needs matplotlib, which is not
-            installed.
+        OptionError: if the picture cannot be written, or needs matplotlib but it is not installed.
     """
     path = Path(path)
     require_kind(path)
@@ -206,8 +205,8 @@ def require_kind(path: str | Path) -> None:
     """Check that a picture can be written to a file with this name.
 
     Raises:
-        OptionError: if the suffix of the name is not in ``KINDS``, or if matplotlib is needed for
-            it but not installed.
+        OptionError: if the suffix of the name is not in ``KINDS``, or needs matplotlib but it is
+            not installed.
     """
     from importlib.util import find_spec
 
@@ -225,7 +224,7 @@ def require_kind(path: str | Path) -> None:
 
 
 def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
-    """Draw a picture with matplotlib and write it to a stream."""
+    """Draw a picture with matplotlib, and write it to a stream."""
     import logging
     import warnings
 
@@ -247,7 +246,7 @@ def _painted(picture: Picture, stream: IO[bytes], kind: str) -> None:
         _paint(axes, shape, order + 2, fonts)
     logging.getLogger("fontTools").setLevel(logging.ERROR)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about characters that no font has, which become boxes
+        warnings.simplefilter("ignore")  # about characters missing from all fonts
         figure.savefig(
             stream,
             format=kind,
@@ -263,7 +262,7 @@ def _paint(
     from matplotlib.patches import FancyBboxPatch, PathPatch, Polygon
     from matplotlib.path import Path as Way
 
-    # In matplotlib, the lengths of dashes are multiples of the width of the line.
+    # In matplotlib, dash lengths are multiples of the line width.
     match shape:
         case Box():
             patch: Any = FancyBboxPatch(
@@ -314,5 +313,5 @@ _HIDDEN: Final = re.compile(
 
 
 def escape_invisible(text: str) -> str:
-    """Return text with escapes for invisible characters and for characters that reorder text."""
+    """Return text with escapes for invisible characters and characters that reorder text."""
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -1,4 +1,4 @@
-"""Writes pages of tables and pictures: one file that loads no other files, secured by hashes."""
+"""Writes pages of tables and pictures as self-contained files, secured by hashes."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
 
     Args:
         title: the title of the page.
-        body: the HTML of the body. The caller must have escaped all texts from the input with
+        body: the HTML of the body. All texts from the input must have been escaped with
             :func:`text`.
         script: the name of a script in ``page/``; empty for no script.
-        refresh: after how many seconds the page reloads itself; 0 for never.
+        refresh: the seconds after which the page reloads itself; 0 for never.
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
     code = (files("isolang.report") / f"page/{script}").read_text("utf-8") if script else ""
@@ -36,7 +36,7 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
 
 
 def policy_hash(code: str) -> str:
-    """Return the hash with which a content security policy allows a script or a style."""
+    """Return the hash for allowing a script or a style in a content security policy."""
     digest = hashlib.sha256(code.encode()).digest()
     return f"'sha256-{base64.b64encode(digest).decode()}'"
 
@@ -47,16 +47,16 @@ def text(value: str) -> str:
 
 
 def figure(picture: Picture, *, caption: str = "") -> str:
-    """Return a picture, with its caption if there is one, as HTML."""
+    """Return a picture as HTML, with its caption if there is one."""
     below = f"<figcaption>{text(caption)}</figcaption>" if caption else ""
     return f'<figure class="wide">{svg(picture)}{below}</figure>'
 
 
 def table(heads: list[str], rows: list[list[str]], *, numbers: frozenset[int] = frozenset()) -> str:
-    """Return a table as HTML, which the script ``sort.js`` sorts by the selected column.
+    """Return a table as HTML, for the script ``sort.js`` to sort by the selected column.
 
     Args:
-        heads: the heads of the columns.
+        heads: the column headings.
         rows: for each row, the texts of its cells.
         numbers: the indices of the columns that contain numbers.
     """

@@ -1,4 +1,4 @@
-"""Defines the colours, dashes and words that all pictures use for relations.
+"""Defines the colours, dashes and words for relations in all pictures.
 
 The colour and the words of a relation come from the vocabulary.
 """
@@ -14,12 +14,12 @@ from isolang.language.vocabulary import VOCABULARY, Colour, relation_of
 
 
 class Style(Struct, frozen=True):
-    """The style of the edges of a relation.
+    """The style of a relation's edges.
 
     Attributes:
         colour: the colour on a white background.
-        dash: the lengths of dashes and gaps in turn; empty for a solid line.
-        meaning: the meaning of an edge from one transaction to another, in words.
+        dash: the alternating lengths of dashes and gaps; empty for a solid line.
+        meaning: the meaning in words of an edge from one transaction to another.
     """
 
     colour: str = "#1b1f24"
@@ -41,17 +41,17 @@ RELATIONS: Final[Mapping[str, Style]] = {
     for word in VOCABULARY
     if word.letter
 }
-"""The style of the edges of each relation."""
+"""The style of each relation's edges."""
 
 
 class Drawing(Struct, frozen=True, kw_only=True):
-    """The style of a relation's edges, as the scripts of a page need it.
+    """The style of a relation's edges, in the form required by a page's scripts.
 
     Attributes:
         colour: the name of the colour in the classes and variables of ``page/style.css``.
-        dash: the lengths of dashes and gaps in turn.
+        dash: the alternating lengths of dashes and gaps.
         long: the text in the legend.
-        late: whether edges enter a transaction at its end instead of its begin.
+        late: whether edges enter a transaction at its end rather than its begin.
     """
 
     colour: Colour

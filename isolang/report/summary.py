@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 Outcome: TypeAlias = Literal["valid", "invalid", "unknown", "error"]
 
-_QUANTILE: Final = 1.96  # this quantile of the normal distribution gives intervals of 95 %
-_SHOWN: Final = 8  # a line lists at most this many seeds or versions
+_QUANTILE: Final = 1.96  # the quantile of the normal distribution for 95 % intervals
+_SHOWN: Final = 8  # the maximum number of seeds or versions listed on a line
 
 
 class RunVerdict(Struct, frozen=True, kw_only=True):
@@ -64,7 +64,7 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
 
     @property
     def promise(self) -> tuple[str, str, str]:
-        """The target, the level that the clients requested, and the judging specification."""
+        """The target, the level requested by the clients, and the judging specification."""
         return self.target, self.isolation, self.level
 
 
@@ -164,7 +164,7 @@ class KnownViolation(Struct, frozen=True, kw_only=True):
 
     @property
     def kind(self) -> tuple[str, str, str, str]:
-        """The target, requested level, specification and anomaly, which identify the violation."""
+        """The identity of the violation: target, requested level, specification and anomaly."""
         return self.target, self.isolation, self.level, self.anomaly
 
 
@@ -190,16 +190,16 @@ class Summary(Struct, frozen=True, kw_only=True):
     runs: tuple[RunVerdict, ...]
 
     def counts(self) -> Counter[str]:
-        """Return how many runs have each verdict."""
+        """Return the number of runs with each verdict."""
         return Counter(run.verdict for run in self.runs)
 
 
 def run_of(report: Report, source: str) -> RunVerdict:
-    """Return the verdict that a report of ``--output json`` contains.
+    """Return the verdict in a report written by ``--output json``.
 
     Args:
-        report: the report. The report of a recorded or observed run has further fields, which are
-            used if they are present.
+        report: the report. The additional fields in the report of a recorded or observed run are
+            used if present.
         source: the file that contains the report.
     """
     target, version = target_and_version(getattr(report, "database", ""))
@@ -233,7 +233,7 @@ def run_of(report: Report, source: str) -> RunVerdict:
 
 
 def target_and_version(database: str) -> tuple[str, str]:
-    """Split the text by which a database names itself into the name and the version.
+    """Split a database's description of itself into the name and the version.
 
     >>> target_and_version("PostgreSQL 18.6 (Debian)"), target_and_version("mydb")
     (('PostgreSQL', '18.6'), ('mydb', ''))
@@ -243,7 +243,7 @@ def target_and_version(database: str) -> tuple[str, str]:
 
 
 def version_sort_key(version: str) -> tuple[tuple[bool, int, str], ...]:
-    """Return a key that sorts versions by their numbers: 9.6 before 10.1, and 2.0-rc1 before 2.0.
+    """Return a key that sorts versions numerically: 9.6 before 10.1, and 2.0-rc1 before 2.0.
 
     >>> sorted(["10.1", "9.6", "2.0", "2.0-rc1", ""], key=version_sort_key)
     ['', '2.0-rc1', '2.0', '9.6', '10.1']
@@ -251,8 +251,7 @@ def version_sort_key(version: str) -> tuple[tuple[bool, int, str], ...]:
     if not version:
         return ()
     parts = re.findall(r"\d+|[a-z]+", version.lower())
-    # A word such as rc sorts before the end of a version, and the end sorts before a further
-    # number.
+    # A word such as rc sorts before the end of a version, and the end sorts before another number.
     return (*((p.isdigit(), int(p) if p.isdigit() else -1, p) for p in parts), (True, -1, ""))
 
 
@@ -266,12 +265,11 @@ def summarize(
     """Summarize the verdicts of many runs.
 
     Args:
-        runs: the verdicts. If several are about the same history, level and run, only the first is
-            used.
-        against: the verdicts of earlier runs, with which the violations are compared; ``None`` for
-            no comparison.
-        skipped: for each kind of file that is not a report, a text that names these files.
-        argument: a function that returns the text of the argument about the violation of a run.
+        runs: the verdicts. Of several on the same history, level and run, only the first is used.
+        against: the verdicts of earlier runs to compare the violations with; ``None`` for no
+            comparison.
+        skipped: for each kind of file that is not a report, a text with the count and the kind.
+        argument: a function that returns the text of the argument for a run's violation.
     """
     every = _without_duplicates(runs)
     groups: dict[tuple[str, ...], list[RunVerdict]] = {}
@@ -303,7 +301,7 @@ def summarize(
 def full_name(target: str, isolation: str, level: str, anomaly: str = "") -> str:
     """Return a name for a target, its requested level and a specification.
 
-    If an anomaly is given, the name also contains the anomaly.
+    If an anomaly is given, the name also contains it.
     """
     requested = f"{target} {isolation}".strip()
     return ", ".join(filter(None, (requested, level, anomaly)))
@@ -316,8 +314,8 @@ def _decided(run: RunVerdict) -> bool:
 def _without_duplicates(runs: Iterable[RunVerdict]) -> list[RunVerdict]:
     """Return the verdicts without duplicates, because a report may occur in several files.
 
-    A history is identified by its hash. If the hash is unknown, it is identified by its name and
-    the file of the report.
+    A history is identified by its hash, or by its name and the report's file if the hash is
+    unknown.
     """
     found: dict[tuple[str, ...], RunVerdict] = {}
     for run in runs:
@@ -349,7 +347,7 @@ def _group(runs: Sequence[RunVerdict]) -> RunGroup:
 
 
 def interval(events: int, trials: int) -> tuple[float, float]:
-    """Return the bounds between which a share lies with 95 % confidence (E. B. Wilson, 1927).
+    """Return the 95 % confidence interval of a share (E. B. Wilson, 1927).
 
     >>> interval(0, 20), interval(3, 20)
     ((0.0, 0.1611), (0.0524, 0.3604))
@@ -418,18 +416,18 @@ def _violations(
 
 
 def _sorted(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return the texts that are not empty, without duplicates, sorted by the numbers in them."""
+    """Return the non-empty texts without duplicates, sorted by the numbers in them."""
     return tuple(sorted(set(filter(None, texts)), key=version_sort_key))
 
 
 def join_texts(texts: Sequence[str]) -> str:
-    """Return the texts separated by commas; of a long list, only the first texts and a count."""
+    """Return the texts separated by commas; for a long list, only the first ones and a count."""
     more = f" and {len(texts) - _SHOWN:,} more" if len(texts) > _SHOWN else ""
     return ", ".join(texts[:_SHOWN]) + more
 
 
 def share_of(group: RunGroup) -> str:
-    """Return the share of a group's runs that fail, as text with its bounds; empty if unknown."""
+    """Return a group's share of failing runs as text, with its bounds; empty if unknown."""
     if group.failing is None or group.interval is None:
         return ""
     low, high = group.interval
@@ -483,7 +481,7 @@ def html(summary: Summary) -> str:
 
 
 def sentence(one: FirstBad) -> str:
-    """Return a sentence that names the first bad version of a target, and the version before it."""
+    """Return a sentence with the first bad version of a target, and the version before it."""
     name = full_name(one.target, one.isolation, one.level)
     if not one.before:
         return f"{name}: {one.version} fails, the first version that ran."
@@ -492,7 +490,7 @@ def sentence(one: FirstBad) -> str:
 
 
 def count_phrase(one: KnownViolation) -> str:
-    """Return a phrase that says how many runs show a violation, of which versions and seeds."""
+    """Return a phrase with the number, versions and seeds of the runs that show a violation."""
     where = f" of {join_texts(one.versions)}" if one.versions else ""
     seeds = f"; seeds {join_texts(one.seeds)}" if one.seeds else ""
     return f"{one.runs:,} of {one.of_runs:,} runs{where}{seeds}"
@@ -501,7 +499,7 @@ def count_phrase(one: KnownViolation) -> str:
 def files_of(one: KnownViolation) -> list[tuple[str, str]]:
     """Return the files about a violation, each with its kind, such as ``history`` or ``report``.
 
-    A file that is listed as evidence is not listed again.
+    A file already listed as evidence is not repeated.
     """
     others = {file for _, file in one.evidence}
     first = (("history", one.history), ("report", one.source))
@@ -527,12 +525,12 @@ def _violation(one: KnownViolation) -> str:
 
 
 def text_lines(value: str) -> str:
-    """Return a text escaped for HTML, in which the line breaks are kept."""
+    """Return a text escaped for HTML, with its line breaks kept."""
     return "\n".join(map(text, value.split("\n")))
 
 
 def _reasons(runs: Sequence[RunVerdict]) -> str:
-    """Return the part of the page about runs without a verdict, grouped by the reason."""
+    """Return the part of the page about runs without a verdict, grouped by reason."""
     why: dict[str, list[str]] = {}
     for run in runs:
         why.setdefault(f"{run.verdict}: {run.reason.partition(chr(10))[0]}", []).append(run.history)

@@ -1,4 +1,4 @@
-"""Writes the page of a watch, which shows counts and times of the watch as curves."""
+"""Writes the page about a watch, with its counts and times as curves."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from isolang.report.picture import FAINT, Box, FilledPolygon, Line, Picture, Poi
 from isolang.report.plain import figure, plain_page, text
 
 _WIDTH, _HEIGHT, _LEFT, _TOP = 420.0, 120.0, 64.0, 26.0
-_MOST: Final = 300  # a curve has at most this many points
+_MOST: Final = 300  # the maximum number of points in a curve
 _ANCHORS: Final[tuple[tuple[float, Literal["start", "middle", "end"]], ...]] = (
     (0.0, "start"),
     (0.5, "middle"),
@@ -23,11 +23,11 @@ _CLASSES: Final = {"valid": "valid", "invalid": "invalid"}
 
 
 class Curve(Struct, frozen=True, kw_only=True):
-    """A curve that shows one number over time.
+    """A curve of one number over time.
 
     Attributes:
         name: the name of the number, with its unit.
-        values: the value of the number at each time of the page.
+        values: the value of the number at each of the page's times.
     """
 
     name: str
@@ -43,15 +43,15 @@ def watched_page(
     curves: Sequence[Curve],
     refresh: int = 0,
 ) -> str:
-    """Return the page of a watch.
+    """Return the page about a watch.
 
     Args:
-        title: the title, which has the names of the logs.
+        title: the title, including the names of the logs.
         outcome: the outcome so far.
         rows: the names and values to list.
         seconds: the times of the points, in seconds since the start of the watch.
-        curves: the curves, each with one value for each of these times.
-        refresh: after how many seconds the page reloads itself; 0 for never.
+        curves: the curves, each with one value for every one of these times.
+        refresh: the seconds after which the page reloads itself; 0 for never.
     """
     list_ = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows)
     when = "now" if refresh else "in the end"
@@ -68,7 +68,7 @@ def watched_page(
 
 
 def _thin_out(seconds: Sequence[float], values: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Reduce a curve to at most ``_MOST`` points, each the largest value of a group of points."""
+    """Reduce a curve to at most ``_MOST`` points, each the maximum of a group of points."""
     step = max(1, math.ceil(len(seconds) / _MOST))
     starts = range(0, len(seconds), step)
     return (
@@ -111,7 +111,7 @@ def _picture(curve: Curve, seconds: list[float], values: list[float], *, when: s
 
 
 def _round(value: float) -> float:
-    """Return the smallest round number that is not less than a value."""
+    """Return the smallest round number no less than a value."""
     if value <= 0:
         return 1.0
     power = 10.0 ** math.floor(math.log10(value))
@@ -119,7 +119,7 @@ def _round(value: float) -> float:
 
 
 def _short(value: float) -> str:
-    """Return a number as a short text.
+    """Return a number as short text.
 
     >>> _short(1500), _short(2_000_000), _short(0.5), _short(7)
     ('1.5 k', '2 M', '0.5', '7')
