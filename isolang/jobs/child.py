@@ -78,7 +78,7 @@ _OUT_OF_MEMORY = (
 
 
 class Children:
-    """The child processes of one run; ``close`` kills the children that have not ended yet."""
+    """The child processes of one run; ``close`` kills any that have not ended."""
 
     def __init__(self, folder: str | None = None) -> None:
         """Store the folder in which children will run; start no child yet.
@@ -135,7 +135,7 @@ class Children:
         return EndedChild(status=child.returncode, errors=text, timed_out=late, peak_megabytes=peak)
 
     def close(self) -> None:
-        """Kill all children that have not ended yet."""
+        """Kill all children that have not yet ended."""
         with self._lock:
             self.closed = True
             for child in self._there:
@@ -228,8 +228,7 @@ def _die_with_parent() -> None:
 def peak_megabytes(process: int) -> float | None:
     """Return the peak memory of a process in megabytes; ``None`` if it is unknown.
 
-    This function does not use ``ru_maxrss``, because on Linux a child inherits this value from its
-    parent.
+    This is not ``ru_maxrss``, because on Linux a child inherits that value from its parent.
     """
     try:
         with open(f"/proc/{process}/status", encoding="ascii", errors="replace") as status:

@@ -123,7 +123,7 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
 class _HistorySummary:
     """The facts about a history that do not depend on a specification: its anomalies and levels.
 
-    They are computed only once, after the first verdict.
+    They are computed once, after the first verdict.
     """
 
     def __init__(self, job: Job, history: History, progress: Progress) -> None:

@@ -198,7 +198,7 @@ def check_in_child(job: Job, folder: str) -> list[Report]:
 
 
 def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
-    """Call a function in a child process of its own, and return the result.
+    """Call a function in its own child process, and return the result.
 
     Args:
         work: a function at the top level of a module.

@@ -160,7 +160,7 @@ class SelectWhere(Struct, frozen=True):
 
 
 class TakeRow(Struct, frozen=True):
-    """Lock and read one row whose value is in a range, skipping rows that others have locked.
+    """Lock and read one row whose value is in a range, skipping rows locked by others.
 
     The statement is SELECT … LIMIT 1 FOR UPDATE SKIP LOCKED, as sent by queue workers. The result
     maps the row's key to its value, or is empty. The history records a read of this row only: any
@@ -444,7 +444,7 @@ def with_paths(
 
 
 def as_read_only(program: Program) -> Program:
-    """Return a program for a client that may not write: each write becomes a read of its key."""
+    """Return a program for a read-only client: each write becomes a read of its key."""
 
     def reading(operation: Operation) -> tuple[Operation, ...]:
         match operation:

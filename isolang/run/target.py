@@ -192,10 +192,9 @@ class OptionalStatements(Protocol):
         ...
 
     def take(self, low: int, high: int) -> dict[str, Any]:
-        """Lock and return one row with a value from ``low`` to ``high``, for ``skip locked``.
+        """Lock and return a row with a value from ``low`` to ``high``, for ``skip locked``.
 
-        Skip the rows that other transactions have locked; if no other row matches, return an empty
-        dictionary.
+        Skip rows locked by other transactions; if no other row matches, return an empty dictionary.
         """
         ...
 
@@ -326,7 +325,7 @@ class Target(Protocol):
         ...
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the statement that a client sent for a recorded operation, for explanations."""
+        """Return the statement sent by a client for a recorded operation, for explanations."""
         ...
 
     def remove(self) -> None:

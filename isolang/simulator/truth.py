@@ -157,7 +157,7 @@ class Truth(Struct, frozen=True, kw_only=True):
 
 
 def _operations_text(history: History, txn: int, keys: Collection[str]) -> tuple[str, ...]:
-    """Return a transaction's operations on these keys as text, with nil for the initial state."""
+    """Return a transaction's operations on these keys as text; nil is the initial state."""
     texts = []
     for op in history.operations_of(txn):
         if history.key(int(history.columns.op_key[op])) in keys:

@@ -60,7 +60,7 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
 
 
 class PostgresLog:
-    """The log of all changes to a database since this object was created.
+    """The log of all changes to a database since the creation of this object.
 
     Attributes:
         before: a transaction number; all transactions with smaller numbers had ended before the log

@@ -151,12 +151,12 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
         raise NotImplementedError
 
     def version(self) -> str:
-        """Return the name of the store and the version that it reports."""
+        """Return the store's name, and the version reported by it."""
         with connection_errors(self.address), closing(self.open(direct=True)) as client:
             return f"{self.name} {client.raw.version()}"
 
     def remove(self) -> None:
-        """Remove the keys that ``setup`` created, but no other keys."""
+        """Remove the keys created by ``setup``, but no other keys."""
         if not self.release_mark():
             self._keys = []
         if self._keys:
@@ -205,7 +205,7 @@ class KeyValueTarget(ServerTarget, MarkedTarget):
 
 
 class StoredMarks:
-    """A connection to the stored mark of a run."""
+    """A connection to a run's stored mark."""
 
     def __init__(self, store: Store, key: str) -> None:
         self._store, self._key = store, key
@@ -255,7 +255,7 @@ class BufferedClient(BaseClient):
         raise NotImplementedError
 
     def read(self, key: str) -> Any:
-        """Return the transaction's own write of a key, or else the stored value."""
+        """Return the transaction's own write to a key, or else the stored value."""
         self.row_version = None
         return self.own_writes[key] if key in self.own_writes else self._fetch(key)
 
@@ -296,7 +296,7 @@ class BufferedClient(BaseClient):
         return swapped
 
     def rollback(self) -> None:
-        """Discard the buffered writes; raise an error if a compare-and-set may have happened."""
+        """Discard the buffered writes; raise an error if a compare-and-set may have succeeded."""
         if self.swapping:
             raise ConnectionError("the comparison was sent, but no response arrived")
 

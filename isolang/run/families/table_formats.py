@@ -37,7 +37,7 @@ class TableTarget(EmbeddedTarget):
         raise NotImplementedError
 
     def statement(self, operation: str, key: str, value: object) -> str:
-        """Return the call that a client made for a recorded operation, for explanations."""
+        """Return the call made by a client for a recorded operation, for explanations."""
         return super().statement(operation, key, value).replace("w ", "upsert ", 1)
 
 

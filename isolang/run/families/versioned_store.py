@@ -79,7 +79,7 @@ class VersionedStore:
         return self._keys[bisect_left(self._keys, low) : bisect_right(self._keys, high)]
 
     def replaced_since(self, time: int) -> dict[str, Any]:
-        """Return the keys that were written after a time, with their versions at that time."""
+        """Return the keys written after a time, with their versions at that time."""
         # The first change to a key after that time replaced the version current at that time.
         return dict(self._replaced[: self._behind[time] - len(self._replaced) - 1 : -1])
 
@@ -154,14 +154,14 @@ class StoreTransaction:
         return {key: value for key, value in found.items() if _satisfies(value, where)}
 
     def change(self, low: int, high: int, value: int) -> list[str]:
-        """Write a new value to all keys that ``select`` returns, and return these keys."""
+        """Write a new value to all keys returned by ``select``, and return these keys."""
         keys = list(self.select(low, high))
         for key in keys:
             self.write(key, value)
         return keys
 
     def remove(self, low: int, high: int) -> list[str]:
-        """Delete all keys that ``select`` returns, and return these keys."""
+        """Delete all keys returned by ``select``, and return these keys."""
         keys = list(self.select(low, high))
         for key in keys:
             self.write(key, DELETED)
@@ -217,7 +217,7 @@ class StoreTransaction:
         )
 
     def roll_back(self) -> None:
-        """Discard the writes that have not been committed, and the locks."""
+        """Discard the uncommitted writes and release the locks."""
         taken = self._versions.taken
         for key in [key for key, owner in taken.items() if owner is self]:
             del taken[key]

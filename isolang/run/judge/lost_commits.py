@@ -1,4 +1,4 @@
-"""Finds lost commits: acknowledged before a server was killed or replaced, and missing afterwards.
+"""Finds commits that were acknowledged before a server was killed or replaced, and then lost.
 
 A write is lost if a transaction that began after the kill read an older version of its key. A
 version is certainly older if it is the initial value, if all writers of its value had ended before

@@ -309,7 +309,7 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
 
     @property
     def same(self) -> list[PlayedSchedule]:
-        """Return the interleavings whose results are the same as in the history."""
+        """Return the interleavings with the same results as in the history."""
         return [one for one in self.outcomes if one.as_in_history]
 
     @property
@@ -498,7 +498,7 @@ class NoiseClient:
         return frozenset(found)
 
     def play(self) -> None:
-        """Run the client's transactions one after the other, whether they commit or abort."""
+        """Run the client's transactions one after another, whether or not they commit."""
         self._client = self._client or self._target.connect()
         for number in range(self._count):
             try:
@@ -511,7 +511,7 @@ class NoiseClient:
                 self._client.rollback()
 
     def close(self) -> None:
-        """Close the connection of this client."""
+        """Close this client's connection."""
         if self._client is not None:
             self._client.close()
 

@@ -22,7 +22,7 @@ _TOKEN_NUMBERS: Final = count()
 
 
 def new_token() -> str:
-    """Return a token that no other transaction of the run uses."""
+    """Return a token that no other transaction in the run uses."""
     return f"token/{os.getpid()}.{next(_TOKEN_NUMBERS)}"
 
 

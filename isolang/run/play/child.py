@@ -69,7 +69,7 @@ class Child:
 
 
 def _begin(file: int) -> None:
-    """Run the function that the parent sends; the new interpreter calls this function first."""
+    """Run the function sent by the parent; the new interpreter calls this function first."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the parent handles Ctrl-C
         signal.signal(signal.SIGTERM, signal.SIG_DFL)

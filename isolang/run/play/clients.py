@@ -161,9 +161,9 @@ class Clients:
     def back_up(self, way: str) -> None:
         """Copy the tables while clients use them, and record the rows of the copy as reads.
 
-        The reads belong to one transaction in a session of its own. SOUND BECAUSE: the copy begins
-        after this transaction has begun, and is complete before the transaction ends. Therefore the
-        copy must contain everything that such a transaction would read.
+        The reads belong to one transaction in its own session. SOUND BECAUSE: the copy begins after
+        this transaction has begun, and is complete before the transaction ends. Therefore the copy
+        must contain everything that such a transaction would read.
 
         Args:
             way: the target's name for the method of copying.

@@ -256,5 +256,5 @@ class _SessionThread:
         self._client.close()
 
     def results(self) -> tuple[InterleavedResult, ...]:
-        """Return how each transaction of the session ended."""
+        """Return the result of each transaction in the session."""
         return tuple(self._played)

@@ -120,10 +120,10 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
 
 
 def _spec_for_mix(target: Target, parts: tuple[Level, ...]) -> str:
-    """Return the name of the library's specification that judges a mix of these levels.
+    """Return the name of the library specification for judging a mix of these levels.
 
     Raises:
-        TargetError: the library has no specification for this mix.
+        TargetError: the library has no specification for such a mix.
     """
     names = {recorded_name(part) for part in parts}
     if names <= _LOCKING_LEVELS:

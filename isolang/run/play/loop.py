@@ -23,7 +23,7 @@ LONGEST_SILENCE: Final = 60.0  # a run ends after this many seconds without a re
 
 
 class RunLoop:
-    """The part of a run in which clients play, faults are injected, and the history is checked."""
+    """The phase of a run in which clients play, faults are injected, and the history is checked."""
 
     def __init__(
         self,

@@ -109,7 +109,7 @@ class WorkloadTurns:
         self._together = False
 
     def choose(self, now: float, played: Mapping[str, int], client: int = 0) -> str:
-        """Return the name of the workload that a client plays now.
+        """Return the name of the workload for a client to play now.
 
         Args:
             now: the current ``time.monotonic()``.

@@ -124,7 +124,7 @@ class _InterruptHandler:
 
 
 class Player:
-    """Plays one run after another on the same target, and kills a child process that hangs."""
+    """Plays one run after another on the same target, and kills the child process if it hangs."""
 
     def __init__(self, target: str, prefix: str) -> None:
         """Prepare the player without starting a process.
@@ -334,7 +334,7 @@ class Player:
 
 
 def play(settings: Settings, show: Callable[[RunState], None] = lambda state: None) -> Run:
-    """Play one run in a child process of its own, and return the run."""
+    """Play one run in its own child process, and return the run."""
     player = Player(settings.target, settings.prefix)
     try:
         return player.play(settings, show)
@@ -412,7 +412,7 @@ def _run_in_child(
     """Run a function in a child process that is killed when the time limit is reached.
 
     Returns:
-        The function's result, and the reason why it could not be computed (empty if it could).
+        The function's result, and the reason for having no result (empty if there is one).
     """
     child = Child(_send_result, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer within {seconds:g} s"
@@ -514,7 +514,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
 def _send_result(
     pipe: Connection, work: Callable[..., Sequence[Any]], arguments: tuple[Any, ...]
 ) -> None:
-    """Send a function's result, or send the reason why it could not be computed."""
+    """Send a function's result, or the reason why it could not be computed."""
     try:
         message: tuple[tuple[Any, ...], str] = (tuple(work(*arguments)), "")
     except BaseException as error:

@@ -108,7 +108,7 @@ class Runner:
         *,
         began: Callable[[Path], None] = lambda path: None,
     ) -> Run:
-        """Play until the time is up, the user presses Ctrl-C, or a prefix is found invalid.
+        """Play until the time is up, the user presses Ctrl-C, or a prefix is found to be invalid.
 
         Args:
             show: a function that is called with the progress a few times a second.

@@ -37,7 +37,7 @@ class ScriptPlayer:
         self.postponed: list[tuple[Script, list[TransactionLevel]]] = []
 
     def play(self, clients: Clients, show: Callable[[RunState], None]) -> None:
-        """Play one script after another; if workloads follow, use only a part of the run's time."""
+        """Play one script after another; if workloads follow, use only part of the run's time."""
         random = Random(f"{self._settings.seed}/scripts")
         state, most = clients.state, _SCRIPT_SHARE * self._settings.length
         state.workload = "scripted"

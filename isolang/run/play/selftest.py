@@ -610,7 +610,7 @@ def _read_locked(client: OptionalStatements, key: str, lock: Lock) -> dict[str, 
 def _check_same_rows(
     bench: Bench, what: str, expected: dict[str, Any], ask: Callable[[], dict[str, Any]]
 ) -> None:
-    """Check that a query returns the expected rows in a transaction of its own."""
+    """Check that a query, in its own transaction, returns the expected rows."""
     client = bench.client()
     client.begin(bench.level.name)
     found = {key: to_written_type(key, value, ()) for key, value in ask().items()}

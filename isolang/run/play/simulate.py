@@ -34,7 +34,7 @@ def simulate(
     sessions: int = 10,
     seed: int = 0,
 ) -> History:
-    """Return the history of a simulated run of a workload of ``isocheck run``.
+    """Simulate a run of one of ``isocheck run``'s workloads, and return its history.
 
     Args:
         name: the name of the workload.

@@ -1,4 +1,4 @@
-"""Describes the progress of a run, and the result of a run that has ended."""
+"""Describes the progress of a run, and the result of a finished run."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ class Run(Struct, frozen=True, kw_only=True):
 
     @property
     def may_lose_commits(self) -> bool:
-        """Return whether a fault killed a server or promoted a standby, which may lose commits."""
+        """Return whether a fault killed a server or promoted a standby, so commits may be lost."""
         return any(self.state.faults.get(fault) for fault in ("kill", "promote"))
 
     @property

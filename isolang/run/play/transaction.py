@@ -51,7 +51,7 @@ from isolang.run.target import (
 
 
 def driver_for(target: Target) -> Driver:
-    """Return a driver that uses the client's methods, and classifies errors as its target does."""
+    """Return a driver that uses the client's methods and its target's classification of errors."""
     return Driver(
         commit=lambda client: client.commit(),
         rollback=lambda client: client.rollback(),
@@ -316,7 +316,7 @@ def note_copy(
     nulls: bool = False,
     lists: Container[str],
 ) -> None:
-    """Record the rows in a copy of the tables as the reads of one transaction.
+    """Record the rows in a copy of the tables as reads by one transaction.
 
     Args:
         t: the transaction that represents the copy.

@@ -241,7 +241,7 @@ class _RepairedLines:
 def _numbers_of_versions(
     log: Iterable[LoggedVersion],
 ) -> tuple[dict[tuple[int, str], list[int]], dict[int, list[_NumberedVersion]]]:
-    """Return the version numbers by transaction and key, and the versions by transaction."""
+    """Return the version numbers by transaction and key, and the versions by transaction number."""
     count: defaultdict[str, int] = defaultdict(int)
     ranks: defaultdict[tuple[int, str], list[int]] = defaultdict(list)
     made: defaultdict[int, list[_NumberedVersion]] = defaultdict(list)

@@ -46,7 +46,7 @@ def with_remarks(
     operations: int,
     statements: Sequence[str] = (),
 ) -> bytes:
-    """Add the caller, the row and the statement of each operation to the line of a completion."""
+    """Add the caller, row and statement of each operation to the line of a completion."""
     for name, texts in (("callers", callers), ("rows", rows), ("statements", statements)):
         if any(texts):
             known = [*texts, *[""] * (operations - len(texts))]
@@ -56,7 +56,7 @@ def with_remarks(
 
 
 def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None) -> bytes:
-    """Add the versions that the operations read or wrote to the line of a completion.
+    """Add to a completion's line the versions that its operations read or wrote.
 
     Args:
         line: the line, without versions.
@@ -70,7 +70,7 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
 
 
 def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
-    """Add the labels and the level of the transaction to the line of an invocation."""
+    """Add the transaction's labels and level to the line of an invocation."""
     added = ""
     if labels:
         names = [atom_text(*encode(name, "a label")) for name in labels]

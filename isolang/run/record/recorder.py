@@ -5,8 +5,8 @@ correct database. Therefore:
 
 * an invocation, with the values that the transaction will write, is in the file before the first
   statement is sent. If these values depend on a read, the invocation is in the file before COMMIT
-  is sent, because a client that dies earlier has committed nothing. The invocation is ordered at
-  the point where the transaction began;
+  is sent; that suffices, because a client that dies earlier has committed nothing. The invocation
+  is ordered at the point where the transaction began;
 * a completion is written after the response has arrived, as one line, in one system call. Therefore
   killing the process loses nothing that has already been written;
 * *aborted* means that the server cannot have applied the transaction. After any other error once
@@ -198,7 +198,7 @@ class Recorder:
                 transaction.write(key, value)
 
     def note(self, what: str, value: str = "") -> None:
-        """Record an event that no client caused, such as a fault, for the process ``:nemesis``.
+        """Record an event not caused by a client, such as a fault, for the process ``:nemesis``.
 
         Args:
             what: the kind of event, as one word such as ``kill``.
@@ -225,7 +225,7 @@ class Recorder:
         return monotonic_ns() - self._began
 
     def history(self) -> History:
-        """Return the history that has been recorded so far.
+        """Return the history recorded so far.
 
         Raises:
             HistoryError: the history is empty.
@@ -255,7 +255,7 @@ class Recorder:
     # step. Taking an index is an atomic step, too.
 
     def _begin(self, transaction: RecordedTransaction, session: Hashable) -> tuple[int, int, int]:
-        """Return the index, the process and the time for a transaction that begins now."""
+        """Return the index, process and time for a transaction that begins now."""
         if self._busy.setdefault(session, transaction) is not transaction:
             msg = f"session {session!r}: a transaction begins before the previous one has ended"
             raise IsolangError(f"{msg}; give each thread or connection its own session")
@@ -494,7 +494,7 @@ class RecordedTransaction(RecordedOperations):
             recorder._end_transaction(self._session, outcome)
 
     def _line(self, kind: str, operations: Sequence[RecordedOperation]) -> bytes:
-        """Return the line of an event; leave out the operations that cannot be recorded.
+        """Return the line of an event, without the operations that cannot be recorded.
 
         If there are such operations, ``problem`` gives the reason. SOUND BECAUSE: a transaction
         with a problem is not recorded as committed, and a read recorded without a value asserts

@@ -30,7 +30,7 @@ class Cluster:
         self._next = count()
 
     def next_node(self) -> Server:
-        """Return the next node in turn, so that clients are spread over all nodes."""
+        """Return the next node in turn, to spread clients over all nodes."""
         return self.nodes[next(self._next) % len(self.nodes)]
 
     def stop(self) -> None:

@@ -23,7 +23,7 @@ def start(
     options: Mapping[str, str],
     answers: Callable[[Server], object],
 ) -> None:
-    """Create the data of the first node, and start all nodes one after the other.
+    """Initialize the first node's data, and start all nodes one after another.
 
     Args:
         nodes: the servers to start.

@@ -10,7 +10,7 @@ from isolang.run.servers.server import Server, find_program
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
-    """Create the data, and start the server on a socket in its folder; root has no password.
+    """Initialize the data, and start the server on a socket in its folder, without passwords.
 
     Args:
         server: the server to start.

@@ -39,7 +39,7 @@ class StartCommand(Struct, frozen=True, kw_only=True):
 def start(
     server: Server, options: Mapping[str, str], answers: Callable[[], object]
 ) -> StartCommand:
-    """Create the data, and start the server on a socket in its folder; postgres has no password.
+    """Initialize the data, and start the server on a socket in its folder, without passwords.
 
     Args:
         server: the server to start.

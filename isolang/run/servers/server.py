@@ -114,7 +114,7 @@ class Server:
         return cast("_Where", self._proxy.where)
 
     def cut_connections(self) -> None:
-        """Close the connections of all clients."""
+        """Close all client connections."""
         if self._proxy is not None:
             self._proxy.cut_connections()
 

@@ -141,7 +141,7 @@ class SqlTarget(MarkedTarget):
         self._compile()
 
     def classify(self, error: BaseException, phase: Phase) -> Failure:
-        """Return the driver's answer to whether a transaction with this error certainly aborted."""
+        """Ask the driver whether a transaction with this error certainly aborted."""
         return self.driver.classify(error, phase)
 
     def admin(self) -> Any:
@@ -297,7 +297,7 @@ class SqlTarget(MarkedTarget):
         return fill_in(s.write, self.dialect.mark, s.write_parameters(text, str(value)))
 
     def remove(self) -> None:
-        """Remove the tables that ``setup`` created, but no other tables."""
+        """Remove the tables created by ``setup``, but no other tables."""
         if not self.release_mark():
             self._created.clear()
         while self._created:
@@ -305,7 +305,7 @@ class SqlTarget(MarkedTarget):
             self.admin().raw.commit()
 
     def _is_marked(self, name: str) -> bool:
-        """Return whether a table exists and has the column that marks the tables of runs."""
+        """Return whether a table exists and has the column that marks tables of runs."""
         client = self.admin()
         try:
             client.execute(f"SELECT {MARK_COLUMN} FROM {name} WHERE 1 = 0", ()).fetchall()

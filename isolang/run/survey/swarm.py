@@ -120,7 +120,7 @@ class Swarm:
     """
 
     def __init__(self, settings: Settings, target: Target, *, whole: bool) -> None:
-        """Prepare the random choices, which depend on the seed of the settings.
+        """Prepare the random choices, seeded from the settings.
 
         Args:
             settings: the options shared by all rounds.

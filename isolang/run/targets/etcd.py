@@ -34,7 +34,7 @@ class Etcd(KeyValueTarget):
     ordered: ClassVar = True  # each response contains the mod_revision of its rows
 
     def account(self, path: Path) -> tuple[str, ...]:
-        """Return no remarks, because the clients have already recorded all versions."""
+        """Return no remarks; the clients have already recorded all versions."""
         return ()
 
     def start_server(self, server: Server) -> None:

@@ -99,7 +99,7 @@ def _is_text(value: object) -> bool:
 
 
 class Exec(BaseTarget):
-    """A database that isocheck reaches through a client program."""
+    """A database accessed through a client program."""
 
     name: ClassVar = "exec"
     _admin: ClientProgram | None = None

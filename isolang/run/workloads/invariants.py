@@ -59,7 +59,7 @@ class Bank(Workload):
 
 
 class Counter(Workload):
-    """Transactions increment one key, or one of very few keys."""
+    """Transactions increment a single key, or one of a few keys."""
 
     name: ClassVar = "counter"
     needs: ClassVar = CONVERSATIONS

@@ -147,7 +147,7 @@ class Queries(Workload):
         return group * _WIDTH + source.value()
 
     def _range(self, source: ProgramSource, style: FamilyStyle) -> SelectRange:
-        """Return a query for one random group of the family, or for two adjacent groups."""
+        """Return a query for one random group in the family, or for two adjacent groups."""
         first = source.random.randrange(_GROUPS)
         last = min(first + source.random.randrange(2), _GROUPS - 1)
         base = 1 + style.family * _GROUPS

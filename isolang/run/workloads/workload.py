@@ -20,8 +20,7 @@ class ProgramSource:
 
     Attributes:
         seed: the seed of the run.
-        random: the random number generator, which is seeded with the run's seed and the client's
-            number.
+        random: the random number generator, seeded with the run's seed and the client's number.
         client: the number of the client, beginning with 0.
         made: the number of the client's transactions that have ended.
     """
