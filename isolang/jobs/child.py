@@ -32,7 +32,7 @@ Send: TypeAlias = Callable[[str, Any], None]
 
 EXIT_MEMORY: Final = 77  # the exit status of a child without enough memory for its imports
 NO_LIMIT: Final = float("inf")
-_TICK = 3600.0  # the longest wait in seconds that the operating system accepts
+_TICK = 3600.0  # the longest wait in seconds accepted by the operating system
 
 # The child imports the package from the same folder as this process. It imports no files from the
 # current folder (-P), because that folder may contain a file such as numpy.py.
@@ -208,7 +208,7 @@ def serve(work: str, task_file: int) -> None:
 
         traceback.print_exc()
         status = 1
-    # Exit without clean-up, because it takes time to free large columns one by one.
+    # Exit without clean-up, because freeing large columns one by one takes time.
     sys.stderr.flush()
     os._exit(status)
 

@@ -214,7 +214,7 @@ class ServerTarget(BaseTarget):
         if self.server is None:
             super().close()
             return
-        self.hang_up()  # a server waits for its clients before it shuts down
+        self.hang_up()  # a server waits for its clients before shutting down
         if self.cluster is not None:
             self.cluster.stop()
         self.server.stop()

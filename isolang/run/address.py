@@ -71,7 +71,7 @@ class Address(Struct, frozen=True, kw_only=True):
             raise TargetError(f"{kind}: not a valid URL (got no '//' after {kind + ':'!r}); {_URL}")
         options = dict(parse_qsl(parts.query))
         host = parts.hostname or ""
-        if "%" in host:  # a path: urlsplit has changed its letters to lower case
+        if "%" in host:  # a path, which urlsplit has converted to lower case
             host = unquote(parts.netloc.rpartition("@")[2].partition(":")[0])
         named = _SOCKETS.get(kind, "")
         if (named == "host" and not host) or options.get(named, "").startswith("/"):

@@ -40,7 +40,7 @@ class ClientProgram:
     """
 
     def __init__(self, command: str) -> None:
-        # The program belongs to our process group, so it always ends when the group is killed.
+        # The program belongs to our process group, so it always dies with the group.
         self.child = subprocess.Popen(
             command, shell=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0
         )
@@ -93,7 +93,7 @@ class ClientProgram:
                 f"the program wrote an answer that no request asked for (got {shown}); perhaps it "
                 "answered one request twice"
             )
-        with suppress(BrokenPipeError):  # the program has ended, perhaps after it had responded
+        with suppress(BrokenPipeError):  # the program has ended, perhaps after responding
             self._send((line + "\n").encode(), until)
         response, part = bytearray(), b""
         while b"\n" not in part:

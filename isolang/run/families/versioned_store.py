@@ -21,7 +21,7 @@ from isolang.run.outcome import RolledBack
 
 _NONE: Final = (0, DELETED)
 _UNWRITTEN: Final = [_NONE]
-_LAST: Final = "\U0010ffff"  # a string that is greater than all keys
+_LAST: Final = "\U0010ffff"  # a string greater than all keys
 _OF_BEGIN: Final = ("serializable", "snapshot")  # the levels with snapshots
 
 

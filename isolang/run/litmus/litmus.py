@@ -568,7 +568,7 @@ class _LitmusPlayer:
             )
             for of_own, of_session in zip(results_of, played, strict=True)
         )
-        # The steps differed from the schedule if a step was blocked.
+        # If a step was blocked, the order of steps differed from the schedule.
         in_time = not litmus.before or not any(one.blocked for own in played for one in own)
         return PlayedSchedule(
             schedule=schedule,

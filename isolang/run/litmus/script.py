@@ -146,7 +146,7 @@ def turn_taking_schedule(litmus: Litmus) -> tuple[int, ...]:
                 found.append(session)
                 remaining[session] -= 1
                 moved = True
-        if not moved:  # no schedule reproduces the history: play one session after the other
+        if not moved:  # no schedule reproduces the history: play one session after another
             return tuple(i for i, steps in enumerate(litmus.steps()) for _ in range(steps))
     return tuple(found)
 
@@ -210,7 +210,7 @@ def _psycopg(p: LitmusScript) -> Iterator[str]:
     yield f"    connection.isolation_level = psycopg.IsolationLevel.{name}"
     yield "    return connection\n"
     yield from _helpers("%s", p)
-    # The program drops the tables at its end, even after an error, but only if it created them.
+    # The program drops the tables at the end, even after an error, but only if it created them.
     yield "def drop():"
     yield f"    for connection in [{', '.join(p.connections)}]: connection.close()"
     yield f'    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE {made}")\n'

@@ -96,7 +96,7 @@ class Ownership:
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, initial_mark(owner)
         self._turn = threading.Condition()
-        self._begun = self._done = self._requested = 0  # numbers of checks
+        self._begun = self._done = self._requested = 0  # counts of checks
         self._ended = False
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -181,7 +181,7 @@ class Ownership:
 
 def _close(marks: Marks | None) -> None:
     if marks is not None:
-        with suppress(Exception):  # the connection is lost
+        with suppress(Exception):  # the connection has been lost
             marks.close()
 
 

@@ -319,8 +319,7 @@ class Clients:
                 return made
 
     def _wait(self, operation: Wait) -> None:
-        # Count aborted transactions, too, because this open transaction may be the reason why they
-        # abort.
+        # Count aborted transactions, too, because this open transaction may be why they abort.
         enough = self.state.total() + operation.transactions // self._share.of
         until = time.monotonic() + self._settings.length / 4
         if self._turns is not None:
@@ -339,5 +338,5 @@ class Clients:
 
 
 def _close(client: Client) -> None:
-    with suppress(Exception):  # the connection is lost
+    with suppress(Exception):  # the connection has been lost
         client.close()

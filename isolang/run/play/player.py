@@ -195,8 +195,8 @@ class Player:
             if isinstance(what, RunStep):
                 ends = stopped and what.doing not in {VERSIONS_STEP, JUDGE_STEP}
                 step, until = what, min(until, now) if ends else now + what.seconds
-                # Tables with these names belong to this run only after it has created them
-                # successfully.
+                # Tables with these names belong to this run only once it has successfully created
+                # them.
                 self._made = self._made or what.doing == PLAY_STEP
             elif isinstance(what, Path):
                 path = what
@@ -253,7 +253,7 @@ class Player:
 
     def _start(self) -> Child:
         self._scratch = tempfile.mkdtemp(prefix="isocheck-")
-        os.chmod(self._scratch, 0o711)  # servers of other users must reach the folder
+        os.chmod(self._scratch, 0o711)  # servers run by other users must reach the folder
         self.leftover = ""
         dump = self._dump.fileno()
         self._child = Child(

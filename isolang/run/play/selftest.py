@@ -268,7 +268,7 @@ class Bench:
         for name in names or tuple(self._clients):
             client = self._clients.pop(name, None)
             if client is not None:
-                with suppress(Exception):  # the connection is lost
+                with suppress(Exception):  # the connection has been lost
                     client.close()
 
     def require_features(self, *what: str) -> None:

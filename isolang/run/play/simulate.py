@@ -104,7 +104,7 @@ class _SimulatedClient:
                 return
             if isinstance(operation, UndoneWrite):  # the simulated database has no savepoints
                 operation = Read(operation.operation.key)
-            if isinstance(operation, Read) and operation.lock:  # it has no row locks
+            if isinstance(operation, Read) and operation.lock:  # and no row locks
                 operation = Read(operation.key)
             self._result = perform(
                 operation, self._noted, self._client, self._wait, rows=self._rows, nulls=self._nulls

@@ -19,8 +19,8 @@ from isolang.run.target import Level
 COPY_LABEL: Final = "backup by "
 """The label prefix of transactions that represent a copy of the tables."""
 
-SHORT_SILENCE_S: Final = 1.0  # how many seconds of silence are too long if connections were refused
-LONG_SILENCE_S: Final = 5.0  # how many seconds of silence are too long otherwise
+SHORT_SILENCE_S: Final = 1.0  # the longest normal silence in seconds if connections were refused
+LONG_SILENCE_S: Final = 5.0  # the longest normal silence in seconds otherwise
 
 
 class RunState(Struct, kw_only=True):

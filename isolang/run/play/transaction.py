@@ -117,7 +117,7 @@ def play(
     except BadAnswer as error:
         return t.outcome or "maybe", error
     except (IsolangError, AttributeError, LookupError, NameError, TypeError):
-        raise  # a bug in an adapter or a program, not a response of a database
+        raise  # a bug in an adapter or a program, not a response from a database
     except Exception as error:
         return t.outcome or "maybe", error
     return "committed", None

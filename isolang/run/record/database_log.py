@@ -126,7 +126,7 @@ def rewrite_history(
         others |= repaired.unlogged_versions()
     # SOUND BECAUSE: a transaction whose client did not learn that it had committed is now in the
     # history twice: as an indeterminate transaction, and as an unrecorded writer of the same
-    # values. A check may choose that the indeterminate one did not commit, so that the transaction
+    # values. A check may decide that the indeterminate one did not commit, so that the transaction
     # happened only once.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewrite_line(line, new.get(number))
@@ -211,7 +211,7 @@ class _RepairedLines:
                 self._written.add((key, value))
             elif key not in before and value is not None:
                 if value in own:
-                    continue  # the read returned an own write that was not recorded
+                    continue  # the read returned an unrecorded own write
                 self._read[key, value] = None
             kept.append(place)
         recorded = {key for name, key, _ in objects if name in ("w", "delete")}

@@ -280,7 +280,7 @@ class Recorder:
             while written < len(line):  # on a full disk, the second attempt raises an error
                 written += os.write(self._file, line[written:])
         except OSError as error:
-            self._failure = self._failure or error  # the first error states the reason
+            self._failure = self._failure or error  # the first error is the one to report
             ended = self._file == _CLOSED_FILE
             what = (
                 "the recording has ended" if ended else f"cannot write the file ({error.strerror})"
@@ -380,7 +380,7 @@ class RecordedTransaction(RecordedOperations):
         if self._plan:
             try:
                 self.announce()
-            except Exception as problem:  # no statement was sent
+            except Exception as problem:  # no statement has been sent
                 self._end("aborted", problem)
                 raise
         return self

@@ -43,7 +43,7 @@ def main() -> None:
                     control(server, word)
             except OSError as error:
                 code, output = None, f"{error.strerror}"
-            with suppress(BrokenPipeError):  # the parent was killed, so the input ends, too
+            with suppress(BrokenPipeError):  # the parent has been killed, so the input ends, too
                 os.write(1, json.dumps([code, output]).encode() + b"\n")
     finally:
         if server is not None:

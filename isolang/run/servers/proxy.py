@@ -99,7 +99,7 @@ class Proxy:
         while True:
             try:
                 client, _ = self._listener.accept()
-            except OSError:  # the proxy was closed
+            except OSError:  # the proxy has been closed
                 return
             server = socket.socket(
                 socket.AF_UNIX if isinstance(self._server, str) else socket.AF_INET
@@ -126,7 +126,7 @@ class Proxy:
         direction: Direction,
         is_blocked: IsBlocked | None,
     ) -> None:
-        with suppress(OSError):  # one of the two sockets was closed
+        with suppress(OSError):  # one of the two sockets has been closed
             while data := source.recv(_CHUNK):
                 if self._lost == direction:
                     break

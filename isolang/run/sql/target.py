@@ -90,7 +90,7 @@ class SqlTarget(MarkedTarget):
     reads_outside: ClassVar[frozenset[str]] = frozenset()
 
     def __init__(self, address: Address, prefix: str) -> None:
-        if not _PREFIX.fullmatch(prefix):  # it is not quoted in SQL
+        if not _PREFIX.fullmatch(prefix):  # the prefix is not quoted in SQL
             msg = f"--table-prefix: expected only letters, digits, '_' and '.' (got {prefix!r})"
             raise TargetError(msg)
         super().__init__(address, prefix)
@@ -357,7 +357,7 @@ class SqlTarget(MarkedTarget):
     def hang_up(self) -> None:
         """Stop renewing the mark, and close the connection that creates and removes tables."""
         self.abandon_mark()
-        with suppress(Exception):  # the connection is lost
+        with suppress(Exception):  # the connection has been lost
             if self._admin is not None:
                 self._admin.close()
         self._admin = None

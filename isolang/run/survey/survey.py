@@ -25,7 +25,7 @@ from isolang.run.workloads import NAMES
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-_MAX_PENDING: Final = 8  # how many runs may wait for their verdicts while the next run is played
+_MAX_PENDING: Final = 8  # the maximum number of runs awaiting a verdict while another is played
 CELL_LENGTH_S: Final = 5.0
 """The default length in seconds of the run for one cell."""
 ALL_WORKLOADS: Final = ("scripted", *NAMES)

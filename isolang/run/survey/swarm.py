@@ -41,7 +41,7 @@ ROUNDS_FROM_S: Final = 10.0
 
 _ROUND_S: Final = 3.0  # the length of a round in seconds
 _MAX_TRANSACTIONS: Final = 4000  # the most transactions in a round, for a verdict in about a second
-_VARIED_SHARE: Final = 0.3  # the share of rounds that vary a round which showed something new
+_VARIED_SHARE: Final = 0.3  # the share of rounds that vary an earlier round with news
 _ONE_ROW_SHARE: Final = 1 / 6  # the share of rounds in which all sessions compete for one row
 _AUTO_WORKLOADS: Final = (
     *["queries"] * 5,
@@ -53,7 +53,7 @@ _AUTO_WORKLOADS: Final = (
     "blindw-pred",
 )
 _FIRST_WORKLOADS: Final = ("queries", "orders")  # the most effective workloads are first
-# Workloads that delete rows and insert them again.
+# Workloads that delete rows and reinsert them.
 _DELETING_WORKLOADS: Final = frozenset({"queries", "orders", "insert-delete", "insert-delete-pred"})
 # Workloads for rounds in which all sessions compete for one row, with one-statement transactions.
 _ONE_ROW_WORKLOADS: Final = ("register", "register", "rmw", "append")
@@ -328,7 +328,7 @@ def play_rounds(
             if not found.rounds:
                 raise
             one = _unplayed(settings, error, errors)
-            player.close()  # the next round starts the database again
+            player.close()  # the next round restarts the database
         one = replace(one, seconds=round(time.monotonic() - began, 1))
         found.rounds.append(one)
         found.interrupted = recorded is not None and recorded.interrupted

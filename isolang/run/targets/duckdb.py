@@ -60,7 +60,7 @@ class DuckDB(SqlTarget):
     def start(self) -> None:
         duckdb = import_package("duckdb", self.name)
         try:
-            # Statements are too short to profit from several threads.
+            # Statements are too short to benefit from several threads.
             path = self.address.database or ":memory:"
             self._database = duckdb.connect(path, config={"threads": 1})
         except duckdb.Error as error:

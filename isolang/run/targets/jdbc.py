@@ -97,7 +97,7 @@ class Jdbc(SqlTarget):
                 jpype.startJVM(*_MACHINE, classpath=[jar, *known])
             except (OSError, RuntimeError) as error:
                 raise TargetError(f"{self.name}: cannot start Java ({error})") from None
-            # HSQLDB would print its latch counts.
+            # Otherwise, HSQLDB would print its latch counts.
             java = jpype.JPackage("java")
             silent = java.io.PrintStream(java.io.OutputStream.nullOutputStream())
             java.lang.System.setOut(silent)

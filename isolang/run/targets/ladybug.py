@@ -32,7 +32,7 @@ class Ladybug(EmbeddedTarget):
         self.api = import_package("ladybug", self.name)
 
     def create(self, path: str, keys: Sequence[str]) -> None:
-        # The queries are too short to profit from several threads.
+        # The queries are too short to benefit from several threads.
         self.database = self.api.Database(
             path, buffer_pool_size=1 << 28, max_num_threads=1, enable_multi_writes=True
         )

@@ -13,7 +13,7 @@ from isolang.run.outcome import Failure, Phase
 from isolang.run.target import Level
 
 _SOURCE: Final = "slatedb.uniffi.IsolationLevel"
-_BATCH: Final = 1000  # how many keys a scan fetches at a time
+_BATCH: Final = 1000  # the number of keys that a scan fetches at a time
 
 
 class SlateDB(EmbeddedTarget):

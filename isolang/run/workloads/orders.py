@@ -32,7 +32,7 @@ from isolang.run.settings import Shape
 from isolang.run.workloads.queries import FamilyStyle, Queries, Steps
 from isolang.run.workloads.workload import ProgramSource
 
-_ITEMS: Final = ("a", "b")  # the names of the child rows that a row can have
+_ITEMS: Final = ("a", "b")  # the names of a row's possible child rows
 
 
 class Orders(Queries):
@@ -119,7 +119,7 @@ class Orders(Queries):
             return
         has = yield Read(item)
         if not _is_there(has):
-            yield Insert(item, source.value())  # a value outside of all groups that queries select
+            yield Insert(item, source.value())  # a value outside all groups that queries select
         elif source.random.random() < 0.5:
             yield Write(item, source.value())
         else:

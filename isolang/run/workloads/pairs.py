@@ -30,7 +30,8 @@ class Pairs(Workload):
     def program(self, source: ProgramSource) -> Program:
         pair = self.key(source)
         one, other = self._a[pair], self._b[pair]
-        # Of ten clients, with a share of 0.4, the third, fifth, eighth and tenth are long.
+        # Of ten clients, with a share of 0.4, the third, fifth, eighth and tenth play long
+        # transactions.
         long = int((source.client + 1) * self.long) > int(source.client * self.long)
         if long != (source.random.random() < 0.1):
             one, other = other, one
