@@ -68,7 +68,7 @@ def _key_text(key: object) -> str:
 def with_initial(
     history: History, values: Sequence[str] = (), *, unwritten: bool = False
 ) -> History:
-    """Return a copy of the history in which given values replace nil as initial values.
+    """Return a copy of the history with the given initial values in place of nil.
 
     Args:
         history: the history; it is left unchanged.

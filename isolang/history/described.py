@@ -234,7 +234,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return found
 
     def statements_of(self, txn: int) -> Statements:
-        """Return the recorded statement of each operation of a transaction.
+        """Return the recorded statement of each operation in a transaction.
 
         Returns:
             One entry for each operation in :meth:`History.transaction`; empty if the recording does

@@ -48,9 +48,9 @@ def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
     If the text is a single vector or list, yield the forms inside it.
 
     Args:
-        text: the text, which is JSON if the first key of the first map is a string, and EDN
+        text: the text. It is read as JSON if the first map's first key is a string, and as EDN
             otherwise.
-        name: the name of the file in messages.
+        name: the file's name in messages.
 
     Raises:
         HistoryError: the text is malformed; the message names the line and column where reading

@@ -236,7 +236,7 @@ class Fressian:
         return f"#{tag} [{' '.join(parts)}]" if tag.isidentifier() else f"[{' '.join(parts)}]"
 
     def _operation(self) -> str:
-        """Return an operation as a map, as in ``history.edn``, omitting an index or time of -1."""
+        """Return an operation as a map, as in ``history.edn``, without an index or time of -1."""
         parts = [self._object(self._byte()) for _ in range(7)]
         fields = [
             f":{name} {value}"

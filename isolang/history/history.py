@@ -1,4 +1,4 @@
-"""Defines histories: columns with a record of how the input was interpreted."""
+"""Defines histories: columns, with details of how the input was interpreted."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def read_with(options: Mapping[str, Any]) -> str:
 
 
 class History(DescribedColumns, frozen=True, kw_only=True):
-    """A history: transactions and operations in columns, with a record of how they were read.
+    """A history: transactions and operations in columns, with details of how they were read.
 
     Attributes:
         initial: a sentence describing what a read of the initial state looks like.
@@ -168,7 +168,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     # --- sizes ---
 
     def counts(self) -> dict[str, int]:
-        """Return the numbers of transactions, operations, sessions and keys.
+        """Return the number of transactions, operations, sessions and keys.
 
         Transactions are counted in total and by status. The counts ``transactions`` and
         ``sessions`` do not include T0 or a declared initial transaction.

@@ -22,7 +22,7 @@ def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
 
     Args:
         text: JSON text, either with one value per line or as a single list of values.
-        name: the name of the file in messages.
+        name: the file's name in messages.
 
     Raises:
         HistoryError: the text is malformed; the message names the line and column.

@@ -20,7 +20,7 @@ def condition_in_words(predicate: str) -> str:
     'c = 1 or d is not null'
 
     Args:
-        predicate: the text of a predicate, in the form that isolang gives all predicates.
+        predicate: the text of a predicate in isolang's canonical form.
     """
     return _words(_parsed(predicate)[Keyword("where")], whole=True)
 
@@ -34,7 +34,7 @@ def rows_in_words(predicate: str) -> str:
     'the rows of :t with c mod 2 = 1'
 
     Args:
-        predicate: the text of a predicate, in the form that isolang gives all predicates.
+        predicate: the text of a predicate in isolang's canonical form.
     """
     table = _parsed(predicate).get(Keyword("table"))
     of_table = "" if table is None else f" of {_constant(table)}"

@@ -67,7 +67,7 @@ def derive_set_reads(columns: Columns, where: Callable[[int, int], str]) -> None
     rows of T0 have changed.
 
     Args:
-        columns: the columns of the history, which this function changes.
+        columns: the history's columns, to be changed by this function.
         where: a function that returns the place to name in error messages, given a transaction and
             a position.
 

@@ -35,7 +35,7 @@ For a predicate read, the key is the text of the predicate in isolang's canonica
 
 
 class Remark(Struct, frozen=True):
-    """A remark in the recording about one operation.
+    """A recording's remark about one operation.
 
     Attributes:
         caller: the ``file:line`` in the application that ran the operation; empty if unknown.

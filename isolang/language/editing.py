@@ -31,7 +31,7 @@ class Note(Struct, frozen=True, kw_only=True):
         severity: ``error`` or ``warning``.
         line: the line, counted from 1.
         column: the column, counted from 1.
-        message: what is wrong, with a hint.
+        message: a description of the problem, with a hint.
     """
 
     severity: Literal["error", "warning"]

@@ -1,4 +1,4 @@
-"""The library of levels that comes with the package.
+"""The library of levels shipped with the package.
 
 A name in the library is one of three things: a file in ``isolang/specs``; an alias, defined by a
 row in that folder's ``aliases.toml``; or a level's name with the suffix ``-nosession``, whose text
@@ -205,7 +205,7 @@ def file_of(source: str) -> Path:
 
 
 def text_names() -> list[str]:
-    """Return all names for which the library has a text, including fragments and profiles."""
+    """Return the names of all library texts, including fragments and profiles."""
     return [*_names(), *(entry.name for entry in (*list_profiles(), *list_mixed()))]
 
 

@@ -1,4 +1,4 @@
-"""The words of the language, in a table with one row for each relation and each set.
+"""The words of the language, in a table with one row per relation or set.
 
 A row contains all properties of a word that do not depend on a history: the word's sort, what it
 compares, how it is drawn, and its meaning in one sentence. All word lists are derived from this
@@ -32,7 +32,8 @@ Place = Literal["begin", "end", "first", "read", "write"]
 class Sort(Struct, frozen=True):
     """The sort of an expression.
 
-    It is a set of elements of kind ``left``, a relation from ``left`` to ``right``, or any sort.
+    A set contains elements of kind ``left``, and a relation leads from ``left`` to ``right``. The
+    kind ``any`` stands for both.
     """
 
     kind: Literal["set", "relation", "any"]
@@ -81,7 +82,7 @@ class Word(Struct, frozen=True, kw_only=True):
         letter: whether the word can label edges in event graphs and refutations.
         filtered: whether there is a separate letter for the relation's steps between accesses to
             one key, such as ``rt[W,R]``.
-        between_commits: the kinds of walks (over statements or operations) in which the letter may
+        between_commits: the kinds of walks (over statements or operations) where the letter may
             lead from one COMMIT to another.
         colour: the colour of the relation's edges; several words may share a colour.
         dash: the alternating lengths of dashes and gaps in the relation's edges; empty for solid
@@ -242,7 +243,7 @@ NAMED: Final = tuple(word.name for word in VOCABULARY if word.named)
 """The words ``label`` and ``level``: tests that select a set by a quoted name."""
 
 OF_EVENTS: Final = frozenset(w.name for w in VOCABULARY if "event" in (w.sort.left, w.sort.right))
-"""The words that are about single operations."""
+"""The words about single operations."""
 
 TRANSITIVE: Final = frozenset(word.name for word in VOCABULARY if word.transitive)
 """The relations r with r ; r ⊆ r. ``so`` and ``rt`` are strict orders that contain ``init``. In
@@ -320,7 +321,7 @@ COMPARING_NAMES: Final[Mapping[str, frozenset[str]]] = {
     what: frozenset(w.name for w in VOCABULARY if what in w.compares)
     for what in ("labels", "levels")
 }
-"""The words that compare labels of transactions, and the words that compare requested levels."""
+"""The words that compare transaction labels, and the words that compare requested levels."""
 
 FILTERED_RELATIONS: Final[tuple[str, ...]] = tuple(
     word.name for word in VOCABULARY if word.filtered

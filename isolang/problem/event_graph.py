@@ -46,7 +46,7 @@ Step: TypeAlias = tuple[int, int]
 
 
 class EventGraph(Struct, frozen=True, kw_only=True):
-    """The disjoint union of the products of a history with the automata of all checks.
+    """The disjoint union of a history's products with the automata of all checks.
 
     Node ``(check, transaction, state)`` has the number ``base[check] + transaction · states +
     state``. Auxiliary nodes have the next numbers. If no automaton orders the versions, they are

@@ -67,7 +67,7 @@ class Polygraph(Struct, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> Problem:
-        """The problem from which the polygraph was built."""
+        """The problem that the polygraph was built from."""
         return self.graph.problem
 
     def reduced(self, edges: Ints) -> Ints:
@@ -135,7 +135,7 @@ def build_polygraph(
 
 
 def count_writer_pairs(problem: Problem) -> int:
-    """Return the number of pairs of writers of the same key."""
+    """Return the number of writer pairs on the same key."""
     writers = np.diff(problem.native.key_start).astype(np.int64)
     return int((writers * (writers - 1) // 2).sum())
 

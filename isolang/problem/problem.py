@@ -1,4 +1,4 @@
-"""The problem of a history, from which every encoding starts."""
+"""The problem of a history: the starting point for every encoding."""
 
 from __future__ import annotations
 

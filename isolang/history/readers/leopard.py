@@ -148,7 +148,7 @@ def _take(record: Any, traced: dict[str, _Traced], where: str) -> int:
 
 
 def _values(tuples: Any, where: str) -> Iterator[tuple[str, Any]]:
-    """Yield the key and the value of each column of each row in a record."""
+    """Yield the key and value of every column in every row of a record."""
     for row in tuples or ():
         try:
             prefix = f"{row['table']}/{row['primaryKey']}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 Files: TypeAlias = tuple[tuple[str, bytes], ...]
-"""The files of a history, each with its name and its contents."""
+"""The name and contents of each file in a history."""
 
 
 class Reading(Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class Reading(Struct, frozen=True, kw_only=True):
 def call_native(
     read: Callable[..., tuple[Columns, Mapping[str, Any]]], *args: Any, timeout: float
 ) -> tuple[Columns, Mapping[str, Any]]:
-    """Run a native reader, and return its columns and its report.
+    """Run a native reader and return its columns and its report.
 
     Raises:
         HistoryError: the input does not follow its format.

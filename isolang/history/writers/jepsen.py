@@ -426,7 +426,7 @@ class _Texts:
         return texts
 
     def names(self, sets: Sequence[tuple[str, ...]]) -> list[str]:
-        """Return the text of each set of labels or levels."""
+        """Return each set of labels or levels as text."""
         between = "," if self.json else " "
 
         def text(names: tuple[str, ...]) -> str:

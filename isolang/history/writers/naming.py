@@ -71,8 +71,8 @@ def name_values(
         part: the part of the history to write.
         tau: the atom used by the format as the name of the initial state; a number below -1 if the
             history has no such atom.
-        expressible: a function that returns, for each of the given atoms, whether the format can
-            express it.
+        expressible: a function that takes an array of atoms and returns a mask of those that the
+            format can express.
         tau_writable: whether the format can tell a write of ``tau`` from the initial state.
         renumber: whether values may get new names.
         declarable: for each key, whether the file can declare its initial value; ``None`` if it
@@ -316,7 +316,7 @@ def _renumber(
     Args:
         ops: the operations to write.
         which: the indices of the operations on the key.
-        names: the names of values, which this function changes.
+        names: the names of values, to be changed by this function.
         tau_writable: whether an operation may write the format's name for the initial state.
 
     Returns:

@@ -92,7 +92,7 @@ def number_history(
     renumber: bool,
     drop: frozenset[str],
 ) -> Numbered:
-    """Return the part of a history to write, with numbers for keys and values.
+    """Select the part of a history to write, and number its keys and values.
 
     Args:
         history: the history to write.

@@ -1,4 +1,4 @@
-"""Selects the transactions and operations of a history that a format can express."""
+"""Selects the part of a history that a format can express."""
 
 from __future__ import annotations
 

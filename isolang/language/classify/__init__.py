@@ -1,4 +1,4 @@
-"""Chooses the route of a specification: the fastest engine that is exact, with its input.
+"""Chooses the route of a specification: the fastest exact engine, and its input.
 
 Other packages call ``route``. ``event_graph`` compiles checks to automata, and ``return_paths``
 compiles checks that forbid cycles closed by a single ``rw``. ``observed`` and ``theorems`` rewrite

@@ -21,7 +21,7 @@ from isolang.language.vocabulary import (
 )
 
 LETTERS = (*RELATIONS, *STATEMENT_LETTERS, *TESTS)
-"""All letters that may occur in words, except letters with names in quotes."""
+"""All letters that may occur in words, except letters with quoted names."""
 
 Sites: TypeAlias = Literal["transactions", "accesses", "statements", "operations"]
 """The things that serve as a history's nodes in its product with an automaton."""

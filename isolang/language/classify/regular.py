@@ -270,7 +270,7 @@ def with_doubled_letter(dfa: Dfa, letters: Iterable[str]) -> Dfa:
 
 
 def words_without(dfa: Dfa, letters: Iterable[str]) -> Dfa:
-    """Return the language of the words of ``dfa`` that contain none of the given letters."""
+    """Return the language of all words of ``dfa`` without any of the given letters."""
     unwanted = frozenset(letters)
     rows = tuple({a: t for a, t in row.items() if a not in unwanted} for row in dfa.moves)
     everything = Dfa(({},), frozenset())

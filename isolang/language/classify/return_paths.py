@@ -1,4 +1,4 @@
-"""Compiles checks whose cycles end in a single ``rw``, as in RC, RA, CC, PSI and similar levels.
+"""Compiles checks whose cycles end in a single ``rw``, as in RC, RA, CC, PSI and the like.
 
 Such a check forbids return paths: if s ``rw`` b, then no walk from b to s may spell certain words.
 docs/routes.md#return-paths proves that the automaton for return paths is exact, and states when a
@@ -216,7 +216,7 @@ class _Compiler:
         self._between_operations.append((check.name, words_without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
-        """Compile ``irreflexive a ; (a | b)^*``, and return whether the check has this form.
+        """Compile a check if it has the form ``irreflexive a ; (a | b)^*``; return whether it does.
 
         Such a check forbids every cycle of ``a`` and ``b`` that contains an ``a``. Strongly
         connected components are enough to decide this, even if ``b`` has cycles.

@@ -1,8 +1,8 @@
 """Splits a specification into the part decided by the native engine and the other checks.
 
 A model of a specification is also a model of each part, with the same choices. Therefore a history
-that violates a part violates the whole specification. docs/routes.md#in-parts says how the search
-uses a model of the part.
+that violates a part violates the whole specification. docs/routes.md#in-parts explains how the
+search uses a model of the part.
 """
 
 from __future__ import annotations
@@ -154,7 +154,7 @@ def _plan(part: Spec, plan_of: Callable[[Spec], Plan]) -> Plan | frozenset[str]:
 
 
 def _needed_declarations(spec: Spec, checks: Sequence[Check]) -> tuple[Exists, ...]:
-    """Return the declarations of ``rf``, ``ww``, and the relations on which checks depend."""
+    """Return the declarations of ``rf``, ``ww``, and all relations that the checks depend on."""
     needed = {name for check in checks for e in (check.expr, check.bound) if e for name in names(e)}
     needed |= CANONICAL_EXISTS.keys()
     while True:

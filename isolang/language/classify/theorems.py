@@ -68,7 +68,7 @@ class Theorem(Struct, frozen=True, kw_only=True):
 
 
 def event_graph_form(spec: Spec) -> Theorem | None:
-    """Return the theorem that a specification is equivalent to an event graph.
+    """Return a theorem stating that a specification is equivalent to an event graph.
 
     If no theorem applies, return ``None``.
     """
@@ -209,7 +209,7 @@ def _form(
 
     Args:
         inside: the letters that are parts of C.
-        before: the expression V; ``None`` if there is none.
+        before: the expression V, or ``None`` if the axioms have no V.
         steps: the letters that are also words of V.
         latest: whether the order must contain all of ``rw``.
         more: other parts of C.

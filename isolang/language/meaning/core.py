@@ -17,7 +17,7 @@ from isolang.language.syntax.source import Position
 
 
 class Term(Struct, frozen=True, eq=False):
-    """The base class of all expressions, whose equality ignores their positions."""
+    """The base class of all expressions. Their equality ignores positions."""
 
     def __eq__(self, other: object) -> bool:
         """Return whether all fields except the position are equal."""
@@ -37,7 +37,7 @@ class Term(Struct, frozen=True, eq=False):
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in shown)})"
 
     def _content(self) -> tuple[object, ...]:
-        """Return all fields except the last one, which is the position."""
+        """Return all fields except the position, which is the last one."""
         return tuple(getattr(self, name) for name in self.__struct_fields__[:-1])
 
 
@@ -254,7 +254,7 @@ class Spec(Struct, frozen=True, kw_only=True):
         warnings: warnings for users about parts that are legal but probably mistakes.
         texts: the text of each file by file name, in the order in which they were read, for
             messages and certificates.
-        examples: the examples in the main text, which ``spec lint`` checks.
+        examples: the examples in the main text, to be checked by ``spec lint``.
     """
 
     name: str

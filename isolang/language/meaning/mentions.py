@@ -115,7 +115,7 @@ def uses_version_order(spec: Spec) -> bool:
 
 
 def distinguishes_reads(spec: Spec) -> bool:
-    """Return whether a verdict depends on which reads are predicate reads."""
+    """Return whether a verdict distinguishes predicate reads from item reads."""
     return bool(mentioned(spec) & (SPLIT | {"pred"}))
 
 

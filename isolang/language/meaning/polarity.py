@@ -19,7 +19,7 @@ _WITHIN_RW = {name: (name.replace("rw", "wr"), "ww") for name in sorted(OVERWRIT
 
 
 def polarity_warnings(spec: Spec) -> list[str]:
-    """Return warnings about parts that are legal but probably mistakes, with places and hints.
+    """Return warnings, with places and hints, about parts that are legal but probably mistakes.
 
     The warnings concern only relations and checks in the main text, because a fragment in another
     text may be intentionally incomplete.

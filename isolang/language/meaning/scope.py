@@ -13,7 +13,7 @@ from isolang.language.vocabulary import BUILTIN_WORDS, FRAGMENTS, Sort, Word
 
 ANY = Sort("any")
 BUILTINS: Mapping[str, Word] = {word.name: word for word in BUILTIN_WORDS}
-"""The builtin words, which are defined for every history, by name."""
+"""The builtin words (those defined for every history), by name."""
 
 
 class ScopeEntry(Struct, frozen=True):
@@ -26,12 +26,12 @@ class ScopeEntry(Struct, frozen=True):
 
     @property
     def params(self) -> tuple[ast.Ident, ...]:
-        """The formal parameters of the definition; empty if the name has no parameters."""
+        """The definition's formal parameters; empty if the name has none."""
         return self.item.params if isinstance(self.item, ast.Let) else ()
 
 
 class Scope(Struct):
-    """All names in a specification, and warnings about parts that are probably mistakes."""
+    """All names in a specification, with warnings about likely mistakes."""
 
     entries: dict[str, ScopeEntry]
     warnings: list[str] = field(default_factory=list)

@@ -74,7 +74,7 @@ class _TooLargeError(SpecError):
 
 
 class _Context(Struct, frozen=True):
-    """The key variables and parameters to which an expression may refer."""
+    """The key variables and parameters that an expression may refer to."""
 
     keys: frozenset[str] = frozenset()
     params: Mapping[str, Sort] = field(default_factory=dict)
@@ -436,7 +436,7 @@ TX_HINT = "`tx` leads from an event to its transaction, `tx^-1` back"
 
 
 def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
-    """Return the sort of an expression, which must be a relation.
+    """Require that an expression be a relation, and return its sort.
 
     Raises:
         SpecError: if the expression is a set. The message begins with ``what``.
@@ -448,10 +448,11 @@ def require_relation(e: ast.Expr, sort: Sort, what: str) -> Sort:
 
 
 def require_same_sorts(e: ast.Expr, sort: Sort, who: str) -> Sort:
-    """Return the sort of an expression, which must be a relation on one kind of element.
+    """Require that an expression be a relation on one kind of element, and return its sort.
 
     Raises:
-        SpecError: if the expression has another sort. The message says that ``who`` requires this.
+        SpecError: if the expression has a different sort. The message says that ``who`` requires
+            this.
     """
     require_relation(e, sort, f"{who} needs a relation")
     if not compatible(sort.left, sort.right):

@@ -22,9 +22,10 @@ class Colour(Struct, frozen=True):
     """A kind of token with its colour.
 
     Attributes:
-        pattern: a regular expression for Python and for Oniguruma, whose groups are ``(?:…)``.
-        scope: the name of the colour in TextMate.
-        token: the name of the colour in Pygments.
+        pattern: a regular expression that works in both Python and Oniguruma; all groups are
+            ``(?:…)``.
+        scope: the colour's name in TextMate.
+        token: the colour's name in Pygments.
         end: for tokens that may span several lines, the pattern that ends them; otherwise empty.
     """
 

@@ -7,7 +7,7 @@ Several consecutive empty lines become one. Tokens are neither added nor removed
 the text does not change.
 
 Formatting twice changes nothing, BECAUSE the layout depends only on the tokens, on the comments,
-and on which of these share a line, and the layout does not change any of these.
+and on which of them share a line, and formatting changes none of these.
 """
 
 from __future__ import annotations

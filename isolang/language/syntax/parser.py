@@ -136,12 +136,11 @@ def _check_depth(source: SourceText) -> None:
     """Raise an error if recursive functions on the syntax tree could exhaust the stack.
 
     SOUND BECAUSE only brackets, postfix operators and ``for`` put one expression inside another,
-    and the sum below counts each of these. Between two of them, there is at most a union and a
-    term.
+    and the sum below counts each of these. At most a union and a term lie between two of them.
     """
     outer: list[tuple[int, int]] = []  # for each open bracket, `before` and `fors` outside it
     before = last = 0  # the height of the last expression, and of the expressions before it
-    fors = 0  # how many bodies of `for` contain the token
+    fors = 0  # the number of `for` bodies that contain the token
     for token in _tokens(source.text, stop=None):
         if token in ("(", "["):
             outer.append((max(before, last), fors))

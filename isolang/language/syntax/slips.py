@@ -62,7 +62,7 @@ class StopPoint(Struct, frozen=True):
 
     @property
     def item(self) -> str:
-        """The keyword with which the current item begins."""
+        """The keyword that begins the current item."""
         return next((str(t) for t in reversed(self.before) if t in ITEM), "")
 
     @property

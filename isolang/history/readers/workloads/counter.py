@@ -1,7 +1,7 @@
 """Translates a counter: ``:add n``, always with the same n, and ``:read`` of the sum.
 
 An add does not return the resulting value. But if every add adds the same n, exactly v adds precede
-a read of v·n. Therefore the history is linearizable iff the adds have an order in which the v-th
+a read of v·n. Therefore the history is linearizable iff the adds can be ordered so that the v-th
 add takes effect after the begin of each read of less than v·n, before the end of each read of v·n
 or more, and between its own invocation and completion. Neither of the first two bounds falls when v
 rises. Therefore the rule "earliest deadline first" finds such an order if one exists (W. Horn,

@@ -63,8 +63,8 @@ class Operations(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the file's name in messages.
-        done: the operations in the order in which they began.
-        timed: whether the file has invocations, which determine real time.
+        done: the operations, ordered by when they began.
+        timed: whether the file has invocations, and therefore real time.
         by_index: whether events are ordered by ``:index`` instead of by line.
         processes: whether events have a ``:process``.
         session_names: the name of each session.
@@ -387,7 +387,7 @@ def split_groups(ops: Operations, done: Sequence[PairedOperation]) -> None:
 
 
 class Translation:
-    """Translates the operations of one kind of workload to reads and writes of keys.
+    """Translates one kind of workload's operations to reads and writes of keys.
 
     Attributes:
         what: the name of the workload in the history's notes, such as "a bank".

@@ -30,7 +30,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     """Read the history in one file.
 
     Args:
-        files: the name and the contents of the file.
+        files: the file's name and contents.
         timeout: the time limit in seconds; 0 for no limit.
         model: the kind of workload: ``bank``, ``counter`` or ``set``. If empty, the kind is
             detected from the operations.
