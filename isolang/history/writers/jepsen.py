@@ -438,7 +438,7 @@ class _Texts:
     def statements(self, part: Outline) -> list[str]:
         """Return each transaction's ``:statements`` field.
 
-        If the history has no statements, return an empty list.
+        The result is empty if the history has no statements.
         """
         if not part.history.has_statements():
             return []

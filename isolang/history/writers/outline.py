@@ -29,7 +29,7 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
         aborted: transactions that aborted.
         real_time: the order of begins and ends.
         groups: groups of transactions.
-        versions: the versions that operations state.
+        versions: the versions stated by operations.
         labels: labels and requested levels of transactions.
         statements: the statements that executed operations.
         failed: operations that failed inside their transaction.

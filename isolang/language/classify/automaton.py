@@ -78,12 +78,12 @@ class Automaton(Struct, frozen=True, kw_only=True):
         direct: used instead of ``back`` if the return paths consist of a single pair: ``so``,
             ``wr``, or ``earlier wr``, which means that S read from B in an operation before that of
             the ``rw`` pair. Such an automaton has no steps. If the value is ``components``, the
-            automaton has only one state, and a cycle of steps is a violation only if it has a pair
-            of a ``closing`` relation. The words consist of such a pair and any number of other
-            pairs after it (or before it, if ``closing_first`` is false).
+            automaton has only one state, and a cycle of steps is a violation only if it contains a
+            pair of a ``closing`` relation. The words consist of such a pair followed by any number
+            of other pairs (or preceded by them, if ``closing_first`` is false).
         sites: the nodes of the history in the product. For ``transactions``, they are the
             transactions. For ``accesses``, they are the accesses (T, x) of transactions to keys: a
-            walk stays with one key, every step leads from one access to this key to another, and
+            walk stays on one key, every step leads from one access to this key to another, and
             ``W`` and ``R`` test for writes and reads of this key. For ``statements``, each
             statement that reads is a node, and the transactions are the nodes of their COMMITs. The
             letters ``wr`` and ``committed-before`` lead to a statement, ``rw``, ``committed-after``

@@ -130,7 +130,7 @@ def _why_exists_not_closed(exists: Exists) -> str:
 def _why_gains_pairs(e: Core) -> str:
     """Explain why a relation may have more pairs in part of a history than in the whole.
 
-    The result is empty if this is not possible.
+    The result is empty if that cannot happen.
     """
     if isinstance(e, Diff):
         return _why_gains_pairs(e.left) or _why_loses_pairs(e.right)
@@ -140,7 +140,7 @@ def _why_gains_pairs(e: Core) -> str:
 def _why_loses_pairs(e: Core) -> str:
     """Explain why part of a history may lose a pair even though it contains both elements.
 
-    The result is empty if this is not possible.
+    The result is empty if that cannot happen.
     """
     if isinstance(e, Seq | Plus | Star | Domain | Range):
         return f"compares with `{brief(e)}`, which may depend on other choices"

@@ -31,8 +31,8 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
             declarations of relations mentioned by these checks.
         plan: the part's route. It relies on a theorem if the part's checks mention a chosen order.
         other_checks: the unflagged checks that are not in the part.
-        unchosen: the declared relations that the part does not mention; a model of the part has no
-            value for them.
+        unchosen: the declared relations not mentioned in the part; a model of the part has no
+            values for them.
         flags: the flagged checks.
     """
 

@@ -50,10 +50,10 @@ class Theorem(Struct, frozen=True, kw_only=True):
     """A theorem stating that a specification is equivalent to an event graph.
 
     Attributes:
-        original: the specification as the user wrote it.
+        original: the specification as written by the user.
         spec: the equivalent specification, which has one ``acyclic`` check and declares ``rf`` and
             ``ww``.
-        sentence: a sentence that states the theorem, for users.
+        sentence: a sentence stating the theorem for users.
         order: the name of the total order in the original. Any total order that contains the
             relation in ``spec``'s check can serve as this order.
         vis: the name of the visibility relation in the original, and an expression over the total
