@@ -1,4 +1,4 @@
-"""Checks whether a database gives the isolation level that it promises.
+"""Checks whether a database provides the isolation level it promises.
 
 Examples:
     >>> import isolang

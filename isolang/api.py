@@ -45,7 +45,7 @@ def load_history(
             gzip, xz, bzip2 or zstd is decompressed.
         format: the name of a format in docs/formats.md; ``auto`` to detect the format from the
             content.
-        timestamps: whether Cobra logs have timestamps, which cannot be detected from the logs.
+        timestamps: whether Cobra logs have timestamps; the logs themselves do not show it.
         initial: the number of the initial transaction; ``None`` if there is none.
         initial_value: the value of keys before the history begins, if not nil: one value for all
             keys, or a mapping from keys to values. The value of a list key is a list.
@@ -54,7 +54,7 @@ def load_history(
             This option cannot be combined with ``initial_value``.
         per_key: whether a session orders only operations on the same key. If so, each transaction
             must have a single key.
-        failed_cas: for a log of single operations, what a failed compare-and-set means:
+        failed_cas: for a log of single operations, the meaning of a failed compare-and-set:
             ``compared`` if it saw a different value, ``nothing`` if the value it saw is unknown, or
             ``auto`` to apply the rule in docs/formats.md.
         ignore_versions: whether to use only values, and ignore the versions stated by operations.
@@ -120,21 +120,21 @@ def check(
         memory: the number of megabytes that the check may allocate. If it needs more, the verdict
             is unknown. The default is a share of the available memory. Only Linux enforces this
             limit.
-        certify: whether an independent checker verifies the witness or the refutation. If the
-            checker rejects the proof, the verdict is unknown.
-        seed: the number that breaks ties in the search. Equal seeds give equal runs.
+        certify: whether to have an independent checker verify the witness or the refutation. If it
+            rejects the proof, the verdict is unknown.
+        seed: the number used to break ties in the search. Equal seeds give equal runs.
         solver: the solver that decides, by its name in docs/encodings.md. For example,
             ``sat:glucose4`` is a python-sat solver. Only specifications with the route *event
             graph* allow a choice.
         encoding: the encoding of the problem for this solver, by its name in docs/encodings.md.
-        prune: how many choices are decided before the search: ``none``; ``known`` for choices that
-            the history itself decides; or ``fixpoint`` for all choices that pruning can decide.
+        prune: the choices to decide before the search: ``none``; ``known`` for choices decided by
+            the history itself; or ``fixpoint`` for all choices that pruning can decide.
         threads: the number of threads that work on the history. The default is one per processor,
             but at most eight. The verdict and its proof do not depend on this number.
         simplest: whether to search for the simplest violation. Without this search, the check is
             faster and reports the first violation found.
-        progress: a function that is called with the name of each phase when the phase begins;
-            ``None`` for no calls.
+        progress: a function called with the name of each phase when it begins; ``None`` for no
+            calls.
 
     Returns:
         ``Valid``, ``Invalid`` or ``Unknown``; see :mod:`isolang.verdict`.

@@ -33,14 +33,14 @@ class About(Struct, frozen=True):
     """The description of an option: its meaning, and the values it may have.
 
     Attributes:
-        text: the help text of the option, which is one sentence.
-        metavar: the name of the option's value in the help.
-        panel: the panel of the help that lists the option.
+        text: the option's help text, a single sentence.
+        metavar: the placeholder for the option's value in the help.
+        panel: the help panel that lists the option.
         flag: the flag of the option; empty if the flag is ``--`` followed by the field name.
         short: the one-letter flag, with its dash; empty if there is none.
         bounds: the smallest and the largest number allowed; ``None`` for no bounds.
         above: whether the number must be strictly greater than the lower bound.
-        hint: the hint in the error message for a number that is too large.
+        hint: the hint in the error message for too large a number.
     """
 
     text: str

@@ -9,7 +9,7 @@ from math import ceil, inf
 from pathlib import Path
 from typing import Final
 
-_MOST_THREADS: Final = 8  # more threads would only wait for memory and for sequential code
+_MOST_THREADS: Final = 8  # more threads would only wait for memory and sequential code
 _ROOT: Final = Path("/")
 
 

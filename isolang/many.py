@@ -99,7 +99,7 @@ def check_many(
         timeout: the seconds for each history; ``None`` for no limit.
         memory: the megabytes for each history. The default is a share of the memory of the worker's
             machine.
-        certify: whether an independent checker verifies each witness or refutation.
+        certify: whether to have an independent checker verify each witness or refutation.
         seed: the seed of the search; equal seeds give equal runs.
         threads: the number of threads for each history.
 
@@ -195,7 +195,7 @@ def _run_with(
     If the executor breaks, histories without a result are added to ``lost``.
     """
     there: dict[Future[_Judged], list[_PendingHistory]] = {}
-    alone: list[_PendingHistory] = []  # histories of a failed task, each of which may be the cause
+    alone: list[_PendingHistory] = []  # histories of a failed task; any of them may be the cause
     broken = False
     size = 1
     try:

@@ -14,7 +14,7 @@ Rows = dict[int, int]
 
 
 def bits(row: int) -> Iterator[int]:
-    """Return the elements of a row, which are the numbers of its set bits, in ascending order."""
+    """Return the elements of a row, that is, the numbers of its set bits, in ascending order."""
     if row.bit_count() * _SPARSE > row.bit_length():
         digits = format(row, "b").encode().translate(_FLAGS)
         return compress(count(), reversed(digits))
@@ -22,7 +22,7 @@ def bits(row: int) -> Iterator[int]:
 
 
 _SPARSE = 16
-"""If fewer than one in this many bits is set, the set bits are found one by one."""
+"""If fewer than one in this many bits are set, the set bits are found one by one."""
 _FLAGS = bytes.maketrans(b"01", b"\0\1")
 
 

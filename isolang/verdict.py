@@ -49,15 +49,15 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         history: the history that was checked.
         spec: the specification that decided.
         certified: whether an independent checker accepted the witness or the refutation.
-        certified_reason: which checker accepted the proof, or why no checker did.
+        certified_reason: which checker accepted the proof, or why none did.
         seconds: the seconds that each phase took.
         statistics: statistics of the engine or the solver, by name.
         solver: the solver that decided; empty if no solver was needed.
         encoding: the encoding for the solver; empty if no solver was needed.
         prune: the stage of pruning before the search; empty if no search was needed.
         choice: why this solver, encoding and pruning were chosen; empty if the user chose them.
-        anomalies: the intrinsic anomalies, including those that the specification does not forbid.
-        ignored: one phrase for each kind of record that the pre-pass ignored.
+        anomalies: the intrinsic anomalies, including those not forbidden by the specification.
+        ignored: a phrase for each kind of record ignored by the pre-pass.
         notes: remarks on how the verdict was found, one sentence each, and a line for each ``show``
             in the specification.
     """
@@ -142,7 +142,7 @@ class Valid(_BaseVerdict, frozen=True, kw_only=True):
     witness: Witness | Relations
 
     def certificate(self) -> Certificate:
-        """Return the proof as a certificate, which the caller can save."""
+        """Return the proof as a certificate for the caller to save."""
         from isolang.certify.certificate import Certificate
 
         return Certificate.of(self.history, self.spec, self.witness)
@@ -162,7 +162,7 @@ class Invalid(_BaseVerdict, frozen=True, kw_only=True):
     refutation: Refutation | Exhaustion
 
     def certificate(self) -> Certificate:
-        """Return the proof as a certificate, which the caller can save."""
+        """Return the proof as a certificate for the caller to save."""
         from isolang.certify.certificate import Certificate
 
         return Certificate.of(self.history, self.spec, self.refutation)
@@ -175,7 +175,7 @@ class Unknown(_BaseVerdict, frozen=True, kw_only=True):
         reason: why the verdict is unknown, in words.
         cause: the kind of reason, one of a few fixed words.
         spent: the seconds that the check spent, the same as ``seconds``.
-        phase: the phase in which the check stopped; empty if unknown.
+        phase: the phase during which the check stopped; empty if unknown.
         evidence: the proof rejected by a checker; ``None`` if no proof was rejected.
     """
 

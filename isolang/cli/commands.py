@@ -269,7 +269,7 @@ def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
     Args:
         args: the arguments of the command line.
         own: the options of ``isocheck`` itself; no command is inserted before them.
-        guess: whether the arguments are parsed for a completion, which must not fail.
+        guess: whether the arguments are parsed for shell completion, which must not fail.
 
     Raises:
         Mistake: if the first argument is probably a mistyped command.

@@ -54,7 +54,7 @@ def convert(
 
 
 def report_written(target: str, report: WriteReport, notes: Iterable[str]) -> None:
-    """Report the written file, and any changes made by the conversion, on stderr."""
+    """Report the written file and the changes made by the conversion, on stderr."""
     if target == "-":
         sys.stdout.buffer.flush()
     name = "the standard output" if target == "-" else target

@@ -270,7 +270,7 @@ def answer_task(task: _Task, phase: Callable[[str], object] = lambda name: None)
 
     Args:
         task: the history and the options.
-        phase: a function that is called with the name of each phase.
+        phase: a function called with the name of each phase.
 
     Raises:
         HistoryError: if the history cannot be read and is the command's only one.

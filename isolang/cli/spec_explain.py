@@ -1,4 +1,4 @@
-"""Implements ``isocheck spec explain``, which explains how a level is decided and why."""
+"""Implements ``isocheck spec explain``, which explains how and why a level is decided."""
 
 from __future__ import annotations
 

@@ -189,7 +189,7 @@ def find_place(
         bounds: the bounds of the search for separating histories; by default 4 transactions and 3
             keys.
         seconds: the time limit; ``None`` to count steps instead.
-        progress: a function that is called with the name of each phase.
+        progress: a function called with the name of each phase.
     """
     from isolang.comparison.lattice import library_levels
     from isolang.comparison.lattice import place as place_in

@@ -281,7 +281,7 @@ def _text(path: str) -> str:
 
 
 def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
-    """Return a phrase that says whether a proof's specification is the library's.
+    """Return a phrase about whether a proof's specification is the library's.
 
     The texts are compared, because a proof may contain a modified text under the same name.
 

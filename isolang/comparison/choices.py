@@ -39,12 +39,12 @@ class Choices:
 
         Args:
             level: the specification.
-            on: the symbolic history, which represents all histories of a scope.
-            chosen: the values of the chosen relations. If it is ``None``, the values are new
-                variables, and ``read`` returns their values in a model.
+            on: the symbolic history that represents all histories of a scope.
+            chosen: the values of the chosen relations. If ``None``, they are new variables, and
+                ``read`` returns their values in a model.
 
         Raises:
-            SpecError: if the specification uses a relation that small histories do not have.
+            SpecError: if the specification uses a relation that small histories lack.
         """
         self.met: list[int] = []
         self._on = on

@@ -31,7 +31,7 @@ Progress: TypeAlias = Callable[[str], object]
 
 
 class DisagreementError(IsolangError):
-    """Raised when the engine contradicts a history found by the search, which is a bug."""
+    """Raised when the engine contradicts a history found by the search; this is a bug."""
 
 
 class SeparatingHistory(Struct, frozen=True, kw_only=True):
@@ -161,7 +161,7 @@ def compare(
         b: the second specification.
         bounds: the bounds of the search for separating histories.
         seconds: the time limit for both directions; ``None`` to limit the counted work instead.
-        progress: a function that is called at the beginning of each step, with its description.
+        progress: a function called at the beginning of each step with its description.
 
     Raises:
         SpecError: if a specification has no check, or uses a relation that small histories lack.
@@ -202,7 +202,7 @@ def decide_implication(
         weaker: the specification that may be implied.
         bounds: the bounds of the search for a separating history.
         effort: the limit of the search; ``None`` for the usual number of conflicts.
-        progress: a function that is called at the beginning of each step, with its description.
+        progress: a function called at the beginning of each step with its description.
     """
     proof = prove_implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:

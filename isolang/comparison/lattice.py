@@ -83,7 +83,7 @@ def implication_order(
         seconds: the time limit for all pairs; ``None`` to limit the counted work for each pair.
         about: the name of a specification, to compare only pairs that include it; empty to compare
             all pairs.
-        progress: a function that is called at the beginning of each step, with its description.
+        progress: a function called at the beginning of each step with its description.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
@@ -179,7 +179,7 @@ def lattice(
         bounds: the bounds of the search for separating histories.
         seconds: the time limit for all steps together; ``None`` to limit the counted work for each
             pair.
-        progress: a function that is called at the beginning of each step, with its description.
+        progress: a function called at the beginning of each step with its description.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
@@ -248,7 +248,7 @@ def place(
         bounds: the bounds of the search for separating histories.
         seconds: the time limit for all steps together; ``None`` to limit the counted work for each
             pair.
-        progress: a function that is called at the beginning of each step, with its description.
+        progress: a function called at the beginning of each step with its description.
     """
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)

@@ -60,8 +60,8 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
         spec: the specification as the user wrote it.
         axioms: the unflagged checks of the specification, or equivalent checks.
         exists: the relations that a witness chooses for the axioms.
-        theorem: a sentence that says why the axioms are equivalent to the checks; empty if the
-            axioms are the checks themselves.
+        theorem: a sentence about why the axioms are equivalent to the checks; empty if the axioms
+            are the checks themselves.
     """
 
     spec: Spec

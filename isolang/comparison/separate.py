@@ -41,9 +41,9 @@ class Bounds(Struct, frozen=True, kw_only=True):
         reads: the maximum number of reads of one key by one transaction.
         one_by_one: whether to search only histories that a database can produce by executing one
             step after another. These histories have no predicate reads.
-        overlap: whether to include histories in which a transaction begins before the previous
-            transaction of its session ended. If not, proofs also assume that sessions do one thing
-            at a time.
+        overlap: whether to include histories in which a transaction begins before the previous one
+            in its session has ended. If not, proofs also assume that sessions do one thing at a
+            time.
     """
 
     transactions: int = 4
@@ -134,7 +134,7 @@ class Separator:
                 false if further conditions refer to transactions by number.
 
         Raises:
-            SpecError: if the specification uses a relation that small histories do not have.
+            SpecError: if the specification uses a relation that small histories lack.
         """
         self.histories = SymbolicInterpretation(scope)
         self._renumber = renumber
@@ -147,7 +147,7 @@ class Separator:
     def find(self, allows: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
         """Find a history allowed by ``allows`` and forbidden by the specification of the search.
 
-        If no history of this size has both properties, return ``None``.
+        If there is none of this size, return ``None``.
 
         Args:
             allows: the specification that the history must satisfy.

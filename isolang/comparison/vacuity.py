@@ -331,7 +331,7 @@ class _Candidates:
                 yield reader, key, sources[start[i] : start[i + 1]]
 
     def passing(self, test: str) -> set[int]:
-        """Return the transactions that pass a test, except T0, which is on no cycle."""
+        """Return the transactions that pass a test, without T0, because it is on no cycle."""
         if test not in self._passing:
             found = transactions_passing(self._problem, whole_letter(test), restriction_of(test))
             scanning = self._scanning if whole_letter(test) == "R" else set()

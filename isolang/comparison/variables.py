@@ -366,7 +366,7 @@ def total_order(
     """Return, for each pair (a, b), a literal that is true if a precedes b in a total order.
 
     Args:
-        circuit: the circuit to which the clauses of a total order are added.
+        circuit: the circuit that receives the clauses of a total order.
         elements: the elements of the order, in ascending order.
         new: a function that returns a new variable.
     """

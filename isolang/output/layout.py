@@ -73,7 +73,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
     coloured: bool = False
 
     def line(self, *parts: Cell) -> None:
-        """Write one line, which is not wrapped."""
+        """Write one line without wrapping it."""
         self._write("".join(self._painted(part) for part in parts))
 
     def show(self, grid: Grid) -> None:

@@ -207,7 +207,7 @@ def _named(node: ArgumentView | CycleView | SplitView | PlainReason) -> set[str]
 def _parts(
     edges: Sequence[EdgeView],
 ) -> tuple[Sequence[EdgeView], Sequence[EdgeView], Sequence[EdgeView]]:
-    """Split the edges of a cycle into the first edges, the edges to omit, and the last edges."""
+    """Split a cycle's edges into the first ones, those to omit, and the last ones."""
     if len(edges) <= _LONGEST:
         return edges, [], []
     return edges[:_ENDS], edges[_ENDS:-_ENDS], edges[-_ENDS:]

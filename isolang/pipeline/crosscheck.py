@@ -60,7 +60,7 @@ class PairClaim(Struct, frozen=True, kw_only=True):
         outcome: the outcome; ``wrong`` if the checker rejected the pair's model or proof, or if the
             pair found no model although one exists.
         detail: what was certified, or why the outcome is unknown.
-        seconds: the seconds that the pair took.
+        seconds: the seconds taken by the pair.
     """
 
     pair: Pair
@@ -178,7 +178,7 @@ def cross_check(
         others: the pairs to compare with ``chosen``.
         seconds: the time limit for each pair and for shrinking; ``None`` for no limit.
         work: the work limit for each pair.
-        seed: the number that breaks ties in searches.
+        seed: the number used to break ties in searches.
     """
     claims = [
         claim_of(history, route, pair, seconds=seconds, seed=seed, work=Work(work))
@@ -214,8 +214,8 @@ def claim_of(
         route: the route of the specification.
         pair: the encoding and the solver.
         seconds: the time limit; ``None`` for no limit.
-        seed: the number that breaks ties in searches.
-        proof: whether, if the pair gives no proof, the engine proves that no model exists.
+        seed: the number used to break ties in searches.
+        proof: whether to have the engine prove that no model exists if the pair gives no proof.
         work: the work limit; ``None`` for no limit.
     """
     start = time.perf_counter()

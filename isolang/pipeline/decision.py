@@ -55,7 +55,7 @@ _NO_MOMENTS = (
 )
 
 _SECOND_WORK, _SECOND_WORK_PER_OPERATION = 20_000, 20
-"""The work limits for the second verdict, which ignores stated versions; most histories need less.
+"""The work limits for the second verdict, without stated versions; most histories need less.
 """
 
 UNCERTIFIED = Certification(outcome="not certified", reason="")
@@ -80,7 +80,7 @@ def decide(
         route: the route of the specification.
         deadline: the time limit of the check.
         options: the options of the check.
-        progress: a function that is called with the name of each phase when the phase begins.
+        progress: a function called with the name of each phase when it begins.
         problem: the problem of the history; ``None`` if it has not been built yet.
         simplest: whether to search for the simplest violation. Otherwise the first violation found
             by the engine is reported.
@@ -466,7 +466,7 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
     It is used by the search for simpler violations.
 
     Args:
-        seed: the number that breaks ties in searches.
+        seed: the number used to break ties in searches.
         remaining: a function that returns the remaining seconds; ``None`` for no time limit.
     """
     from isolang.solvers import engine

@@ -85,7 +85,7 @@ def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
     Args:
         part: a result of ``minimise``.
         route: the route of the violated specification.
-        seed: the number that breaks ties in searches, as in ``check``.
+        seed: the number used to break ties in searches, as in ``check``.
 
     Raises:
         HistoryError: if no text shows the same violation; the message says why.
@@ -108,7 +108,7 @@ def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
 def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
     """Return the histories to try writing, with the options for reading them, simplest first.
 
-    Initial values that replace nil may be left to the options with which the history was read.
+    Initial values that replace nil may be left to the options used to read the history.
     """
     import numpy as np
 

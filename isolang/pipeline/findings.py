@@ -75,7 +75,7 @@ def findings_of(
     Args:
         history: a result of ``load_history`` or ``History.from_transactions``.
         options: the options of the check; the timeout limits the whole search.
-        progress: a function that is called with the name of each phase when the phase begins.
+        progress: a function called with the name of each phase when it begins.
 
     Raises:
         UnsupportedError: if the history cannot be judged.
@@ -123,7 +123,7 @@ def _findings_behind_thin_air(
 
 
 def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, bool]:
-    """Return the history with all set-reads that matter for anomalies turned into operations.
+    """Turn all set-reads that matter for anomalies into operations.
 
     An implicit set-read becomes an operation if it implies an edge or an intrinsic anomaly, or if
     its predicate read has an anomaly. Other set-reads are part of an anomaly only under some

@@ -44,9 +44,8 @@ _RELATIONS = frozenset(
         *("po", "tx"),
     )
 )
-# If orders contradict a predicate read more often than _TIMES, all rows of the predicate read
-# become part of the problem, and the set-reads of all its keys become operations, at most _AT_ONCE
-# in one round.
+# If orders contradict a predicate read more than _TIMES times, all its rows become part of the
+# problem, and the set-reads of all its keys become operations, at most _AT_ONCE per round.
 _TIMES = 3
 _AT_ONCE = 200_000
 # After this many rounds, all set-reads are written out.
@@ -55,7 +54,7 @@ _ROUNDS = 40
 # are set-reads. With this many set-reads or more, writing all of them out costs more than many
 # rounds.
 _COUNTED = 4_000_000
-# In place of a key, -1 means every row that a predicate read returned.
+# In place of a key, -1 means every row returned by the predicate read.
 _EVERY_KEY = -1
 # The number of set-reads is estimated from this many predicate reads.
 _SAMPLE = 100

@@ -132,8 +132,7 @@ def levels_of(
         history: a result of ``load_history`` or ``History.from_transactions``.
         options: the options for checking each level. The timeout applies to each level separately;
             if it passes, the result for the level is unknown.
-        progress: a function that is called with the name of each level and each phase when it
-            begins.
+        progress: a function called with the name of each level and each phase when it begins.
         simplest: whether to search for the simplest violation of each level.
         explained: whether to name the anomaly for each violated level. Without these names, judging
             a small history takes a third of the time.

@@ -66,7 +66,7 @@ def minimise(
         route: the route of the specification that the history violates.
         seconds: the time limit for the search; ``None`` for no limit. The number of attempts is
             always limited. Without a time limit, equal histories give equal parts.
-        seed: the number that breaks ties in searches, as in ``check``.
+        seed: the number used to break ties in searches, as in ``check``.
 
     Returns:
         A part from which no transaction and no operation can be removed without losing the
@@ -97,7 +97,7 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
     Args:
         part: a result of ``minimise``.
         route: the route of the violated specification.
-        seed: the number that breaks ties in searches, as in ``check``.
+        seed: the number used to break ties in searches, as in ``check``.
     """
     options = Options(certify=False, seed=seed, threads=1)
     found = decide(part, route, Deadline(), options, work=Work(_WORK))
@@ -110,12 +110,12 @@ def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
     The history is restricted to some keys, and to the reads by some transactions. A predicate read,
     restricted to these keys, is a predicate read of the smaller history.
 
-    SOUND BECAUSE a violation of the restriction is one of the whole history. Take any model of the
-    whole history. Its sources and version orders for the remaining reads and keys are a model of
-    the restriction, because the restriction has all writes of these keys and thus all candidates.
-    Each edge of the restriction is an edge of the whole history, so each cycle of these edges is
-    also a cycle of the whole history. The restriction is not assumed to be invalid: it is judged
-    again.
+    SOUND BECAUSE a violation of the restriction is also one of the whole history. Take any model of
+    the whole history. Its sources and version orders for the remaining reads and keys are a model
+    of the restriction, because the restriction has all writes of these keys and thus all
+    candidates. Each edge of the restriction is an edge of the whole history, so each cycle of these
+    edges is also a cycle of the whole history. The restriction is not assumed to be invalid: it is
+    judged again.
 
     Returns:
         ``None`` if the restriction is too large, cannot be judged, or is not invalid.
@@ -226,7 +226,7 @@ class _Minimiser:
         return self._smallest(next(beginnings, None) or whole_part(self._verdict.history))
 
     def of_what_is_shown(self) -> History | None:
-        """Return the smallest part made of the operations shown by the explanation.
+        """Return the smallest part found among the operations shown by the explanation.
 
         The search starts with the keys of the reported operations, their predicate reads and all
         possible sources. If these do not violate the level by themselves, return ``None``.

@@ -124,11 +124,11 @@ def _other_outcome(
 def is_first_writer(verdict: Valid, number: int) -> bool:
     """Return whether a transaction is the first writer of each of its keys in the witness.
 
-    SOUND BECAUSE if so, the witness is also a witness for the history in which this transaction is
-    T0. In both histories, each transaction that reads from this transaction or from T0 precedes all
-    other writers of the key, by ``rw``. In the new history, this transaction's edges begin at T0,
-    where no edge ends, and all other edges exist in the original one. The checks of a plan forbid
-    closed walks, and fewer edges do not form more closed walks.
+    SOUND BECAUSE if it is, the witness is also one for the history with this transaction as T0. In
+    both histories, each transaction that reads from this transaction or from T0 precedes all other
+    writers of the key, by ``rw``. In the new history, this transaction's edges begin at T0, where
+    no edge ends, and all other edges exist in the original one. The checks of a plan forbid closed
+    walks, and fewer edges do not form more closed walks.
     """
     import numpy as np
 
@@ -143,7 +143,7 @@ def is_first_writer(verdict: Valid, number: int) -> bool:
 
 
 def _declare_initial(history: History, loader: LookAlike) -> History:
-    """Return a copy of the history in which the transaction is declared initial."""
+    """Return a copy of the history with the transaction declared initial."""
     import numpy as np
 
     from isolang.history import sub_history

@@ -79,7 +79,7 @@ class PairRun:
         deadline: the time limit of the check.
         options: the options of the check.
         choice: why this pair was chosen; empty if the user chose the pair.
-        progress: a function that is called with the name of each phase when the phase begins.
+        progress: a function called with the name of each phase when it begins.
         simplest: whether to search for the simplest violation.
         explained: whether to explain a violation.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
@@ -114,7 +114,7 @@ class PairRun:
             pair: the encoding, the solver, and the stage of pruning before the search.
             deadline: the time limit of the check.
             options: the options of the check.
-            progress: a function that is called with the name of each phase when the phase begins.
+            progress: a function called with the name of each phase when it begins.
             choice: why this pair was chosen; empty if the user chose the pair.
             problem: the problem of the history; ``None`` if it has not been built yet.
             simplest: whether to search for the simplest violation.
@@ -146,7 +146,7 @@ class PairRun:
         return written_spec(self.route)
 
     def restart(self, history: History, rows: NDArray[np.int32] | None) -> None:
-        """Continue with a history in which more set-reads are operations.
+        """Continue with a history that has more set-reads as operations.
 
         Args:
             history: the same history with more set-reads as operations.
@@ -268,7 +268,7 @@ class PairRun:
         """Subtract the work of the next step from the remaining work.
 
         Raises:
-            TimeoutError: if no work remains for further steps.
+            TimeoutError: if no work remains for another step.
         """
         if self.work is not None:
             self.work.spend(amount)

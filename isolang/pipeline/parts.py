@@ -190,7 +190,7 @@ def _may_violate_flag(history: History, problem: Problem, spec: Spec, flag: Chec
     if uses_groups(met) and not history.columns.has_groups:
         return not uses_groups(spec)
     if uses_reads_from(met) and not uses_reads_from(spec):
-        # `problem.anomalies` omits the reads of indeterminate transactions that nobody read from.
+        # `problem.anomalies` omits the reads of indeterminate transactions without readers.
         indeterminate = (history.columns.txn_status == INDETERMINATE).any()
         return bool(indeterminate or problem.anomalies(limit=1))
     return False

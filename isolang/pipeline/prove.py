@@ -35,7 +35,7 @@ def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | Un
     """Prove or disprove a pair's claim that no model exists.
 
     Returns:
-        A refutation or an unsat core, which proves the claim; or a model, which disproves it.
+        A refutation or an unsat core to prove the claim, or a model to disprove it.
 
     Raises:
         TimeoutError: if the deadline has passed.

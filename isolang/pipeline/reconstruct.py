@@ -56,7 +56,7 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
 def world_of_witness(
     history: History, witness: Witness, *, events: bool = False
 ) -> ConcreteInterpretation:
-    """Return an interpretation in which expressions can be evaluated on a witness.
+    """Return an interpretation for evaluating expressions on a witness.
 
     Args:
         history: the history that the witness is about.

@@ -60,7 +60,7 @@ def unsat_core(
     Args:
         problem: a problem without a model.
         route: the route of the specification.
-        seed: the number that breaks ties in searches.
+        seed: the number used to break ties in searches.
         work: the work limit, by default about ten seconds' worth; more work gives a smaller core.
         until: when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit.
     """

@@ -189,7 +189,7 @@ _CLOCKS: Final = frozenset((*MOMENTS, *OF_STATEMENTS))
 
 
 def meaning(verdict: Verdict) -> str:
-    """Return the meaning of a violation in a sentence or two; empty if there is no violation."""
+    """Return the meaning of a violation in a sentence or two; empty without a violation."""
     from isolang.verdict import Invalid
 
     if not isinstance(verdict, Invalid):

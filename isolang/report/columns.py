@@ -24,8 +24,8 @@ LONGEST_VALUE: Final = 1024
 """The maximum number of characters in a value that a page shows in full."""
 
 MOST_TRANSACTIONS: Final = 200_000
-"""A page shows at most this many transactions. If the history has more, the page shows only a part
-of the history, with a remark.
+"""The maximum number of transactions on a page. If a history has more, only a part is shown,
+with a remark.
 """
 
 _STATUS_OF: Final = {c.COMMITTED: "c", c.ABORTED: "a", c.INDETERMINATE: "m", c.INITIAL: "i"}

@@ -151,8 +151,7 @@ def contents(
         name: the history's name on the page; by default, its own name.
         levels: a result of ``levels_of``, if the page draws the levels; otherwise ``None``.
         course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
-        certificate: the hash of the certificate, if the verdict was read from a certificate;
-            otherwise empty.
+        certificate: the hash of the certificate, if the verdict was read from one; otherwise empty.
         statements: the statements sent to the database by the violation's transactions, by
             transaction name; ``None`` if unknown.
     """

@@ -57,8 +57,8 @@ def page(
         levels: a result of ``levels_of``, to draw the library levels with their verdicts; ``None``
             for no drawing.
         course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
-        certificate: the hash of the certificate, if the verdict was read from a certificate. If so,
-            no further verdicts are computed for the page.
+        certificate: the hash of the certificate, if the verdict was read from one. If so, no other
+            verdicts are computed for the page.
         statements: the statements sent to the database by the violation's transactions, by
             transaction name; ``None`` if unknown.
 

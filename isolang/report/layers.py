@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 Node: TypeAlias = tuple[str, str, int]
-"""A node (its name, an empty string, its row), or a place where an edge crosses a row (the names of
+"""A node (its name, an empty string, its row), or a point where an edge crosses a row (the names of
 both ends, the row)."""
 
 
