@@ -101,12 +101,12 @@ class Children:
         Args:
             work: the function that the child calls with the task and with ``send``, as
                 ``module:function``.
-            task: the argument for this function, which must be picklable.
-            receive: a function that is called with the kind and the content of each message.
+            task: the argument for this function; it must be picklable.
+            receive: a function called with the kind and the content of each message.
             first: kill the child if it has not sent a message after this many seconds.
             stdin: whether the child reads the standard input of this process.
             measured: whether to measure the peak memory of the child. If so, the child is killed
-                after its last message, so that it spends no time on freeing memory.
+                after its last message, so that no time is spent on freeing memory.
         """
         with tempfile.TemporaryFile() as task_file, tempfile.TemporaryFile() as errors:
             task_file.write(pickle.dumps(task))

@@ -59,12 +59,11 @@ class Job(Struct, frozen=True, kw_only=True):
             includes the time for reading.
         parallel: the number of jobs that run simultaneously and share the default memory limit.
         output: which files to write, and whether to search for every kind of anomaly.
-        form: the form of :mod:`isolang.report.forms` in which to draw the verdict; empty to draw
-            nothing.
+        form: the form in :mod:`isolang.report.forms` in which to draw the verdict; empty for none.
         cross_check: the value of ``--cross-check``; empty for no cross-check.
         standing: whether to report the strongest satisfied and the weakest violated levels, if this
             takes little work.
-        simplest: whether to search for the simplest violation, for people to read.
+        simplest: whether to search for the simplest violation, for human readers.
     """
 
     history: str

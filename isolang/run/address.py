@@ -29,7 +29,7 @@ class Address(Struct, frozen=True, kw_only=True):
             ``postgresql:///db?host=/run/postgresql``, ``mysql:///db?unix_socket=/run/mysqld.sock``.
         port: the port in the URL; ``None`` if there is none.
         nodes: the host and port of each node, if the URL lists several hosts, separated by commas;
-            ``host`` and ``port`` are then those of the first node.
+            in that case, ``host`` and ``port`` are those of the first node.
         database: the name of the database; for a file, its path; for ``exec``, the command; for
             ``sqlalchemy``, the whole URL, with its password.
         options: the options after ``?``, as a mapping from names to values.

@@ -36,7 +36,7 @@ class ClientProgram:
     """A running client program; its responses are limited in time and length.
 
     Attributes:
-        ended: whether the program must not get any more requests.
+        ended: whether the program must receive no more requests.
     """
 
     def __init__(self, command: str) -> None:
@@ -64,7 +64,7 @@ class ClientProgram:
             RolledBack: the transaction was not applied, and never will be.
             UnclearAnswer: the outcome is unknown: the program says so, has ended, or did not
                 respond in time.
-            BadAnswer: the response does not fit the request. The program gets no more requests.
+            BadAnswer: the response does not fit the request. The program receives no more requests.
             TargetError: the program does not support the request.
         """
         number = next(self._numbers)

@@ -31,10 +31,10 @@ class JudgedRun(Struct, frozen=True, kw_only=True):
 
     Attributes:
         recorded: the run, with its recorded history.
-        verdict: the verdict on whether the history satisfies the claimed specification.
+        verdict: the verdict on the history against the claimed specification.
         certificate: the file with the certificate; ``None`` if no certificate was saved.
         minimal: the file with the smallest part of the history that is still invalid. ``None`` if
-            there is no such part, or if no file can express it because it contains only a part of a
+            there is no such part, or if no file can express it because it contains only part of a
             predicate read.
         smallest: the number of transactions in the smallest part, and its anomaly, which may not be
             the anomaly of the whole history.
@@ -42,8 +42,7 @@ class JudgedRun(Struct, frozen=True, kw_only=True):
             implied by them are left out.
         statements: for each transaction of the counterexample, by name, the statements sent by its
             client.
-        anomaly: the name of the anomaly that violates the level; empty if the level is not
-            violated.
+        anomaly: the name of the anomaly that violates the level; empty if there is none.
         first: the position in the history, counted from 1, of the earliest transaction of the
             counterexample; 0 if the history is not invalid.
         doubts: the reasons to trust the verdict less.
@@ -178,7 +177,7 @@ def with_strongest_levels(
 
     Args:
         judged: the run with its verdict.
-        progress: a function that is called with the name of each level before it is checked.
+        progress: a function called with the name of each level before it is checked.
     """
     strongest, all_known = _strongest(judged.verdict, judged.recorded.claims, progress)
     return replace(judged, strongest=strongest, all_levels=all_known)

@@ -108,7 +108,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
 
     Args:
         history: a history of a few committed transactions; all their operations must be playable.
-        violation: a violation of the history, which supplies remarks on the rows of queries.
+        violation: a violation in the history, with remarks on the rows of queries.
 
     Raises:
         HistoryError: the history is too large, or has an operation that cannot be played.
@@ -414,7 +414,7 @@ def play_questions(
         questions: the programs, and the specifications against which to judge their results.
         playing: the options, including the database.
         level: the name of the database's level; if it is empty, the database's first level is used.
-        progress: a function that is called with the name of each program before it is played.
+        progress: a function called with the name of each program before it is played.
 
     Raises:
         TargetError: the database cannot be reached, or lacks a feature.

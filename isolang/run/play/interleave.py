@@ -101,8 +101,8 @@ def interleave_sessions(
         level: one level for all sessions, or a level for each session.
         recorder: the recorder that writes the transactions into a history.
         session: the first part of each session name in the history.
-        settled: a function that is called after each step of the schedule, with the index of the
-            step, once every session is blocked or waits for its next step.
+        settled: a function called after each step of the schedule, with the index of the step, once
+            every session is blocked or waits for its next step.
 
     Raises:
         IsolangError: the target cannot run the transactions.

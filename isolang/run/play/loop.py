@@ -45,7 +45,7 @@ class RunLoop:
             clients: the clients.
             recorder: records the history.
             watcher: checks the growing history.
-            show: a function that is called with the progress a few times a second.
+            show: a function called with the progress a few times a second.
         """
         self._settings, self._plan, self._target = settings, plan, target
         self._clients, self._recorder, self._watcher = clients, recorder, watcher

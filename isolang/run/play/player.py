@@ -146,7 +146,7 @@ class Player:
 
         Args:
             settings: the options of the run; the target must be that of this player.
-            show: a function that is called with the state several times a second.
+            show: a function called with the state several times a second.
 
         Raises:
             IsolangError: the run cannot be played; the message says what to do.

@@ -111,8 +111,8 @@ class Runner:
         """Play until the time is up, the user presses Ctrl-C, or a prefix is found to be invalid.
 
         Args:
-            show: a function that is called with the progress a few times a second.
-            began: a function that is called with the path of the history once that file exists.
+            show: a function called with the progress a few times a second.
+            began: a function called with the path of the history once that file exists.
 
         Raises:
             IsolangError: the run cannot continue, and no transaction has committed.
@@ -264,7 +264,7 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
 
     Args:
         settings: the options of the run.
-        show: a function that is called with the progress a few times a second.
+        show: a function called with the progress a few times a second.
 
     Raises:
         IsolangError: the run is impossible; the message says what to do.

@@ -28,7 +28,7 @@ class RunState(Struct, kw_only=True):
 
     Attributes:
         began: the value of ``time.monotonic()`` at the first transaction.
-        ended: the value of ``time.monotonic()`` when the clients were told to end; 0 until then.
+        ended: the value of ``time.monotonic()`` when the clients were told to stop; 0 until then.
         committed: the number of committed transactions.
         aborted: the number of transactions that certainly aborted.
         maybe: the number of transactions with an unknown outcome.
@@ -49,9 +49,9 @@ class RunState(Struct, kw_only=True):
         refusal: the error message when a connection was last refused.
         silent: the longest time without a response, in seconds, not counting silences caused by
             injected faults.
-        silent_from: how many seconds after ``began`` this longest silence began.
-        hung: the calls that were still hanging after the clients should have ended.
-        unplayed_scripts: the scripts for which the run had no time.
+        silent_from: the number of seconds from ``began`` to the start of this longest silence.
+        hung: the calls still hanging after the clients should have ended.
+        unplayed_scripts: the scripts that the run had no time for.
         problem: why the run ended early; empty if it did not.
     """
 
@@ -183,7 +183,7 @@ class Run(Struct, frozen=True, kw_only=True):
         claims: the specification that the history must satisfy.
         path: the file that contains the history.
         state: the progress of the run when it ended.
-        seconds: the seconds from the first transaction to the end of the last transaction.
+        seconds: the time in seconds from the first transaction to the end of the last one.
         interrupted: whether Ctrl-C ended the run.
         planned: the workloads that the clients were supposed to play.
         leftover: why some tables may remain in the database; empty if none do.

@@ -92,8 +92,8 @@ def play(
         lists: the keys that hold lists, needed to detect responses of the wrong type; ``None`` for
             no type checks.
         wait: a function that keeps the transaction open during a :class:`Wait`.
-        pace: a function that is called before each operation and before COMMIT; it can block until
-            a schedule allows the next step.
+        pace: a function called before each operation and before COMMIT; it can block until a
+            schedule allows the next step.
 
     Returns:
         The outcome in the history, and the error raised by the client (``None`` if there was none).

@@ -69,7 +69,7 @@ class Recorder:
 
     Attributes:
         path: the file that contains the history.
-        ended: a function that is called when a transaction has ended, with its session, outcome and
+        ended: a function called when a transaction has ended, with its session, outcome and
             operations; ``None`` to call no function.
         label: a function that returns the label of a transaction that begins without one, or an
             empty string; ``None`` for no label.
@@ -158,11 +158,11 @@ class Recorder:
                 any object with ``commit`` and ``rollback``. For ``async with`` these may be
                 coroutines, as in ``psycopg`` and SQLAlchemy. Without a connection the block must
                 commit itself, and an exception leaves the outcome unknown.
-            plan: the operations, if they are known in advance; they are then written into the file
+            plan: the operations, if they are known in advance; if so, they are written to the file
                 before the first operation is sent. The values of reads are ignored.
             driver: the functions that commit, roll back and classify errors; by default, those for
                 the connection's type.
-            label: one or several labels for the transaction in the history, for specifications that
+            label: one or more labels for the transaction in the history, for specifications that
                 treat labelled transactions differently.
             level: the transaction's level, as named in ``.iso`` files, such as ``ser``.
 

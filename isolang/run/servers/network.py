@@ -25,7 +25,7 @@ class Network:
     """The network between the nodes of a cluster, built from proxies.
 
     Attributes:
-        proxies: the proxy for each node, in the same order as the nodes.
+        proxies: the proxy for each node, in node order.
     """
 
     def __init__(self, nodes: Sequence[Server], where: Sequence[tuple[str, int]]) -> None:

@@ -36,8 +36,7 @@ class Server:
     """A database server in a temporary folder.
 
     Attributes:
-        folder: the folder that contains the data and the socket; it belongs to the user that runs
-            the server.
+        folder: the folder with the data and the socket, owned by the user that runs the server.
         proxied: whether clients connect through a proxy.
         process: the process id of the server while it is running.
     """

@@ -92,7 +92,7 @@ def effectiveness(
         settings: the options of each trial, including its time limit.
         workloads: the names of the workloads; each of them gets the same share of the time.
         seconds: the time for all workloads together, in seconds.
-        show: a function that is called with the progress of the trial a few times a second.
+        show: a function called with the progress of the trial a few times a second.
 
     Raises:
         IsolangError: the database cannot be tested; the message says what to do.

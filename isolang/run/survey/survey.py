@@ -135,8 +135,8 @@ def survey(
         settings: the options of each run; if they name a level, only this level is surveyed.
         workloads: the names of the workloads.
         pages: whether to write a report as an HTML page for each cell, next to its history.
-        show: a function that is called with the progress of the run a few times a second.
-        done: a function that is called after each cell, with the cell and the survey so far.
+        show: a function called with the progress of the run a few times a second.
+        done: a function called after each cell, with the cell and the survey so far.
         submit: a function that has runs judged elsewhere while the next runs are played: like
             ``Executor.submit``, it takes a function and its arguments. ``None`` to judge each run
             here before the next run begins.

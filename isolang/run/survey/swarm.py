@@ -70,7 +70,7 @@ def play_with_rounds(
         settings: the options of the run.
         player: the player of the target.
         target: the target, which need not be started.
-        show: a function that is called with the progress a few times a second.
+        show: a function called with the progress a few times a second.
 
     Returns:
         The run; if a round violated its level, the run of that round.
@@ -306,8 +306,8 @@ def play_rounds(
         target: the target, for the statements of explanations; it need not be started.
         seconds: the time for all rounds, including their verdicts.
         to_the_end: whether to continue after a violation.
-        show: a function that is called with the progress of a round a few times a second.
-        done: a function that is called with each round after its verdict.
+        show: a function called with the progress of a round a few times a second.
+        done: a function called with each round after its verdict.
 
     Raises:
         IsolangError: the first round could not be played; the message says what to do.
