@@ -29,7 +29,7 @@ using PredicateRows = nanobind::ndarray<const std::int32_t, nanobind::shape<-1, 
                                      nanobind::device::cpu>;
 
 // The elements of a tuple or of a list, as borrowed references. The class calls functions, because the macros for
-// direct access are not part of the limited API, with which the wheel for Python 3.12 and later is compiled.
+// direct access are not part of the limited API, for which the wheel for Python 3.12 and later is compiled.
 class Items {
  public:
   explicit Items(nanobind::handle sequence)

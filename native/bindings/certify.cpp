@@ -1,6 +1,6 @@
 // The Python functions of the certificate checker. A check runs without the GIL, and returns an empty string if it
 // accepts, or the reason if it does not. `StepReader` converts the steps of a refutation, which may come from the
-// engine or from a file, and refuses steps of any other form.
+// engine or from a file, and refuses malformed steps.
 #include "certify/certify.hpp"
 #include "certify/snapshots.hpp"
 

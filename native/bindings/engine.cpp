@@ -1,6 +1,6 @@
-// The Python functions of the engine, above all `solve` and `prune`. This file converts the automata that Python
-// compiled from a specification to native automata, runs the engine without the GIL, and converts models and
-// refutations to numpy arrays and tuples.
+// The Python functions of the engine, above all `solve` and `prune`. This file converts the automata compiled by Python
+// from a specification to native automata, runs the engine without the GIL, and converts models and refutations to
+// numpy arrays and tuples.
 #include <algorithm>
 
 #include <nanobind/stl/string.h>
@@ -24,7 +24,8 @@ std::vector<Automaton::Step> steps_of(nb::handle pairs) {
   return steps;
 }
 
-// A relation of the language that concerns only some reads, with the relation that it is a part of.
+// A relation of the language that concerns only some reads, with the relation of which it is a
+// part.
 struct StepPart {
   const char* name;
   Relation relation;
@@ -79,7 +80,7 @@ class Restrictions {
   std::shared_ptr<const Kinds> kinds_;
 };
 
-// The steps of all letters of a relation, each with the pairs that it concerns.
+// The steps of all letters of a relation, each with the pairs to which it applies.
 class Steps {
  public:
   void add(const Automaton::Step& step, Pairs pairs) {

@@ -29,7 +29,7 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-// Returns (kind, payload), from which Python makes its Value type. The payload is None, an int or a str.
+// Returns (kind, payload), from which Python creates its Value type. The payload is None, an int or a str.
 nb::tuple atom(const Atoms& atoms, std::int32_t i) {
   if (i < 0 || i >= atoms.size()) throw nb::index_error("no such atom");
   const auto kind = static_cast<int>(atoms.kind(i));
@@ -153,8 +153,8 @@ void restore(History& h, const nb::tuple& state) {
   h.levels.texts = nb::cast<std::vector<std::string>>(state[9]);
   h.predicates = nb::cast<std::vector<std::string>>(state[10]);
   h.deleted = nb::cast<std::int32_t>(state[11]);
-  // States that were pickled before this field existed do not contain it. In such histories, the times of operations
-  // did not bound the begins and ends of transactions.
+  // States pickled before this field existed do not contain it. In such histories, the times of operations did not
+  // bound the begins and ends of transactions.
   h.two_clocks = nb::len(state) > 12 ? nb::cast<bool>(state[12]) : h.has_operation_times();
   // Numbers the keys again in the same order; each atom of a key occurs once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);

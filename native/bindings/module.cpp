@@ -6,7 +6,7 @@ NB_MODULE(_native, m) {
   m.doc() =
       "The native core of isolang: history columns, readers, the neutral problem, the engine, the "
       "certificate checker.";
-  // A history in a global variable lives until the interpreter ends. Users should not see this as a leak.
+  // A history in a global variable lives until the interpreter ends. This should not be reported to users as a leak.
   nanobind::set_leak_warnings(false);
   isolang::register_history(m);
   isolang::register_plain(m);

@@ -1,5 +1,5 @@
-// The Python functions of the native readers. A reader gets buffers (bytes, memoryview, mmap), which are held without a
-// copy while it reads them without the GIL, and returns a history together with its remarks.
+// The Python functions of the native readers. A reader takes buffers (bytes, memoryview, mmap) and returns a history
+// together with its remarks. It reads the buffers without the GIL; they are held meanwhile, but not copied.
 #include "readers/readers.hpp"
 
 #include <nanobind/ndarray.h>
@@ -92,8 +92,8 @@ nb::ndarray<nb::numpy, std::int64_t, nb::ndim<1>> as_array(std::vector<std::int6
   return {data, {size}, owner};
 }
 
-// Reads a block of a file of operation maps. `before` has the fields of jepsen::Following, which describe everything
-// before the block.
+// Reads a block of a file of operation maps. `before` contains the fields of jepsen::Following, which describe
+// everything before the block.
 nb::tuple follow(nb::object data, const std::string& file_name, const nb::dict& before, double timeout) {
   const Buffer buffer(data);
   jepsen::Following following;
@@ -137,7 +137,7 @@ nb::bytes read_in_large_pages(int file, std::size_t size) {
   std::size_t done = 0;
   while (done < size) {
     ssize_t got = 0;
-    int error = 0;  // the error of the call, because taking the lock again may change errno
+    int error = 0;  // the error of the call; taking the lock again may change errno
     {
       nb::gil_scoped_release released;
       got = ::read(file, data + done, std::min(kPiece, size - done));

@@ -12,7 +12,7 @@ namespace isolang::certify {
 namespace {
 
 // Returns, for each writer in each version order, the first statement of its transaction after its last write of the
-// key, or -1 if there is none. `start` has the first operation of each statement.
+// key, or -1 if there is none. `start` contains the first operation of each statement.
 std::vector<std::int32_t> behind_writes(const History& h, const Choice& c,
                                         const std::vector<std::int64_t>& start) {
   std::vector<std::pair<std::int32_t, std::int64_t>> writes;  // (transaction, index in the version orders)

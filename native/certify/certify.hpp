@@ -29,8 +29,8 @@ enum class CheckKind : std::uint8_t {
   back_by_statement,  // irreflexive, over walks through single statements
 };
 
-// One judged check of the specification, with its expression in prefix form: "(| so wr (; ww (? rw)))". W and R stand
-// for [W] and [R].
+// One of the specification's judged checks, with its expression in prefix form: "(| so wr (; ww (? rw)))". W and R
+// stand for [W] and [R].
 struct CheckText {
   std::string name;
   CheckKind kind;

@@ -1,6 +1,6 @@
 // Reads a witness and checks it against the history: which transactions are included, whether each external read may
-// have its source, whether reads agree with their own transaction, and whether the version orders are orders of the
-// included writers and contain the orders shown by list reads. It makes one pass over the included transactions and
+// have its chosen source, whether reads agree with their own transaction, and whether the version orders are orders of
+// the included writers and contain the orders shown by list reads. It makes one pass over the included transactions and
 // never enumerates the candidates of a read.
 #include "certify/choice.hpp"
 
@@ -117,8 +117,8 @@ class ChoiceReader {
              ", but is no external read of an included transaction");
   }
 
-  // Prefetches the writes that the next transaction read, because they may lie anywhere in memory. They are fetched
-  // together while the current transaction is read.
+  // Prefetches the writes read by the next transaction, because they may be anywhere in memory. They are fetched
+  // together while the current transaction is being read.
   void prefetch_sources(std::int32_t t) const {
     if (t >= n_) return;
     for (std::int64_t op = h_.op_start[t]; op < h_.op_start[t + 1]; ++op) {

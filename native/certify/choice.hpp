@@ -1,4 +1,4 @@
-// The choice that a witness makes: the included transactions, the sources of reads and the version orders, all checked
+// The choice made by a witness: the included transactions, the sources of reads and the version orders, all checked
 // against the history.
 #pragma once
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ExternalRead {
   std::int32_t source;  // the position of the source in the key's order, -1 for T0
   std::int32_t
       own;  // the position of the reader itself in the key's order, -1 if it does not write the key
-  bool of_predicate = false;  // the read records that a predicate read found no matching row of this key
+  bool of_predicate = false;  // the read stands for a predicate read that found no matching row of this key
 };
 
 // The statements that read. In walks, each of them is a separate place, and these places are numbered after the
@@ -52,7 +52,8 @@ struct Choice {
 };
 
 // Reads the choice and checks it against the history. With `judges_reads`, intrinsic anomalies violate the
-// specification. With `operations`, the choice also has the operation of each read. Throws Rejected or NotCertified.
+// specification. With `operations`, the choice also contains the operation of each read. Throws Rejected or
+// NotCertified.
 Choice read_choice(const History& history, std::span<const std::int32_t> source,
                    std::span<const std::int64_t> order_start,
                    std::span<const std::int32_t> order_txn, bool judges_reads, bool operations,

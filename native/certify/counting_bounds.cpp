@@ -23,7 +23,7 @@ void CountingBounds::join_versions(std::size_t version, std::size_t other) {
 }
 
 void CountingBounds::group() {
-  std::map<std::size_t, std::size_t> number;  // the number of each group, by its least version, which comes first
+  std::map<std::size_t, std::size_t> number;  // group numbers, by the least version of each group, which comes first
   for (std::size_t v = 0; v < group_.size(); ++v)
     group_[v] =
         group_[v] == v ? number.try_emplace(v, number.size()).first->second : group_[group_[v]];

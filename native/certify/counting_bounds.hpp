@@ -13,7 +13,7 @@ class CountingBounds {
   explicit CountingBounds(std::size_t versions);
 
   // The functions below add facts about the versions, and must be called in the order in which they are declared.
-  // Versions between which some read may choose form one group.
+  // Versions between which some read may choose belong to the same group.
   void join_versions(std::size_t version, std::size_t other);
   void group();
   void exists_at_first(std::size_t version) { ++groups_[group_[version]].at_first; }
@@ -103,7 +103,7 @@ class CountingBounds {
     std::vector<Change> changes;
     long at_first = 0;
   };
-  struct Cut {  // before the event, exactly or at least `net` more versions have come than gone, without those of T0
+  struct Cut {  // before the event, exactly or at least `net` more versions have come than gone (without those of T0)
     std::size_t event, group;
     long net;
     bool only;

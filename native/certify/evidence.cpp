@@ -452,7 +452,7 @@ bool Evidence::forced(std::int32_t t) {
 void Evidence::find_forced() {
   forced_known_ = true;
   forced_.assign(idx(n_), 0);
-  // Only a read of a value that some indeterminate transaction wrote can force an indeterminate transaction to be
+  // Only a read of a value written by an indeterminate transaction can force an indeterminate transaction to be
   // included.
   std::unordered_set<std::uint64_t> of_indeterminate;
   std::unordered_set<std::int32_t> keys_of_indeterminate;

@@ -97,7 +97,7 @@ class Evidence {
   bool reads(std::int64_t t);         // whether the transaction has an external read and may be included
   bool reads_key(std::int64_t t, std::int32_t key);
 
-  // Returns whether `op` records that a predicate read found no matching row of this key.
+  // Returns whether `op` stands for a predicate read that found no matching row of this key.
   bool of_predicate(std::int64_t op) const { return is_set_read(h_.kind(op)) && h_.in_statement(op); }
   // Returns whether `op` precedes `later` in program order. Operations of the same predicate read have no program
   // order.

@@ -43,8 +43,8 @@ void leave_out(Positions& p, int position) {
     }
 }
 
-// Returns an automaton for the words read from a position on: first the part after it, then the part before it. It has
-// two copies of all other positions; the second copy begins where a word ends.
+// Returns an automaton for the words as read from the given position: first the part after it, then the part before it.
+// It has two copies of all other positions. The second copy begins where a word ends.
 Positions read_from_behind(Positions p, int position) {
   const std::vector<int> first = p.follow[0], after = p.follow[idx(position)];
   std::vector<char> before(p.label.size(), 0);  // whether the given position may come next

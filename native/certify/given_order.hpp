@@ -1,6 +1,6 @@
 // Decides `irreflexive e` if words of e contain a step of an order known from the history and the steps need not
-// compose, as in `rt ; rw ; ww`. In such an order, a transaction that ended at some time precedes all transactions that
-// begin later.
+// compose, as in `rt ; rw ; ww`. In such an order, a transaction that has ended precedes all transactions that begin
+// later.
 #pragma once
 #include <span>
 
@@ -18,7 +18,7 @@ inline constexpr Relation kGivenOrders[] = {Relation::rt, Relation::group_rt, Re
 bool returns_by_order(const History& history, const Choice& choice, Positions& words,
                       std::span<const Relation> orders, Budget& budget);
 
-// Returns whether the language has any word. The empty word is never one of its words.
+// Returns whether the language contains any word. The empty word is never one of them.
 bool any_word(const Positions& words);
 
 }  // namespace isolang::certify

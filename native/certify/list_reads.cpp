@@ -1,5 +1,5 @@
 // `show` returns the elements of a list read with their writers, and checks that the list is a prefix of the longest
-// list of its key. `check_orders` checks that the chosen version orders begin as the lists show.
+// list of its key. `check_orders` checks that the chosen version orders begin as shown by the lists.
 #include "certify/list_reads.hpp"
 
 #include <algorithm>

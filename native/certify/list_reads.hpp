@@ -16,15 +16,15 @@ class ListReads {
  public:
   struct Element {
     std::int32_t writer;  // T0, or a transaction that may be included
-    std::int32_t index;   // the number of this append among the writer's appends to the key, from 0
+    std::int32_t index;   // the index of this append among the writer's appends to the key
   };
 
   ListReads(const History& history, WriteIndex& writes, Budget& budget);
 
   std::span<const std::int32_t> values(std::int64_t op) const;  // the elements of the list; nil is the empty list
 
-  // Adds the elements that the list read shows and that no earlier list read showed, and returns them. Throws Rejected
-  // if the read is an anomaly.
+  // Adds the elements shown by the list read but by no earlier one, and returns them. Throws Rejected if the read is an
+  // anomaly.
   std::span<const Element> show(std::int64_t op);
   // Checks the end of a list read by `t`, which has already made `own` appends to the key. The list must end with these
   // appends or, if there are none, at the end of another transaction's appends. Throws Rejected.
@@ -39,7 +39,7 @@ class ListReads {
   void check_orders(const Choice& choice) const;
 
  private:
-  // The longest list that reads of a key have shown so far, element by element.
+  // The longest list shown by reads of a key so far, element by element.
   struct Shown {
     std::int64_t begin = 0;
     std::vector<Element> elements;

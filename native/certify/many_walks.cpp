@@ -30,7 +30,7 @@ bool any_walk(const ProductGraph& graph, std::span<const std::int32_t> order,
   for (std::size_t i = 0; i < order.size(); ++i) place[order[i]] = static_cast<std::int32_t>(i);
   std::vector<Bits> bits;
   for (std::size_t first = 0; first < pairs.size();) {
-    // The pairs of this wave have at most as many first nodes as a node has bits.
+    // The pairs of this wave have no more first nodes than a node has bits.
     const std::int32_t begin = pairs[first].first;
     std::int32_t end = begin;
     std::size_t last = first, starts = 0;
@@ -41,7 +41,7 @@ bool any_walk(const ProductGraph& graph, std::span<const std::int32_t> order,
     }
     bits.assign(idx(end - begin) + 1, Bits{});
     const auto bits_at = [&](std::int32_t at) -> Bits& { return bits[idx(at - begin)]; };
-    const auto each = [&](auto visit) {  // visit gets the number of the first node, and the pair
+    const auto each = [&](auto visit) {  // visit receives the number of the first node, and the pair
       std::size_t number = 0;
       for (std::size_t i = first; i < last; ++i) {
         if (i > first && pairs[i].first != pairs[i - 1].first) ++number;

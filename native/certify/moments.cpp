@@ -1,5 +1,5 @@
-// Bounds the unknown times of operations by the known times of the operations before and after them. Every function
-// makes at most two passes over the operations of one transaction.
+// Bounds unknown times of operations by the known times of operations before and after them. Every function makes at
+// most two passes over the operations of one transaction.
 #include "certify/moments.hpp"
 
 #include <algorithm>

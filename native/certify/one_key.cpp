@@ -1,4 +1,4 @@
-// `accesses` makes a history and a choice in which each access of a transaction to a key is a transaction of its own.
+// `accesses` builds a history and a choice in which each access of a transaction to a key is a transaction of its own.
 // `Times` moves the times of each key behind those of all earlier keys.
 #include "certify/one_key.hpp"
 

@@ -1,7 +1,7 @@
 // Nodes are pairs (transaction, state) and, for checks by statement, also (statement, state). T0 is left out: no edge
 // of any relation leads to it, so no cycle passes through it.
 //
-// A relation has all its pairs, not only the immediate ones. Where the machine can repeat a step in place, the
+// A relation contains all its pairs, not only the immediate ones. Where the machine can repeat a step in place, the
 // immediate pairs reach the same nodes and are used instead. Elsewhere, "T to every later S of a sequence" is one edge
 // into a tail chain, whose i-th node leads to the i-th member and to the next node of the chain. "All but the reader's
 // own write" is two ranges of a segment tree.
@@ -66,8 +66,8 @@ class Product {
   std::vector<std::int64_t> write_answered_;
   std::vector<Sent> asked_;  // statements by sending time
   std::vector<std::int64_t> sent_start_;  // for each key, the index of its first writer in sent_of_key_
-  // For each step between transactions that access one key: the transactions where the step may end, and their chain.
-  // The heads are sorted by key (for so, by session), and then by the time that the relation compares.
+  // For each step between transactions that access the same key: the transactions where the step may end, and their
+  // chain. The heads are sorted by key (for so, by session), and then by the time that the relation compares.
   struct Head {
     std::int32_t key, session;
     std::int64_t time;
@@ -106,7 +106,7 @@ class Product {
   Node node(std::int32_t t, int state) const { return static_cast<Node>(t) * m_.states + state; }
 
   // If every step that leaves a statement in one state also leaves it in another state, then the second state gets an
-  // edge to the first and keeps only its remaining steps. This is not done if steps lead to writes.
+  // edge to the first, and keeps only its other steps. This is not done if steps lead to writes.
   void share_steps_of_statements() {
     if (apart_.count() == 0 || !m_.of(Relation::to_write).empty()) return;
     constexpr Relation kLeaving[] = {Relation::rw, Relation::irw, Relation::prw, Relation::own_commit,
@@ -155,7 +155,8 @@ class Product {
     return !of_key_.empty();
   }
 
-  // Returns whether the name selects the key. `name` is a name of keys, or negative for no name.
+  // Returns whether the name selects the key. `name` is the number of a name of keys, or negative
+  // for no name.
   bool has(int name, std::int64_t key) const {
     // mutant: checker-step-of-all-keys
     return name < 0 || m_.selections->key(idx(name), key);
@@ -647,7 +648,7 @@ class Product {
   }
 
   // Returns the first entry that was sent after `time`. The search starts near the result of the previous search,
-  // because what is next in the history is usually near in time.
+  // because entries close in the history are usually close in time.
   static std::size_t first_later(const std::vector<Sent>& sent, std::int64_t time, std::size_t near) {
     std::size_t low = near, high = near;  // the entries before low are not later; those from high on are later
     for (std::size_t step = 1; low > 0 && sent[low - 1].time > time; step *= 2)
@@ -699,7 +700,7 @@ class Product {
       }
       for (const Step& s : m_.of(Relation::committed_after))
         lead(s, place, apart_.answered[i], sent_, sent_tail_, near_commits);
-      // An edge to a transaction as a reader leads on to each of its statements.
+      // An edge that leads to a transaction as a reader continues to each of its statements.
       // mutant: checker-no-statement-of-reader
       for (const int q : entered) edge(node(owner, q), node(place, q));
       // mutant: checker-shares-nothing

@@ -16,8 +16,8 @@ struct ProductGraph {
 ProductGraph product(const History& history, const Choice& choice, const Machine& machine,
                      Budget& budget);
 
-// Returns whether the choice violates the check. With `snapshots`, the graph also has the pairs that implicit set-reads
-// may have. Throws NotCertified if the graph is too large to decide.
+// Returns whether the choice violates the check. With `snapshots`, the graph also contains the pairs that implicit
+// set-reads may have. Throws NotCertified if the graph is too large to decide.
 bool breaks(const History& history, const Choice& choice, const Machine& machine, Budget& budget,
             const Snapshots* snapshots = nullptr);
 

@@ -17,14 +17,14 @@ class Propagation {
  public:
   explicit Propagation(Budget& budget) : budget_(budget) {}
 
-  // Returns the positive literal of a new variable. At most one variable of a group is true.
+  // Returns the positive literal of a new variable. At most one variable of each group is true.
   Lit variable(std::int32_t group = kNoGroup);
   std::int32_t new_group() {
     groups_.emplace_back();
     return static_cast<std::int32_t>(groups_.size()) - 1;
   }
   void add(std::vector<Lit> clause);
-  // Returns whether a conflict follows if the opposite of every literal of the clause is assumed.
+  // Returns whether assuming the opposite of every literal of the clause leads to a conflict.
   bool implies(const std::vector<Lit>& clause);
 
  private:

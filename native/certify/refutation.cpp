@@ -1,9 +1,9 @@
 // Checks a refutation step by step: each clause must follow from the history, the axioms or earlier clauses.
 //
-// Because of a convention about excluded indeterminate transactions, clauses need no special cases for them. These
-// transactions come last in every order, in the order of their numbers, and their reads have no source. An edge that
-// leaves such a transaction then does not exist, or leads to another excluded transaction with a larger number. So no
-// closed walk passes through an excluded transaction.
+// By convention, excluded indeterminate transactions come last in every order, in the order of their numbers, and their
+// reads have no source, so that clauses need no special cases for them. An edge out of such a transaction does not
+// exist, or leads to another excluded transaction with a larger number. Therefore no closed walk passes through an
+// excluded transaction.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -352,7 +352,8 @@ class Checker {
     return found;
   }
 
-  // Returns the key of all edges that have one. Throws Rejected if they have several keys, or none.
+  // Returns the key of all edges that have one. Throws Rejected if they have several different
+  // keys, or none at all.
   static std::int64_t the_key(const std::vector<Edge>& edges) {
     std::int64_t key = kUnused;
     for (const Edge& e : edges) {
@@ -408,7 +409,7 @@ class Checker {
       const auto [group, fresh] = groups_.try_emplace(op, 0);
       if (fresh) group->second = clauses_.new_group();
       variable = clauses_.variable(group->second);
-      // If the reader is excluded, the read has no source; and the source of a read is included.
+      // If the reader is excluded, the read has no source. The source of a read is included.
       clauses_.add({variable ^ 1, included(reader)});
       clauses_.add({variable ^ 1, included(u)});
     }

@@ -1,4 +1,4 @@
-// There are three ways to find a return path. U determines which of them applies.
+// There are three ways to find a return path. U (see the header) determines which of them applies.
 //
 // If U consists of single pairs (so, wr, rt, ww), the check visits the reads of the transaction, and the writers that
 // precede it in its session, in time, or in the version order of a key that both write.
@@ -41,7 +41,7 @@ constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that 
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // clock-row entries that exist at the same time
 constexpr std::int32_t kDenseColumns = 1024;
 constexpr std::int32_t kManyChains = 64;
-constexpr std::int32_t kPatience = 1000;    // turns that a node waits for others that should come first
+constexpr std::int32_t kPatience = 1000;    // the number of turns that a node waits for others that should come first
 constexpr std::int64_t kSuspectsEach = 32;  // suspects for each node; if there are more, rows decide
 
 bool single_pair(int label) {
@@ -136,7 +136,7 @@ bool by_reads(const History& history, const Choice& choice, bool earlier_only, B
         };
         if (to - from <= kWritesPerRead * (last - first)) {
           if (std::any_of(from, to, later)) return true;
-        } else {  // for example, a writer that fills a table: search for the keys of the reads
+        } else {  // for example, a writer that fills a table: look up the keys of the reads
           for (std::int64_t j = first; j < last; ++j) {
             const auto at = std::lower_bound(from, to, std::pair(read(j).key, -1));
             if (at != to && at->first == read(j).key && later(*at)) return true;
@@ -216,7 +216,7 @@ bool by_real_time(const History& history, const Choice& choice, Budget& budget) 
 }
 
 // Returns whether a transaction missed a write by a transaction that precedes it in the version order of a key that
-// both write. Returns nothing if too many keys are written together.
+// both write. Returns nothing if too many pairs of keys are written together.
 std::optional<bool> by_versions(const History& history, const Choice& choice, Budget& budget) {
   const Places places(choice);
   // A transaction writes keys x and y, at position in_x of x. in_y becomes the least position in y among the writers
@@ -356,7 +356,7 @@ class Clocks {
     std::vector<std::int32_t> incoming(idx(graph_.nodes), 0);
     for (const std::int32_t v : graph_.edge_to) ++incoming[v];
     order_.reserve(idx(graph_.nodes));
-    // The order is depth first, because then few rows live at a time.
+    // The order is depth first, because then few rows exist at any time.
     std::vector<std::int32_t> ready;
     for (std::int64_t v = graph_.nodes - 1; v >= 0; --v)
       if (incoming[v] == 0) ready.push_back(static_cast<std::int32_t>(v));
@@ -526,7 +526,7 @@ class Clocks {
     return order;
   }
 
-  // SOUND BECAUSE a row is only looked at where a transaction reads.
+  // SOUND BECAUSE a row is examined only where a transaction reads.
   bool needs_row(std::int32_t v) const { return leads_[v] != 0 || reads_[v] != 0; }
 
   void find_leading(const ByReader& reads) {
@@ -541,8 +541,8 @@ class Clocks {
     }
   }
 
-  // Covers the transactions by chains without using rows: each node passes the chain whose last member reaches it to
-  // one successor, and a start that leads to a read joins that chain.
+  // Covers the transactions by chains without using rows: each node passes on the chain whose last member reaches it to
+  // one successor, and a start that leads to a read joins this chain.
   void cover() {
     chain_.assign(idx(c_.places()), -1);
     position_.assign(idx(c_.places()), 0);
@@ -838,8 +838,8 @@ bool closes_return_path(const History& history, const Choice& choice, Relation c
   }
   const bool tests = before.tests() || before.names();
   if ((!repeatable || tests) && !by_statement) {
-    // Steps in any order, together with those of sessions, make more return paths and fewer chains. If none of these
-    // closes, no return path closes.
+    // Allowing the steps in any order, together with those of sessions, makes more return paths and fewer chains. If
+    // none of these closes, no return path closes.
     Machine any;
     any.looped = true;
     for (const std::vector<int>& next : before.follow)

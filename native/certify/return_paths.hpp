@@ -1,5 +1,5 @@
-// Decides `irreflexive e` where words of e end in an rw that no step can follow: for an rw pair s -> b, no walk from b
-// to s may spell a word of U, where U is the set of words that may precede that rw.
+// Decides `irreflexive e` for an e some of whose words end in an rw that no step can follow: for an rw pair s -> b, no
+// walk from b to s may spell a word of U, where U is the set of words that may precede that rw.
 #pragma once
 #include <optional>
 #include <utility>
@@ -23,7 +23,7 @@ std::optional<SingleRw> single_rw(const Positions& positions);
 // that another check should have forbidden.
 bool closes_return_path(const History& history, const Choice& choice, Relation closing,
                         const Positions& before, bool by_statement, Budget& budget);
-// Returns the words that may precede the wr, for `irreflexive e` where words of e end in their only wr. Returns nothing
+// Returns the words that may precede the wr, for an `irreflexive e` whose words end in their only wr. Returns nothing
 // if e is not of this form.
 std::optional<Positions> before_source(const Positions& positions);
 // Returns whether a walk of these words leads from a reader to the source of its read.

@@ -149,7 +149,8 @@ bool misses_what_was_read(const History& h, const Choice& choice, const Snapshot
     const std::int32_t t = h.statement_txn[first];
     while (last < s.seen.size() && h.statement_txn[last] == t) ++last;
     while (read != reads.end() && choice.reads[*read].reader < t) ++read;
-    // From the reads so far: how many COMMITs later reads must see, and the most that a read saw.
+    // From the reads so far: how many COMMITs later reads must see, and the largest number that a
+    // read saw.
     std::int64_t needed = 0, seen = 0, own_needed = 0;
     const auto misses = [&](std::int64_t end, std::int64_t& to) {  // reads the operations before `end`
       for (; read != reads.end() && choice.reads[*read].reader == t && choice.op[*read] < end; ++read) {

@@ -20,7 +20,8 @@ struct Snapshots {
   std::vector<std::int64_t> place;        // the position of each transaction in the commit order, or -1
   // for each predicate read, how many transactions it saw; -1 if its rows are not judged
   std::vector<std::int64_t> seen;
-  // for each transaction: the least and the most that its predicate reads saw; -1 if it has none
+  // for each transaction: the least and the largest number that its predicate reads saw; -1 if it
+  // has none
   std::vector<std::int64_t> least, most;
 };
 
@@ -28,7 +29,7 @@ struct Snapshots {
 Snapshots read_snapshots(const History& history, const Choice& choice,
                          std::span<const std::int32_t> commits, std::span<const std::int64_t> seen);
 
-// Does what verify_witness does, for a history with implicit set-reads.
+// Like verify_witness, for a history with implicit set-reads.
 void verify_implicit_witness(const History& history, const std::vector<CheckText>& checks,
                              std::span<const std::int32_t> source,
                              std::span<const std::int64_t> order_start,
@@ -42,8 +43,8 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
 // read, and no transaction whose write an earlier read missed.
 bool misses_what_was_read(const History& history, const Choice& choice, const Snapshots& snapshots);
 
-// Returns an acyclic check of whole transactions that forbids all that this check forbids, and more if the check has
-// names, tests, single keys or statements. Throws NotCertified if no such check is known.
+// Returns an acyclic check over whole transactions that forbids everything that this check forbids, and more if the
+// check has names, tests, single keys or statements. Throws NotCertified if no such check is known.
 Positions without_cycles(const ReadCheck& check);
 
 }  // namespace isolang::certify

@@ -1,4 +1,4 @@
-// `check_versions` indexes the version that each write states, and rejects a history in which two committed operations
+// `check_versions` indexes the versions stated by writes, and rejects a history in which two committed operations
 // contradict each other. `stated_before` compares the versions of two writers.
 #include "certify/stated_versions.hpp"
 

@@ -1,5 +1,5 @@
 // `check_statements` evaluates every predicate read on the rows that its transaction may have seen, and compares the
-// result with the operations that the reader derived. This file has its own parser of forms, values and predicates,
+// result with the operations derived by the reader. This file has its own parser of forms, values and predicates,
 // written from the definition in docs/predicates.md, because the checker must not repeat a mistake of the reader.
 #include "certify/statements.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 
 // --- forms ---
 
-// A form as a tree: a vector or a map has parts; every other form has only its text.
+// A form as a tree. Vectors and maps have parts; every other form has only its text.
 struct Form {
   std::string text;
   char open = '\0';  // '[' or '{'
@@ -429,7 +429,7 @@ class StatementChecker {
     return t.low == kTrue;
   }
 
-  // Calls visit(held) for each row that the table ever held and that matches.
+  // Calls visit(held) for each matching row ever held by the table.
   template <typename Visit>
   void each_match(const Predicate& p, const Visit& visit) {
     Table& of = *p.table;

@@ -7,7 +7,7 @@ namespace isolang::certify {
 
 struct Snapshots;
 
-// Checks that each predicate read has the operations that its predicate and its rows require: a read of each returned
+// Checks that each predicate read has the operations required by its predicate and its rows: a read of each returned
 // row that matches, and for each other key that ever held a matching row, a set-read of exactly these rows. If
 // set-reads are implicit, some may be missing. In that case, each matching row that a predicate read sees in its
 // snapshot must have been returned, or its key must be covered by an operation of the predicate read or by an own

@@ -7,7 +7,7 @@
 //   - Two events, reading and writing: wr, wr;rw and ww are words of e. There is an edge from reading to writing in
 //     each transaction. For a word x(a, b) of one letter, there is an edge from the writing of a to the writing of b,
 //     and to the reading of b if x;rw is a word as well. For rw(a, b), there is an edge from the reading of a to the
-//     writing of b. A cycle of these edges visits a writing, and from each writing the way to the next one is x or
+//     writing of b. A cycle of these edges visits a writing, and from each writing the path to the next one is x or
 //     x;rw. So again the cycle spells a word of L(e)+.
 //
 // In the total order, the source of a read is the last writer of the key before the read, because wr puts the source

@@ -1,4 +1,4 @@
-// The constructor makes one pass over the operations for the last writes of each transaction. It builds the indexes of
+// The constructor finds the last writes of each transaction in one pass over the operations. It builds the indexes of
 // T0's writes and of appends only if the history has declared initial transactions or lists.
 #include "certify/write_index.hpp"
 

@@ -70,13 +70,13 @@ class WriteIndex {
   }
 
   // Returns whether nil does not name the initial version of the key. This is the case if the version holds something
-  // else, or if the row was there and some transaction deleted it.
+  // else, or if the row existed and some transaction deleted it.
   bool vanishes(std::int32_t key) {
     if (!h_.nil_is_initial(key)) return true;
     return h_.deleted != kNoAtom && h_.initial_value[key] != kNil &&
            any_written(key, n_, [&](std::int32_t v) { return v == h_.deleted; });
   }
-  // Returns whether such(value) is true of the last write of the key by some transaction other than `t`.
+  // Returns whether such(value) holds for the last write of the key by some transaction other than `t`.
   template <typename Such>
   bool any_written(std::int32_t key, std::int32_t t, const Such& such) {
     if (by_key_.empty()) index_by_key();

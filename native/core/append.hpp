@@ -15,9 +15,9 @@ namespace isolang {
 // With `in_flight`, each transaction is appended as it was before its outcome was known: it is
 // indeterminate, it has no end, and the results of its reads are unknown.
 //
-// Throws std::invalid_argument for transactions that it cannot append. These are transactions with
-// operations that state versions, with reads that name the operation they read from, or with times
-// that were widened. `from` and `to` must be different histories.
+// Throws std::invalid_argument for transactions that cannot be appended: those with operations that
+// state versions, with reads that name the operation they read from, or with times that have been
+// widened. `from` and `to` must be different histories.
 void append(History& to, const History& from, std::span<const std::int32_t> transactions,
             std::span<const std::int32_t> sessions, bool in_flight);
 

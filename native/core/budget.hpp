@@ -20,8 +20,7 @@ struct OutOfTime : std::runtime_error {
       : std::runtime_error(phase.empty() ? "timeout" : "timeout while " + phase) {}
 };
 
-// Thrown when a search reaches its own memory limit, before the process reaches a limit of the
-// system.
+// Thrown when a search reaches its own memory limit, before the process reaches a system limit.
 struct OutOfMemory : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -29,7 +28,7 @@ struct OutOfMemory : std::runtime_error {
 class Budget {
  public:
   // A budget with `seconds` <= 0 has no deadline. The budget calls `interrupted` about every 50 ms,
-  // on the thread that made the budget. The callback may throw (Ctrl-C) and may read `phase`.
+  // on the thread that created the budget. The callback may throw (Ctrl-C) and may read `phase`.
   explicit Budget(double seconds = 0, std::function<void(const Budget&)> interrupted = {})
       : interrupted_(std::move(interrupted)), start_(Clock::now()), next_(start_) {
     if (seconds > 0)
@@ -49,7 +48,7 @@ class Budget {
     if (polls > 0) most_calls_ = static_cast<std::uint64_t>(polls);
   }
   std::int64_t work() const { return static_cast<std::int64_t>(calls_); }
-  // The current phase of the work. Progress reports and the reason of a timeout name it.
+  // The current phase of the work, as named in progress reports and in the reason for a timeout.
   const char* phase = "";
   // Inner loops can afford this call, because it reads the clock only once in 1,024 calls.
   void poll() {

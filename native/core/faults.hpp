@@ -21,7 +21,7 @@ inline void arm(std::int64_t allocation, std::int64_t poll) {
 inline void disarm() { armed = false; }
 
 // Returns true for exactly one allocation. The allocations after it succeed, as they often do after
-// the system refused one large block.
+// the system has refused one large block.
 inline bool fails_allocation() {
   return armed.load(std::memory_order_relaxed) && ++allocations == failing_allocation;
 }

@@ -29,8 +29,8 @@ enum class OpKind : std::uint8_t {
   write = 1,      // op_value is an atom
   append = 2,     // op_value is the atom appended to a list
   read_list = 3,  // op_value is the number of a list
-  // Set-reads: op_value is the number of a list of atoms. They state only whether the version that
-  // the transaction saw is in that list. The atom nil in the list stands for the initial state.
+  // Set-reads: op_value is the number of a list of atoms. They state only whether the version seen
+  // by the transaction is in that list. The atom nil in the list stands for the initial state.
   read_one_of = 4,   // the version is one of the atoms
   read_none_of = 5,  // the version is none of the atoms
 };
@@ -55,7 +55,7 @@ inline constexpr std::int32_t kNoVersion = -1;  // value of op_version if no ver
 // The text of the atom that a delete writes; EDN has no syntax for it.
 inline constexpr std::string_view kDeletedText = "#deleted";
 inline constexpr std::int32_t kJudged =
-    -1;  // value of statement_predicate: the recorder states which rows match
+    -1;  // value of statement_predicate: the recorder has stated which rows match
 inline constexpr std::uint8_t kPart = 2;
 // Value of op_source: find the source by the value.
 inline constexpr std::int64_t kSourceByValue = -1;
@@ -130,7 +130,7 @@ class Names {
   // Assigns a set of names to an existing transaction. Later transactions must not have names yet.
   void assign_set(std::int32_t txn, std::int32_t set);
   void validate(std::size_t transactions) const;
-  void renumber();  // rebuilds the look-up tables after the columns were filled directly
+  void renumber();  // rebuilds the look-up tables after the columns have been filled directly
 
  private:
   std::unordered_map<std::string, std::int32_t> number_;
@@ -158,8 +158,8 @@ struct History {
   // The transaction's group, an atom of `groups`, or kNil for no group. Empty if no transaction has
   // a group.
   std::vector<std::int32_t> txn_group;
-  Names labels;  // names that the author of the history gave to transactions
-  Names levels;  // the level that each transaction requested: one name, or none
+  Names labels;  // names given to transactions by the author of the history
+  Names levels;  // the level requested by each transaction: one name, or none
   std::vector<std::int64_t> op_start{
       0};  // n + 1: the operations of t are op_start[t] … op_start[t+1]-1, in program order
   // One entry for each operation.
@@ -193,9 +193,9 @@ struct History {
   // Lists.
   std::vector<std::int64_t> list_start{0};
   std::vector<std::int32_t> list_values;  // atoms
-  // Predicate reads, in the order of the operations. The rows that a predicate read returned, and
-  // the keys for which it found no matching row, form one statement, within which there is no
-  // program order. The operations of the statement, possibly none.
+  // Predicate reads, in the order of the operations. The rows returned by a predicate read, and the
+  // keys for which it found no matching row, form one statement, whose operations have no program
+  // order. The operations of the statement, possibly none.
   std::vector<std::int64_t> statement_start, statement_end;
   std::vector<std::int32_t> statement_txn;
   std::vector<std::int32_t> statement_predicate;  // index into `predicates`, or kJudged
@@ -262,7 +262,7 @@ struct History {
   void begin_statement(std::string_view predicate, std::int64_t position, std::uint8_t known);
   void end_statement() { statement_end.back() = operations(); }
   void drop_statement();  // removes the last predicate read and keeps its operations
-  void renumber_predicates();  // rebuilds the look-up table after the columns were filled directly
+  void renumber_predicates();  // rebuilds the look-up table after the columns have been filled directly
   // The next three functions set the times of an existing operation, predicate read or transaction.
   // All other times stay unknown.
   void set_operation_times(std::int64_t op, std::int64_t begin, std::int64_t end);
@@ -270,8 +270,8 @@ struct History {
   void set_commit_times(std::int32_t txn, std::int64_t begin, std::int64_t end);
   void set_group(std::int32_t txn, std::int32_t group);
   void set_version(std::int64_t op, std::int32_t version);
-  // Moves all begins of a session's transactions and operations earlier, and all their ends later,
-  // by the amounts for that session.
+  // Moves the begins of each session's transactions and operations earlier, and their ends later,
+  // by the amounts for the session.
   void widen(const std::vector<std::int64_t>& earlier, const std::vector<std::int64_t>& later);
   void reserve_operations(std::size_t n);             // allocates each operation column once
   std::int32_t add_list(const std::vector<std::int32_t>& atoms);

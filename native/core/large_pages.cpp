@@ -32,7 +32,7 @@ void advise_large_pages([[maybe_unused]] void* begin, [[maybe_unused]] std::size
 void reserve_heap_in_large_pages([[maybe_unused]] std::size_t bytes) {
 #if defined(__GLIBC__) && defined(M_MMAP_THRESHOLD)
   // Blocks below the mmap threshold lie in the heap, one after another. When they are freed they
-  // become the end of the heap again, which the trim threshold keeps.
+  // become the end of the heap again, and the trim threshold lets the heap keep it.
   constexpr std::size_t kBlock = std::size_t{16} << 20;
   if (mallopt(M_MMAP_THRESHOLD, 2 * kBlock) == 0 || mallopt(M_TRIM_THRESHOLD, 16 * kBlock) == 0)
     return;

@@ -64,8 +64,8 @@ class Copy {
     if (open_) part_.history.end_statement();
   }
 
-  // A partial predicate read keeps the judgement of the whole history, because the part lacks other
-  // rows that decide which rows match.
+  // A partial predicate read keeps the judgement made in the whole history, because the part lacks
+  // other rows that decide which rows match.
   void follow_statement(std::int64_t operation) {
     for (; statement_ < whole_.statement_start.size() &&
            whole_.statement_end[statement_] <= operation;

@@ -21,8 +21,8 @@ struct Part {
 Part part_of(const History& whole, std::span<const std::int64_t> operations,
              std::span<const std::int32_t> transactions);
 
-// Replaces each session by one session for each key, because session order then relates only
-// transactions of one key. Returns the original session of each new session. Throws
+// Replaces each session by one session for each key, so that session order relates only
+// transactions on the same key. Returns the original session of each new session. Throws
 // std::domain_error for a transaction on several keys.
 std::vector<std::int32_t> split_sessions_by_key(History& history);
 

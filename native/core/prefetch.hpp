@@ -6,8 +6,8 @@
 
 namespace isolang {
 
-// From this many items on, the data no longer fits the nearer caches. Sanitizer builds prefetch
-// always, because they then cover this code with small histories.
+// From this many items on, the data no longer fits into the nearer caches. Sanitizer builds always
+// prefetch, so that small histories cover this code.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr std::int32_t kPrefetchFrom = 0;
 #else

@@ -21,8 +21,8 @@ enum class Inclusion : std::uint8_t {
   out = 0,
   // A committed transaction, T0, or an indeterminate transaction from which some included transaction must read.
   in = 1,
-  // An indeterminate transaction that is included if an included transaction reads from it. Without `unread`, it is
-  // excluded otherwise.
+  // An indeterminate transaction that is included if an included transaction reads from it. Otherwise, without
+  // `unread`, it is excluded.
   optional = 2,
 };
 
@@ -30,7 +30,7 @@ enum class Inclusion : std::uint8_t {
 enum class AnomalyKind : std::uint8_t {
   thin_air_read = 0,       // no transaction wrote the value
   aborted_read = 1,        // G1a: only aborted transactions (or failed operations) wrote it
-  // G1b: every transaction that wrote the value overwrote it before it ended.
+  // G1b: every transaction that wrote the value overwrote it before ending.
   intermediate_read = 2,
   future_read = 3,         // the reading transaction itself writes the value later
   not_own_write = 4,       // a read after an own write of the key returns another value
@@ -153,8 +153,9 @@ struct Problem {
 // With `each_read`, no reads are merged, for checks that depend on the order of operations inside a
 // transaction.
 //
-// With `rows`, the problem omits each row returned by an implicit predicate read that has several
-// candidates, all of them certain to be included, unless the row is listed in `rows` (ascending).
+// With `rows`, the problem omits each row returned by an implicit predicate read if the row has
+// several candidates, all of them certain to be included, unless it is listed in `rows`
+// (ascending).
 Problem build_problem(const History& history, bool unread = false, bool each_read = false,
                       std::optional<std::span<const ReturnedRow>> rows = std::nullopt);
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kNone = -1, kSeveral = -2;
 
-// The first writes that state one version of a key, one for each kind of outcome.
+// The first writes that state a given version of a key, one for each kind of outcome.
 struct Stated {
   std::array<std::int64_t, 3> write{kNone, kNone, kNone};  // by Rank
   bool several_indeterminate = false;

@@ -66,16 +66,16 @@ constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
 // every kConflictEvery transactions; kDecisionsEach decisions for each transaction; and kVisitsEach
 // visits for each node (searches that ended took 7 at most, while moves over long distances in a
-// million transactions take thousands). The limits of variables are for each transaction, in total
-// and by the first final check, before any pass and after one. If orders must be chosen and more
-// than kOpenCandidates candidates are open for each transaction, no search is tried.
+// million transactions take thousands). The limits on variables are per transaction, in total and
+// by the first final check, before any pass and after one. If orders must be chosen and more than
+// kOpenCandidates candidates are open for each transaction, no search is tried.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 50, kDecisionsEach = 5, kVisitsEach = 10;
 constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
-// Limits of a search if predicate reads are deferred, because such a search has many easy choices.
-// The constants limit the decisions for each transaction and in any history, the visits for each
-// node, and the variables for each transaction.
+// Limits of a search with deferred predicate reads, which has many easy choices. The constants
+// limit the decisions per transaction and in any history, the visits per node, and the variables
+// per transaction.
 constexpr std::int64_t kDeferredDecisionsEach = 100, kDeferredDecisions = 500'000,
                        kDeferredVisitsEach = 100;
 constexpr double kDeferred = 16;
@@ -87,7 +87,7 @@ std::int64_t presolve_conflicts(const Problem& problem, const Presolve& presolve
 }
 
 // One attempt to decide the checks with one event graph. The graph is pruned and searched, and a
-// refutation is made if no model exists.
+// refutation is constructed if no model exists.
 class Attempt {
  public:
   Attempt(const Problem& problem, const std::vector<Automaton>& automata,
@@ -419,7 +419,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
   for (int i = 0; stronger_refuted && apart && i < kRoundsApart; ++i) {
     std::vector<ProofStep> steps;
     bool leans = true;  // whether the last refutation depends on assumed orders
-    if (apart->any()) {  // first with session order, which most databases respect
+    if (apart->any()) {  // first with session order, because most databases respect it
       Presolve sessions(problem, apart->automata(), Presolve::Orders::of_the_history);
       AssumedOrders assumed = sessions.given();
       assumed.apart = apart->given().apart;

@@ -145,8 +145,8 @@ void put_times_of_reads(const OperationMoments& of, Problem& p) {
   }
 }
 
-// Makes the writers of `c` the problem's writers, without those of transactions that are not included. Returns for each
-// position in `c` its writer or -1; the result is empty if no writer was left out.
+// Makes the writers of `c` the problem's writers, except those of excluded transactions. Returns for each position in
+// `c` its writer or -1; the result is empty if no writer was left out.
 std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidates& c, Problem& p) {
   std::vector<std::int32_t> writer_of;
   if (s.any_indeterminate) {
@@ -193,7 +193,7 @@ std::vector<std::uint8_t> rows_to_omit(const History& h, const prepass::Scan& s,
       open[idx(op)] = h.kind(op) == OpKind::read && h.op_source[idx(op)] == kSourceByValue && h.op_value[idx(op)] != kNil &&
                       !std::ranges::binary_search(first, next, h.op_key[idx(op)], {}, &ReturnedRow::key);
   }
-  // Two reads of one version by one transaction share their source.
+  // Two reads of the same version by one transaction share their source.
   for (const auto& [read, before] : c.repeated) open[idx(s.read_op[read])] = open[idx(s.read_op[before])] = 0;
   return open;
 }

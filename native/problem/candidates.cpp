@@ -120,7 +120,7 @@ Candidates::Range list_writers(const History& h, std::int64_t op, std::int32_t l
   return range;
 }
 
-// Sets the candidates of reads whose source the format names.
+// Sets the candidates of reads whose source is named by the format.
 void follow_sources(const History& h, const Scan& s, Candidates& c) {
   std::vector<std::int32_t> entry_of_op(idx(h.operations()), -1);
   for (std::size_t e = 0; e < c.entry.size(); ++e)
@@ -199,7 +199,7 @@ Candidates find_candidates(const History& h, const Scan& s) {
     c.key_start[key] = next;
     put(next++, {-1, h.transactions(), h.initial_value[key], -1});
     groups.reset(last - first);
-    // A row that was loaded is nil only after a delete.
+    // A loaded row is nil only after a delete.
     // mutant: replaced-nil-initial
     const bool vanishes =
         !h.nil_is_initial(key) ||

@@ -74,9 +74,9 @@ class Reach {
     if (sole && last >= 0) visit(last);
   }
 
-  // Lists of a key begin alike, so what an earlier list has shown is not looked up again. SOUND BECAUSE all readers
-  // visit the same transaction for an element that only one transaction appended, and the only reader that leaves it
-  // out, which is that transaction itself, has been reached.
+  // Lists of a key begin alike, so elements already shown by an earlier list are not looked up again. SOUND BECAUSE all
+  // readers visit the same transaction for an element that only one transaction appended, and the only reader that
+  // leaves it out, which is that transaction itself, has been reached.
   template <typename Visit>
   void visit_elements(const ListRead& l, bool sole, std::vector<Walked>& walked, const Visit& visit) const {
     if (l.list < 0) return;

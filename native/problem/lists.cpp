@@ -1,8 +1,8 @@
 // Finds the version order shown by list reads, and whatever contradicts it.
 //
-// A list read is an exact prefix of the key's final list (docs/language.md). So the longest list that an included
-// transaction read represents all of them, and every other list must be a prefix of it. The longest list is examined
-// element by element; a prefix of its clean part need not be examined again.
+// A list read is an exact prefix of the key's final list (docs/language.md). So the longest list read by an included
+// transaction represents all of them, and every other list must be a prefix of it. The longest list is examined element
+// by element; a prefix of its clean part need not be examined again.
 //
 // If reads contradict each other, the longest list may show fewer writers than another list, because it has elements
 // that no transaction appended, or an element twice. A specification that does not judge reads still uses the order
@@ -85,7 +85,8 @@ class ListOrders {
       // mutant: orders-compatible
       if (!compatible) add(AnomalyKind::incompatible_order, *l, longest->txn, longest->op);
       const bool prefix = compatible && k <= c;
-      // A prefix up to the end of a block was examined with the longest list, if its reader appends nothing to the key.
+      // A prefix up to the end of a block has already been examined with the longest list, if its reader appends
+      // nothing to the key.
       // mutant: prefix-anywhere, clean-for-appenders
       if (!(prefix && l->writer < 0 && (k == 0 || boundary_[k] != 0))) examine(*l, false);
       // mutant: indeterminate-shows-order
@@ -121,7 +122,7 @@ class ListOrders {
   }
 
   // Returns the append that made the element, by a transaction other than the reader; -1 if there is none, -2 if
-  // several transactions appended it. Sets `count` to how often the transaction appended the element.
+  // several transactions appended it. Sets `count` to the number of times that the transaction appended the element.
   std::int32_t resolve(const Element& e, std::int32_t reader, std::int32_t& count) const {
     const bool first = e.append >= 0 && txn_of_append(e.append) != reader;
     const bool second = e.second >= 0 && txn_of_append(e.second) != reader;
@@ -146,7 +147,7 @@ class ListOrders {
   }
 
   // Checks that the list consists of blocks: all elements of a transaction are adjacent, in its program order, and
-  // complete. If it is not known which transaction appended an element, the read is refused. In this case, only the
+  // complete. If it is unclear which transaction appended an element, the read is refused. In that case, only the
   // anomalies that follow from its own transaction's appends are kept, because any other anomaly would be a guess.
   void examine(const ListRead& l, bool longest) {
     ++epoch_;

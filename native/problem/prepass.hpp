@@ -86,7 +86,7 @@ inline bool is_set_read(const History& h, std::int64_t op) { return is_set_read(
 inline constexpr std::uint8_t kFromT0 = 1;    // T0 is a candidate
 inline constexpr std::uint8_t kRepeated = 2;  // an earlier read of the same transaction saw the same version
 inline constexpr std::uint8_t kOwn = 4;  // one of the writers is the reader itself, which is not a candidate
-inline constexpr std::uint8_t kListed = 8;  // the read is a set-read, and low … high-1 are places in `listed`
+inline constexpr std::uint8_t kListed = 8;  // the read is a set-read, and low … high-1 are positions in `listed`
 
 struct Candidates {
   // The writers, grouped by key with T0 first, then by value in order of first appearance, then in transaction order.
@@ -152,7 +152,7 @@ OwnTail own_tail(const History& h, const Scan& s, const ListRead& l);
 std::vector<std::uint8_t> find_inclusion(const History& h, const Scan& s, const Candidates& c,
                                          const Elements& elements, bool unread);
 
-// A part of the history that cannot be expressed, unless its (optional) reader turns out to be
+// A part of the history that `Problem` cannot express, unless its (optional) reader turns out to be
 // impossible.
 struct Refusal {
   std::int32_t txn;
@@ -160,8 +160,7 @@ struct Refusal {
   std::string message;
 };
 
-// --- named_versions.cpp: reads that name a version but return a value other than that version's
-// ---
+// --- named_versions.cpp: reads that name a version but return another value ---
 
 struct NamedVersions {
   std::vector<Anomaly> anomalies;  // of transactions that are in or optional

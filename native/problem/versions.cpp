@@ -118,7 +118,7 @@ std::vector<StatedOrder> order_by_versions(const History& h, const Candidates& c
         stated.emplace_back(h.versions.number(h.version(c.op[idx(e)])), e);
     std::ranges::sort(stated);
     for (std::size_t i = 1; i < stated.size(); ++i)
-      // If two writers state one version, this is a contradiction, and it orders nothing.
+      // Two writers that state the same version are a contradiction, which orders nothing.
       if (stated[i - 1].first < stated[i].first)
         found.push_back({stated[i - 1].second, stated[i].second});
   }

@@ -47,7 +47,7 @@ class Awdit {
       fail_line(name_, line_, "no operations (got an empty history, expected `r key value` or `w key value`)");
     remarks.emplace_back("lines", line_);
     remarks.emplace_back("separators", separators);
-    // Separators without an operation between them make neither a transaction nor a session.
+    // Separators with no operation between them create neither a transaction nor a session.
     remarks.emplace_back("idle_separators", separators - (h_.transactions() - 1));
   }
 

@@ -43,7 +43,7 @@ std::vector<std::uint8_t> list_keys(const History& h) {
   return found;
 }
 
-// Returns the keys whose initial value a declared initial transaction states, including deleted ones.
+// Returns the keys whose initial value is stated by a declared initial transaction, including deleted ones.
 std::vector<std::uint8_t> declared_keys(const History& h) {
   std::vector<std::uint8_t> found(idx(h.n_keys()), 0);
   for (std::int32_t t = 0; t < h.transactions(); ++t)
@@ -103,8 +103,8 @@ class Search {
     }
   }
 
-  // Returns the elements of a list read that come before the first element that some transaction
-  // appended.
+  // Returns the elements of a list read that come before the first element appended by a
+  // transaction.
   std::span<const std::int32_t> beginning(std::int64_t op) const {
     const auto list = elements(h_, op);
     std::size_t size = 0;

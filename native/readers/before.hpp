@@ -1,12 +1,12 @@
-// The values that existed before a history begins: rows and lists that no transaction of the history wrote.
+// The values that existed before the history began: rows and lists that no transaction of the history wrote.
 //
 // THE RULE. A key holds at most one value that no transaction of the history wrote. T0 wrote this value, so it is the
 // first in the key's version order. nil, and the empty list, are also such a value, unless some transaction deleted the
-// row. The first committed read that shows such a value decides which one it is. If no committed read shows one, a read
-// of unknown outcome decides. For a list, the value is the part before the first element that a transaction appended. A
-// read of a different such value reads a version of T0 that does not exist.
+// row. The first committed read that shows such a value determines it. If no committed read shows one, a read of
+// unknown outcome determines it. For a list, the value is the part before the first element appended by a transaction.
+// A read of a different such value reads a version of T0 that does not exist.
 //
-// A value that some transaction wrote belongs to that write, even if the write failed or was aborted.
+// A value written by some transaction belongs to that write, even if the write failed or was aborted.
 //
 // A stream joined in the middle is read by the same rule, with the values left by its last cut in place of those of T0.
 #pragma once
@@ -28,7 +28,7 @@ struct Before {
   std::vector<std::int64_t> open;
 };
 // Makes T0 write the values that no transaction wrote, instead of nil. Keys whose initial value is declared keep that
-// value. Predicates must be lowered after this.
+// value. Predicates must be lowered afterwards.
 Before take_unwritten_for_initial(History& history);
 
 // Removes these first elements from all reads of the list. If a read of the list does not begin with them, it gets an

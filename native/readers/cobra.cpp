@@ -19,7 +19,7 @@ constexpr std::int64_t kDeleted = 0xabcdefab;
 constexpr std::int64_t kMissing = 0xadeafbee;    // used only by write-write tracking
 constexpr std::int64_t kUniversal = 0xabddefee;  // used by the duplicate-value variant
 
-struct PendingRead {  // resolved after all files are read, because a read may name a write of a later file
+struct PendingRead {  // resolved once all files have been read, because a read may name a write in a later file
   std::int64_t op, writer_txn, write_id;
 };
 
@@ -111,8 +111,7 @@ class Cobra {
           const std::int64_t key = id("a key hash", at);
           const std::int64_t value = id("a value hash", at);
           const std::int64_t source = source_of(writer_txn, write_id, at);
-          // In the initial state, only loaded keys have a value; an absent key and the fences of the garbage collection
-          // have none.
+          // In the initial state, only loaded keys have a value; absent keys and garbage-collection fences have none.
           const bool loaded = writer_txn == kInit && write_id == kInit;
           const std::int32_t seen = source == kSourceInitial && !loaded ? kNil : values_.integer(value);
           h_.add_op(OpKind::read, h_.key_of(keys_.integer(key)), seen, at, true, source);

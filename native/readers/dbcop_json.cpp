@@ -1,4 +1,4 @@
-// dbcop's JSON: sessions of transactions, alone or as the "data" of an object that has parameters.
+// dbcop's JSON: sessions of transactions, alone or as the "data" of an object with parameters.
 //
 // [[{"events": [{"Read": {"variable": 1, "version": 2}}, …], "committed": true}, …], …]; events also as ["r", 1, 2].
 #include <algorithm>

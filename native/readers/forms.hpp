@@ -43,9 +43,9 @@ class Forms {
   // Returns the bytes from a mark to here.
   std::string_view since(Mark mark) const { return {mark.p, static_cast<std::size_t>(p_ - mark.p)}; }
 
-  // Skips everything that separates forms: blanks, commas, `;` comments, and `#_` with the form that it discards.
-  // Afterwards, peek() returns the first character of a form, a closing bracket, or 0 at the end. To tell the end from
-  // a NUL byte, which is not a form either, call at_end().
+  // Skips everything that separates forms: blanks, commas, `;` comments, and `#_` with the discarded form. Afterwards,
+  // peek() returns the first character of a form, a closing bracket, or 0 at the end. To tell the end from a NUL byte,
+  // which is not a form either, call at_end().
   void blank() {
     while (p_ < end_) {
       const Class c = class_of(*p_);

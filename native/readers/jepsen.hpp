@@ -1,5 +1,4 @@
-// The operation maps of Jepsen, one record for each map, before invocations are paired with
-// completions.
+// Jepsen's operation maps, one record for each map, before invocations are paired with completions.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -71,7 +70,7 @@ struct Operations {
   std::int64_t tagged = 0;         // maps with the tag #jepsen.history.Op{…}
   std::int64_t odd_times = 0;      // maps whose :time or :index is not an integer
   std::vector<std::string> others;  // the first few distinct processes that are not clients
-  std::int64_t skipped = 0;         // operations of clients with another :f
+  std::int64_t skipped = 0;         // operations of clients with a different :f
   std::vector<std::string> skipped_functions;  // the first few distinct values of such an :f
   std::int64_t skipped_line = 0;    // the line of the first skipped operation
   std::int64_t independent = 0;     // operations whose :value is [key micro-operations]

@@ -1,4 +1,4 @@
-// Pass 2 over Jepsen's operations: pairs invocations with their completions and makes transactions of them.
+// Pass 2 over Jepsen's operations: pairs invocations with their completions and turns them into transactions.
 //
 // The history claims the following, and does *not* claim more where less is known:
 // - :ok is committed, with the completion's micro-operations. :fail is aborted, with the invocation's micro-operations:
@@ -12,9 +12,10 @@
 //   there is not exactly one.
 // - After :info, a process continues as a new session, because the transaction may take effect later than the
 //   operations that follow it.
-// - Operations of clients with another :f are skipped and counted, if there are also transactions.
-// - A :fail or :info without an invocation and without micro-operations has no meaning. It is counted and makes no
-//   transaction.
+// - If there are also transactions, operations of clients with a different :f are skipped and
+//   counted.
+// - A :fail or :info without an invocation and without micro-operations has no meaning. It is counted, but does not
+//   become a transaction.
 // - Without any :process, each transaction is a separate session, and a completion belongs to the only open invocation.
 #include <algorithm>
 #include <numeric>

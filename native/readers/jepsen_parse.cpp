@@ -1,4 +1,4 @@
-// Pass 1 over Jepsen's EDN and JSON. `parse` makes one record for each operation map, with micro-operations in flat
+// Pass 1 over Jepsen's EDN and JSON. `parse` creates one record for each operation map, with micro-operations in flat
 // arrays. It does not yet know which invocation belongs to which completion.
 #include <algorithm>
 
@@ -166,7 +166,7 @@ class Parser {
     return known.set_of_names(std::move(found));
   }
 
-  // Reads :f. Returns true if it means a transaction, or nothing.
+  // Reads :f. Returns true if it is :txn or nil.
   bool function() {
     const auto start = forms_.mark();
     const char c = forms_.peek();

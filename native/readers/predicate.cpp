@@ -1,5 +1,5 @@
 // `parse_predicate` turns a text into a tree of tests, and `matches` evaluates the tree on a row. Truth is
-// three-valued, as in SQL. A comparison on which databases differ is reported instead of decided.
+// three-valued, as in SQL. A comparison that databases evaluate differently is reported instead of decided.
 #include "readers/predicate.hpp"
 
 #include <algorithm>
@@ -137,7 +137,7 @@ int order(const Number& a, const Number& b) {
 }
 
 // Compares two numbers: -1, 0 or 1 for less, equal or greater. Returns nothing for an integer and a float if the result
-// depends on whether the integer is first rounded to a float, because databases differ in that.
+// depends on whether the integer is first rounded to a float, because databases differ in this.
 std::optional<int> compare(const Cell& a, const Cell& b) {
   const int rounded = order(a.number, b.number);
   if (a.real == b.real) return a.real ? rounded : order(a.integer, b.integer);
@@ -367,7 +367,7 @@ const Cell* column(const Row& row, const Cell& key, std::string_view name) {
 
 namespace {
 
-// Bounds of the truth of a predicate on a row. They differ if some part cannot be decided (`why` holds the reason).
+// Bounds on the truth of a predicate on a row. They differ if some part cannot be decided (`why` holds the reason).
 // This does no harm if the other parts decide the predicate.
 struct TruthRange {
   Truth least, most;

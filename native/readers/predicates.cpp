@@ -208,7 +208,7 @@ class Lowering {
     };
     for (std::int32_t k = 0; k < h_.n_keys(); ++k) put(k, h_.initial_value[k] == kNil ? kNoAtom : h_.initial_value[k]);
     std::ranges::stable_sort(asked, {}, [&](std::size_t s) { return seen[s]; });
-    // The row of each key now, as reads return it, and the transaction that wrote it.
+    // The current row of each key, as returned by reads, and the transaction that wrote it.
     std::vector<std::int32_t> row(h_.initial_value), writer(row.size(), h_.transactions());
     Replay found;
     found.source.assign(returned_rows.size(), -1);
@@ -288,7 +288,7 @@ class Lowering {
   static constexpr __int128 kExact = __int128{1} << 53;  // up to here, every integer is a float
   using AskedOf = std::map<std::pair<const Table*, std::string_view>, Asked>;
 
-  // Returns whether each predicate is decided for every row, however databases compare numbers.
+  // Returns whether each predicate can be decided for every row, however databases compare numbers.
   bool decided() {
     each_statement([](std::size_t) {});
     AskedOf asked;
@@ -469,8 +469,7 @@ class Lowering {
     add(s, key, values);
   }
 
-  // Rebuilds the columns from the operations that are kept and the new ones. New operations come at the ends of their
-  // statements.
+  // Rebuilds the columns from the kept operations and the new ones, which come at the ends of their statements.
   template <typename Keep>
   void rebuild(const Keep& keep) {
     std::vector<std::uint8_t> kept(h_.op_kind.size());

@@ -1,4 +1,4 @@
-// The native readers. They turn bytes in memory into columns, with remarks on how the bytes were understood.
+// The native readers. They turn bytes in memory into columns, with remarks on how the bytes have been understood.
 //
 // A reader returns a History for which validate() passes, or throws ReadError / UnsupportedInput with a message for the
 // user. It never allocates more than a small multiple of its input: before anything is sized by a count from a file,
@@ -24,13 +24,13 @@ struct ReadError : std::runtime_error {
   std::int64_t offset;
 };
 
-// Thrown if the input is well-formed but has something that this version cannot judge.
+// Thrown if the input is well-formed but contains something that this version cannot judge.
 struct UnsupportedInput : std::runtime_error {
   UnsupportedInput(const std::string& message, std::int64_t at) : std::runtime_error(message), offset(at) {}
   std::int64_t offset;
 };
 
-// How the input was understood, and which parts of it have no influence. Each name has a count, a flag, a text or a
+// How the input has been understood, and which parts of it have no effect. Each name has a count, a flag, a text or a
 // list.
 using Remark = std::variant<std::int64_t, bool, std::string, std::vector<std::int64_t>, std::vector<std::string>>;
 using Remarks = std::vector<std::pair<std::string, Remark>>;
@@ -50,11 +50,11 @@ Reading read_edn(std::string_view data, const std::string& name, Budget& budget)
 namespace jepsen {
 struct Following;
 }
-// Reads a block of such a file, preceded by the invocations whose completions have not come yet.
+// Reads a block of such a file, preceded by the invocations that have not been completed yet.
 Reading follow_edn(std::string_view data, const std::string& name, jepsen::Following& following, Budget& budget);
 // How to read a comparison (a :cas, an :acquire, a :release) that failed without a reason. `compared` means that it ran
 // and saw something else. `nothing` means that it did not happen, even if its error names the comparison. `by_format`,
-// the default, chooses the first for the lines of a log, like Porcupine, and for maps the second, as Jepsen defines
+// the default, means the first for the lines of a log, as in Porcupine, and the second for maps, as Jepsen defines
 // :fail.
 enum class FailedCas : std::uint8_t { by_format, compared, nothing };
 

@@ -4,7 +4,7 @@
 // Each operation is a transaction. The history claims the following, and claims less where less is known:
 // - :ok is committed. A :read saw its value; a :cas [a b] saw a and wrote b.
 // - If the :error of a failed :cas says that a comparison failed, the :cas ran and saw something other than a. It is
-//   committed, and that is its read. A :cas with another :error may have been refused, so it says nothing. For a :cas
+//   committed, and that is its read. A :cas with another :error may have been refused, so it shows nothing. For a :cas
 //   without :error, FailedCas decides.
 // - Other operations that failed are aborted. An operation with :info, or without completion, is indeterminate. For
 //   both, the invocation is used, because the completion may contain anything.
@@ -291,7 +291,7 @@ class Parser {
   bool independent_ = false, decided_ = false;
 };
 
-// The versions of a key that :put and :append make. Each is represented by the parts from which its text was joined.
+// The versions of a key made by :put and :append. Each is represented by the parts that make up its text.
 //
 // A version consists of its last part and the version before it, so a :get shows a chain of versions. If several
 // operations wrote the same text, those that cannot have made a version are excluded: an operation did not make a
@@ -342,7 +342,7 @@ class Texts {
     }
   }
 
-  // Returns the version that a :get with this value shows. `end` is the time at which the :get ended. Returns kNone if
+  // Returns the version shown by a :get with this value. `end` is the time at which the :get ended. Returns kNone if
   // the key has no :append or if the writes cannot make the value.
   std::int32_t see(std::int32_t key, std::int32_t value, std::int64_t end) {
     const auto found = keys_.find(key);
@@ -481,7 +481,7 @@ class Texts {
       text.insert(0, of.versions[idx(v)].part->first);
     return text;
   }
-  // Returns a value that equals no other value, because its kind does not occur in files.
+  // Returns a value different from all others: its kind does not occur in files.
   std::int32_t unique_value(const std::string& text) {
     return h_.values.intern_text(AtomKind::other, "text " + quoted(text));
   }
@@ -592,7 +592,7 @@ class Pairing {
     if (operation.done != nullptr && operation.done->key >= 0) return operation.done->key;
     return first.key;
   }
-  // Returns the event that states the request. This is the invocation or, if the invocation states nothing, the
+  // Returns the event that states the request. That is the invocation or, if the invocation states nothing, the
   // completion.
   const Event& asked(const Operation& operation) const {
     const bool tells = operation.invoked != nullptr && operation.invoked->has_value;

@@ -1,6 +1,6 @@
-// `SerialSearch` appends one transaction after the other, and keeps the current rows of all tables. No transaction
-// before the last checkpoint is ever taken back, and the work after a checkpoint is limited, so the time is linear in
-// the number of transactions.
+// `SerialSearch` appends one transaction after another, and keeps the current rows of all tables. Transactions before
+// the last checkpoint are never removed again, and the work after a checkpoint is limited, so the time is linear in the
+// number of transactions.
 #include "readers/serial_order.hpp"
 
 #include <algorithm>
@@ -20,11 +20,11 @@ namespace isolang::predicates {
 namespace {
 
 constexpr std::int32_t kRemovableTransactions = 512;  // how many of the last placed transactions can be removed again
-constexpr std::size_t kMaxExamined = 64;              // the largest number of transactions that a repair examines
+constexpr std::size_t kMaxExamined = 64;              // the largest number of transactions examined by a repair
 constexpr int kMaxReturns = 64;                       // how often the search restarts from one checkpoint
 constexpr std::int64_t kEffort = 6'000;               // the largest number of steps between two checkpoints
 
-constexpr std::int64_t kWork = 4'000'000;  // the most rows that are compared between two checkpoints
+constexpr std::int64_t kWork = 4'000'000;  // the largest number of rows compared between two checkpoints
 
 // Thrown when a search between two checkpoints has done too much work.
 struct TooMuchWork {};
@@ -36,7 +36,7 @@ struct CurrentTable {
 };
 
 // A predicate read, and the keys that it does not decide: its statement has an operation on them, or its own
-// transaction wrote them before.
+// transaction wrote them earlier.
 struct CheckedPredicateRead {
   const Predicate* predicate;
   CurrentTable* table;
@@ -62,7 +62,8 @@ struct UnplacedTransaction {
 // removes all placed transactions from there on, and remembers the right order of the two.
 class SerialSearch {
  public:
-  // `apart` is the largest distance in the given order of two transactions that this order has the wrong way round.
+  // `apart` is the largest distance, in the given order, between two transactions that this order has the wrong way
+  // round.
   SerialSearch(const History& h, std::span<const std::int32_t> near, std::int32_t apart, Budget& budget)
       : h_(h),
         near_(near),
@@ -280,7 +281,8 @@ class SerialSearch {
   }
 
   // Returns a waiting writer, other than these two, after which a transaction would read the right value of a key; -1
-  // if there is none. Other waiting writers must be able to restore the other keys that this writer would make wrong.
+  // if there is none. Other waiting writers must be able to restore the other keys that this writer would make wrong
+  // for it.
   std::int32_t restorer(const UnplacedTransaction& o, std::int32_t key, std::int32_t but) {
     const auto writes_right = [&](std::int32_t t, std::int32_t of) {
       return t != but && t != o.txn && !would_be_wrong(o, of, put_of(t, of), t);
@@ -355,7 +357,7 @@ class SerialSearch {
     for (const std::int32_t t : back) let_wait(t);
   }
 
-  // A possible repair: these transactions should have preceded a writer that is placed.
+  // A possible repair: these transactions should have preceded a writer that has been placed.
   struct PossibleRepair {
     std::vector<std::int32_t> sooner;
     std::int32_t writer;
@@ -421,7 +423,7 @@ class SerialSearch {
     return true;
   }
 
-  // Returns to the checkpoint, so that other repairs are chosen. Returns false after `kMaxReturns` returns.
+  // Returns to the checkpoint, so that different repairs are chosen. Returns false after `kMaxReturns` returns.
   bool return_to_checkpoint() {
     if (++tries_ > kMaxReturns) return false;
     before_.clear();
@@ -484,8 +486,8 @@ class SerialSearch {
 
   const History& h_;
   const std::span<const std::int32_t> near_;
-  // A writer waits for readers within the first distance from the first transaction that is not placed. Writers that
-  // restore rows may be as far away as the second distance.
+  // A writer waits for readers within the first distance from the first unplaced transaction. Writers that restore rows
+  // may be as far away as the second distance.
   const std::int32_t protected_, window_;
   Budget& budget_;
   Rows store_;
@@ -499,7 +501,7 @@ class SerialSearch {
   std::vector<std::int32_t> row_, writer_;            // the current value and its writer, for each key
   std::vector<std::vector<std::int32_t>> writers_;    // the waiting writers of each key
   std::vector<std::vector<std::int32_t>> of_session_;
-  std::vector<std::int32_t> next_;  // how many transactions of each session are placed
+  std::vector<std::int32_t> next_;  // how many transactions of each session have been placed
   std::vector<UnplacedTransaction*> open_;      // the waiting transactions, in the given order
   std::vector<std::int32_t> commits_;
   std::vector<std::vector<OverwrittenRow>> undo_;  // what each placed transaction overwrote
@@ -511,7 +513,7 @@ class SerialSearch {
   std::int64_t work_ = 0;                     // the number of rows compared since the checkpoint
   int tries_ = 0;                             // how often the search has returned to the checkpoint
   std::uint64_t state_ = 0x9e3779b97f4a7c15;  // of the pseudo-random numbers
-  std::int64_t front_ = 0, end_ = 0;          // the first transaction that is not placed, and the end of the window
+  std::int64_t front_ = 0, end_ = 0;          // the first unplaced transaction, and the end of the window
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
 // Viper's JSON logs. One file is one session, and one line is one committed transaction.
 //
 // `i` (insert) and `d` (delete) first read the old state (a value, a tombstone or nothing) and then write. A delete
-// leaves a tombstone with a unique value. So each of the two is a read and a write here, and a read of a tombstone is
-// matched by its value like any other read. The flags *is_dead* and *ready* add no information.
+// leaves a tombstone with a unique value. So each of the two becomes a read and a write here, and a read of a tombstone
+// is matched by its value like any other read. The flags *is_dead* and *ready* add no information.
 //
 // A `range` is a predicate read of the keys between two bounds. It returned the rows in its fourth slot and the
-// tombstones in its fifth; all other keys between the bounds had never been written. So it is a read of those rows,
-// live and dead, and shows for every other key that no version of the key existed.
+// tombstones in its fifth; all other keys between the bounds had never been written. So it becomes a read of those
+// rows, live and dead, and shows for every other key that no version of it existed.
 //
 // The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. If no operation
 // deletes, nothing can be dead, so a `true` there shows that the slots are outcomes.

@@ -1,5 +1,5 @@
 // `Programs::next` returns the operations of the next transaction. Keys are drawn by weights, and every write gets a
-// value that the options allow.
+// value allowed by the options.
 #include "simulator/programs.hpp"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Builds the table of the alias method (Walker 1977): each column has a probability and one alternative, and so a draw
+// Builds the table of the alias method (Walker 1977): each column has a probability and one alternative, so a draw
 // takes constant time.
 #include "simulator/random.hpp"
 

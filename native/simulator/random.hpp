@@ -1,5 +1,5 @@
-// Random numbers that are equal on every machine, unlike those of std::distributions, and draws
-// from weights in O(1).
+// Random numbers that are the same on every machine, unlike those of the standard distributions,
+// and weighted draws in O(1).
 #pragma once
 #include <cstdint>
 #include <vector>

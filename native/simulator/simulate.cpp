@@ -212,8 +212,8 @@ void Simulator::begin(Client& client, Status status) {
   client.state = Client::State::running;
 }
 
-// Returns an instant at which a transaction that runs from `first` to `last` may read. It is not before the effect of
-// the last transaction in its session.
+// Returns an instant at which a transaction that runs from `first` to `last` may read. This is never before the last
+// transaction of its session took effect.
 std::int64_t Simulator::snapshot_of(const Client& client, std::int64_t first, std::int64_t last) {
   if (!options_.mechanism.stale) return last;
   const std::int64_t earliest = std::max({client.since, first - lag_, std::int64_t{0}});
@@ -277,7 +277,7 @@ void Simulator::take_effect(Client& client) {
 }
 
 // Sets the result of a read: the value of the last own write before it or, if there is none, that of `version`. A list
-// has the elements of `version` and after them the own appends.
+// has the elements of `version`, followed by the own appends.
 void Simulator::read(std::int64_t op, std::int64_t txn_first, std::int32_t version, bool known) {
   auto& value = history_.op_value[op];
   if (!known) {

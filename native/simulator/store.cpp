@@ -1,5 +1,5 @@
-// `Replicas` delivers each committed transaction to the other replicas after a random lag. In a causal store, it
-// arrives only after all transactions that its replica had known.
+// `Replicas` delivers each committed transaction to the other replicas after a random lag. In a causal store, a
+// transaction arrives only after all transactions that its own replica already knew.
 #include "simulator/store.hpp"
 
 #include <algorithm>

@@ -84,7 +84,7 @@ class Replicas {
   std::size_t n_;
   bool causal_;
   std::int64_t lag_;
-  std::vector<std::vector<std::int32_t>> shown_;  // by replica, then by key: the version that it shows
+  std::vector<std::vector<std::int32_t>> shown_;  // by replica, then by key: the version shown
   std::vector<Delivery> transactions_;
   std::vector<std::int32_t>
       needs_;  // if causal: for each transaction, n_ counts of how much of each replica's log must be known first

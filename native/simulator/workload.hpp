@@ -2,9 +2,9 @@
 // clients see.
 //
 // Time is a counter of events. Each transaction begins, takes effect and is answered at three separate instants, in
-// this order, which a random scheduler draws; the history records the begin and the answer. When a transaction takes
+// this order, drawn by a random scheduler. The history records the begin and the answer. When a transaction takes
 // effect, the versions that the store keeps with their instants decide what it reads. This code knows only mechanisms
-// and no levels; isolang/simulator/rules.py says which mechanism provides which level, and why.
+// and no levels; isolang/simulator/rules.py explains which mechanism provides which level, and why.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -48,7 +48,7 @@ struct PlantedTransaction {
 struct Plant {
   std::vector<PlantedTransaction> transactions;
   bool concurrent =
-      // true: all transactions begin before one takes effect; false: each begins after the previous one has ended
+      // true: all transactions begin before any takes effect; false: each begins after the previous one has ended
       true;
   bool clock_ahead =
       false;        // the clock of the first transaction's session is ahead, up to after the end of the last one

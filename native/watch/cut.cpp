@@ -1,6 +1,6 @@
 // `cut` returns the transactions that leave the window. It marks the transactions that must stay, then everything that
 // follows them in the witness, in sessions or in real time, and cuts all others. `PartComparison` compares a part with
-// the window that it was cut from.
+// the window from which it was cut.
 #include "watch/cut.hpp"
 
 #include <algorithm>
@@ -197,7 +197,7 @@ class CutSelection {
     });
   }
 
-  // If a transaction stays in the window, marks all transactions that began after it ended as staying, too.
+  // For each transaction that stays in the window, marks all transactions that began after its end as staying, too.
   void follow_real_time() {
     std::vector<std::int32_t> by_begin(idx(n_));
     std::iota(by_begin.begin(), by_begin.end(), 0);
@@ -206,7 +206,7 @@ class CutSelection {
     std::size_t at = 0;  // all transactions before it stay
     while (least_end_ != kTimeUnknownEnd) {
       std::vector<std::int32_t> more;
-      // If clocks differ, a transaction may have begun later than its time says.
+      // If clocks differ, a transaction may have begun later than its recorded time.
       for (; at < by_begin.size(); ++at) {
         const std::int32_t t = by_begin[at];
         if (plus(h_.txn_begin[t], 2 * limits_.clock_error) <= least_end_) break;
@@ -283,7 +283,7 @@ class PartComparison {
     if (op != w_.op_start[in_window + 1]) throw std::invalid_argument("a part of another window");
   }
 
-  // Returns for each key of the part the key of the window, or -1.
+  // Returns for each key of the part the corresponding key of the window, or -1.
   const std::vector<std::int32_t>& keys() const { return key_of_; }
 
  private:

@@ -18,7 +18,7 @@ struct Witness {
 struct Limits {
   std::span<const std::uint8_t> open;      // whether the log has not yet shown all transactions that may overlap it
   std::span<const std::uint8_t> in_flight;
-  std::span<const std::uint8_t> young;     // so new that a later read may show another order of its writes
+  std::span<const std::uint8_t> young;     // so new that a later read may show a different order of its writes
   bool timed = false;      // whether the stream has real time
   bool real_time = false;  // whether the level has real-time edges
   std::int64_t clock_error = 0;
@@ -29,7 +29,7 @@ struct Limits {
 std::vector<std::int32_t> cut(const History& window, const Witness& witness, const Limits& limits);
 
 // The part of a witness about some transactions of the window. `part` is a history of only these transactions, in the
-// same order. Its initial state consists of the values that earlier transactions left.
+// same order. Its initial state consists of the values left by earlier transactions.
 struct OwnWitness {
   std::vector<std::int32_t> source;
   std::vector<std::int64_t> order_start;

@@ -1,6 +1,6 @@
-// A hash table finds the entry of a key by the hash of its name. The entry of a list has its length and the hashes of
-// its elements. `left_by` computes the values that a part leaves, and `replace` applies them and returns the bytes that
-// undo the change.
+// A hash table finds the entry of a key by the hash of its name. The entry of a list contains its length and the hashes
+// of its elements. `left_by` computes the values that a part leaves, and `replace` applies them and returns the bytes
+// that undo the change.
 #include "watch/last_values.hpp"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::uint64_t mix(std::uint64_t x) {  // the finalizer of splitmix64
   return x ^ (x >> 31);
 }
 
-constexpr std::int64_t kTextOverhead = 16;  // bytes that the allocation of a text takes in addition
+constexpr std::int64_t kTextOverhead = 16;  // additional bytes taken by the allocation of a text
 constexpr std::size_t kParallelLookups = 12;           // how many look-ups run side by side
 
 constexpr std::uint64_t kFirst = 0x9e3779b97f4a7c15ULL, kSecond = 0xc2b2ae3d27d4eb4fULL;

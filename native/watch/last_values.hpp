@@ -47,7 +47,7 @@ struct Scalar {
   std::string_view text;
 };
 
-// The value that an index stores for a row: a number, or a text after a mark. If the value of the column cannot be
+// The value stored by an index for a row: a number, or a text after a mark. If the value of the column cannot be
 // compared, the text has no mark.
 struct Cell {
   bool is_number = false;
@@ -64,7 +64,7 @@ class LastValues {
   // Sets `found` to the entry of this key. Returns false if the key has no entry.
   bool find(const Atoms& keys, std::int32_t atom, Last& found) const;
 
-  // Returns the number of each key of a history, or -1 for a key that this object does not have. All look-ups run side
+  // Returns the number of each key of a history, or -1 for a key that this object does not have. The look-ups run side
   // by side, because the entries of many keys are in distant memory.
   std::vector<std::int32_t> numbers_of(const History& history) const;
   // Finds the entry of the key with this number.
@@ -84,7 +84,7 @@ class LastValues {
   // a history made by open_window.
   std::string left_by(const History& part, std::span<const std::int64_t> order_start,
                       std::span<const std::int32_t> order_txn) const;
-  // Applies bytes that left_by() returned, and returns the bytes that undo the change. Throws std::invalid_argument if
+  // Applies bytes returned by left_by(), and returns the bytes that undo the change. Throws std::invalid_argument if
   // the bytes are not valid.
   std::string replace(std::string_view change);
 
@@ -98,8 +98,8 @@ class LastValues {
   Records records(std::int64_t first, std::int64_t count) const;
   void clear();  // removes all entries
   std::vector<std::string> missing(const History& history) const;  // the keys of the history that are new here
-  // Whether records() also returns removed keys. A caller that keeps entries on disk needs the removed keys, because
-  // otherwise it would read the old entries again.
+  // Whether records() also returns removed keys. A caller that keeps entries on disk needs the removed keys; otherwise,
+  // it would read the old entries again.
   bool keep_removed = false;
   std::int64_t memory() const;  // approximate, in bytes
 

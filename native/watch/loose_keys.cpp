@@ -1,6 +1,6 @@
-// `add` notes the keys of a part that several of its transactions write, and forgets the keys of earlier parts whose
+// `add` records the keys of a part that several of its transactions write, and forgets the keys of earlier parts whose
 // order can no longer change. `unexplained` returns the reads of a window that another order may explain, and the
-// functions at the end make that order.
+// functions at the end construct that order.
 #include "watch/loose_keys.hpp"
 
 #include <algorithm>
@@ -31,8 +31,8 @@ std::string bytes_of(const Atoms& atoms, std::int32_t atom) {
                  kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
 }
 
-// Most keys of a history are not loose. This filter finds at little cost that a key is not loose, without making its
-// name and without a look-up in the map.
+// Most keys of a history are not loose. This filter shows cheaply that a key is not loose, without building its name
+// and without a look-up in the map.
 class Filter {
  public:
   void take(const std::string& name) {

@@ -1,5 +1,5 @@
-// The keys whose last writers may have committed in another order than the cuts guessed. docs/routes.md, Exchanges,
-// proves which properties another order of these writers keeps.
+// The keys whose last writers may have committed in an order other than the one guessed by the cuts. docs/routes.md,
+// Exchanges, proves which properties a different order of these writers preserves.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -16,7 +16,7 @@ class LooseKeys {
  public:
   // Adds the next part. A key of this part is loose if several transactions of the part write it. A key of an earlier
   // part stays loose only if this part does not access the key, or only appends to it. A part with predicate reads
-  // leaves no loose keys, because such a read may concern every row that an earlier part left.
+  // leaves no loose keys, because such a read may concern every row left by an earlier part.
   void add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number);
   void forget(std::int64_t from);  // forgets the parts with this number or a larger one
   std::int64_t size() const { return std::ssize(parts_of_); }
@@ -27,8 +27,8 @@ class LooseKeys {
     std::vector<std::int64_t> op;
     std::vector<std::int64_t> part;
   };
-  // Returns the reads of loose keys that return neither the last value nor a value that the window writes. `window` has
-  // the transactions as they are in the log.
+  // Returns the reads of loose keys that return neither the last value nor a value written by the window. `window`
+  // contains the transactions as they are in the log.
   Reads unexplained(const History& window, const LastValues& last) const;
 
  private:
@@ -44,7 +44,7 @@ struct Exchanged {
   std::vector<std::int32_t> keys;
 };
 // For a register, the writer of the value that was read comes last. For a list, the writers come in the order of the
-// elements. `last` has the values of these keys before the part.
+// elements. `last` contains the values of these keys before the part.
 Exchanged exchanged(const History& part, std::span<const std::int64_t> order_start,
                     std::span<const std::int32_t> order_txn, const History& window,
                     std::span<const std::int64_t> reads, const LastValues& last);

@@ -1,6 +1,5 @@
-// `open_window` copies the operations of a window, gives each key the value that the last cut left, and shortens list
-// reads by the elements that were cut. For predicate reads, it adds the rows that the window's transactions do not
-// access.
+// `open_window` copies the operations of a window, gives each key the value left by the last cut, and removes from list
+// reads the elements that were cut. For predicate reads, it adds the rows that the window's transactions do not access.
 #include "watch/open_window.hpp"
 
 #include <algorithm>
@@ -17,7 +16,7 @@
 namespace isolang::watch {
 namespace {
 
-// The most set-reads that are made for one window.
+// The largest number of set-reads made for one window.
 constexpr std::int64_t kMaxSetReadsOfWindow = 100'000;
 constexpr std::string_view kWhole = " cannot be watched; hint: isocheck check judges the whole history";
 
@@ -59,8 +58,8 @@ class WindowBuilder {
     return nothing_;
   }
 
-  // Adds the rows that the last cut left, that no transaction of the window touches, and for which a predicate is true
-  // or cannot be judged. Predicate reads do not concern other rows.
+  // Adds the rows left by the last cut that no transaction of the window touches and for which a predicate is true or
+  // cannot be judged. Predicate reads do not concern other rows.
   void add_rows() {
     History& h = window_.history;
     std::set<std::int32_t> rows;
@@ -104,7 +103,7 @@ class WindowBuilder {
                            " times (expected fewer); hint: a shorter --round"};
   }
 
-  // Finds which keys hold lists, and which value the last cut left for each key.
+  // Finds the keys that hold lists, and the value left by the last cut for each key.
   void sort_keys() {
     for (std::int32_t t = 0; t < raw_.transactions(); ++t) {
       for (std::int64_t op = raw_.op_start[t]; op < raw_.op_start[t + 1]; ++op) {

@@ -33,10 +33,10 @@ struct NotWatched {
 // Returns the distinct predicates of the predicate reads whose rows are known.
 std::vector<std::string> predicates_of(const History& raw);
 
-// Returns the window as a history. `raw` has the transactions as they are in the log. If the last cut left a value of a
-// key, it becomes the initial value of the key, and nil does not name this version. Elements that were cut are removed
-// from lists. If there are predicate reads, the rows that the cut left and that these reads concern become keys of the
-// window, after the keys of `raw`, and the rows that the reads missed become set-reads. Throws NotWatched.
+// Returns the window as a history. `raw` contains the transactions as they are in the log. If the last cut left a value
+// for a key, it becomes the initial value of the key, and nil does not name this version. Elements that were cut are
+// removed from lists. If there are predicate reads, the rows left by the cut that concern these reads become keys of
+// the window, after the keys of `raw`, and the rows that the reads missed become set-reads. Throws NotWatched.
 Window open_window(const History& raw, LastValues& last);
 
 }  // namespace isolang::watch

@@ -1,4 +1,4 @@
-// Each column that a predicate compares has sorted indexes of its numbers and its texts; rows with other values are
+// Each column compared by a predicate has sorted indexes of its numbers and its texts; rows with other values are
 // always candidates. A changed row is entered again, and `drop_stale` drops the index of a table with too many outdated
 // entries.
 #include "watch/row_index.hpp"
@@ -13,7 +13,7 @@ using predicates::Test;
 bool ranges(const predicates::Node& node, std::vector<Range>& found) {
   constexpr double kAll = std::numeric_limits<double>::infinity();
   switch (node.test) {
-    case Test::all: {  // one bounded part is enough; a part with an equal value is best
+    case Test::all: {  // one bounded part is enough; a part that requires equality is best
       std::vector<Range> best;
       bool any = false;
       for (const auto& part : node.parts) {

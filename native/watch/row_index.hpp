@@ -1,5 +1,5 @@
 // An index of the rows of tables that predicates read, by column values. With this index, a predicate read visits only
-// the rows that it may concern, instead of the whole table.
+// the rows that may concern it, instead of the whole table.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -76,14 +76,14 @@ class Sorted {
 class RowIndex {
  public:
   bool asked() const { return !tables_.empty(); }
-  // Returns whether the index has this table. If it does not, the caller must add all rows.
+  // Returns whether the index contains this table. If not, the caller must add all rows.
   bool has(std::string_view table) const { return tables_.contains(table); }
   void begin(const std::string& table) { tables_[table]; }
   // Adds the current value of a row to the index of one table, or of all tables that contain the row.
   void add_row(std::string_view table, std::int32_t row, std::string_view key, std::string_view value);
   void add_row(std::int32_t row, std::string_view key, std::string_view value);
   // Returns the rows for which a predicate may be true, ascending. `texts_of(row)` returns the texts of its key and its
-  // value, or nothing if it has no value any more.
+  // value, or nothing if it no longer has a value.
   template <typename TextsOf>
   std::vector<std::int32_t> candidates(const predicates::Predicate& predicate, const TextsOf& texts_of);
   // Drops tables in which too many rows have changed.

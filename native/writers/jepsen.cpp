@@ -38,8 +38,8 @@ class Schedule {
   // Adds the invocations and completions in the order of their times; at equal times, invocations come first.
   //
   // SOUND BECAUSE t1 is before t2 in real time iff t1 ended strictly before t2 began. Aborted transactions have no
-  // real-time edges, and indeterminate ones have no outgoing edges, so their free ends are placed where their process
-  // needs them. A transaction with an unknown begin has a completion without an invocation.
+  // real-time edges, and indeterminate ones have no outgoing edges, so their ends are free, and are placed where their
+  // process needs them. A transaction with an unknown begin has a completion without an invocation.
   std::optional<std::pair<std::int32_t, std::int32_t>> in_real_time(Budget& budget) {
     std::vector<std::tuple<std::int64_t, bool, std::int32_t>> events;
     events.reserve(2 * part_.txns.size());

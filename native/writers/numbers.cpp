@@ -1,5 +1,5 @@
-// dbcop's bincode and Plume's text. They consist of sessions of transactions whose keys and values are numbers, and 0
-// is the initial state.
+// dbcop's bincode and Plume's text. Both consist of sessions of transactions whose keys and values are numbers; 0 is
+// the initial state.
 #include "writers/out.hpp"
 
 namespace isolang {

@@ -1,4 +1,4 @@
-// A buffer in front of a sink. Its functions encode numbers as the output formats require.
+// A buffer in front of a sink. Its functions encode numbers as required by the output formats.
 #pragma once
 #include <charconv>
 #include <cstdint>

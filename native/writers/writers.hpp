@@ -16,7 +16,7 @@
 
 namespace isolang {
 
-// The part of a history that is written: transactions in the order of the history, each with its kept operations.
+// The part of a history to be written: transactions in the order of the history, each with its kept operations.
 struct Outline {
   const History& history;
   std::span<const std::int32_t> txns;
@@ -24,7 +24,7 @@ struct Outline {
   std::span<const std::int64_t> ops;    // numbers of operations
 };
 
-// A function that takes the text piece by piece.
+// A function that receives the text piece by piece.
 using Sink = std::function<void(std::string_view)>;
 
 // Write dbcop's bincode and Plume's text, in which keys and values are numbers. There is one key and one value for each
@@ -48,7 +48,7 @@ struct JepsenSpelling {
   bool real_time = false;               // whether to write invocations and to order all lines by real time
   std::vector<std::int64_t> processes;  // the process of each session, in order of first appearance
   Texts keys, values, groups, versions;
-  std::vector<std::string> labels, levels;  // the texts of each set of names that is written
+  std::vector<std::string> labels, levels;  // the texts of each set of names to be written
   std::vector<std::string> statements;      // of each transaction's operations; empty if none are known
 };
 

@@ -312,7 +312,7 @@ void Cdcl::heap_down(std::size_t i) {
   heap_place_[v] = static_cast<std::int32_t>(i);
 }
 
-// Backtracking: which parts of the trail are undone, and which stay.
+// Backtracking: the parts of the trail that are undone, and those that stay.
 
 // Undoes levels until the first literal of the learned clause is open, and asserts this literal.
 void Cdcl::go_back(std::int32_t conflict_level, std::int32_t back, bool chronological) {
@@ -403,7 +403,7 @@ void Cdcl::open(Lit l) {
   if (heap_place_[l.variable()] < 0) heap_insert(l.variable());
 }
 
-// Returns the number of levels to keep at a restart. Their decisions come before the next decision,
+// Returns the number of levels to keep at a restart. Their decisions rank before the next decision,
 // so the search would make them again.
 std::int32_t Cdcl::reusable_level() {
   while (!heap_.empty() && value_[heap_[0]] != 0) heap_pop();
@@ -413,7 +413,8 @@ std::int32_t Cdcl::reusable_level() {
   return keep;
 }
 
-// Conflict analysis: the learned clause, its antecedents, and which learned clauses are kept.
+// Conflict analysis: the learned clause, its antecedents, and the choice of learned clauses to
+// keep.
 
 // Learns the clause of the first unique implication point of the conflict level, which becomes its
 // first literal. Returns the highest level of the other literals.

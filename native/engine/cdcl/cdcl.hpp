@@ -55,8 +55,8 @@ class Theory {
   virtual std::size_t mark() const = 0;     // a point in time for `undo`
   virtual void undo(std::size_t mark) = 0;  // returns to that point
   virtual void unassign(Lit literal) = 0;   // called for each literal undone after `assign`
-  // Called when some literals assigned since that point in time have become open, although later
-  // literals stay. Forgets what depends on them. Marks stay valid.
+  // Called when some literals assigned since that point in time have become open although later
+  // ones stay assigned. Forgets whatever depends on the open ones. Marks stay valid.
   virtual void forget_open(std::size_t mark) = 0;
   virtual void lemma(ClauseId id) = 0;  // the last conflict was stored as this clause
   // Returns the literal to decide for an open variable: the variable, its negation, or another open
@@ -84,7 +84,7 @@ class Cdcl {
   enum class Result { satisfiable, unsatisfiable, gave_up };
   // Runs until the total number of conflicts or decisions reaches `max_conflicts` or `max_decisions`. After `gave_up`,
   // it can be called again. For an unsatisfiable result, see core(). If the result holds only under the assumptions,
-  // `failed_assumptions` has the contradicting ones, and the clauses alone may be satisfiable.
+  // `failed_assumptions` contains those that contradict each other, and the clauses alone may be satisfiable.
   Result solve(std::int64_t max_conflicts, const std::vector<Lit>& assumptions = {}) {
     return solve(max_conflicts, std::numeric_limits<std::int64_t>::max(), assumptions);
   }
@@ -108,7 +108,7 @@ class Cdcl {
 
   std::int32_t variables() const { return static_cast<std::int32_t>(value_.size()); }
   std::int64_t conflicts = 0, decisions = 0, restarts = 0;
-  std::int64_t decisions_kept = 0;  // number of levels kept above a level that was taken out
+  std::int64_t decisions_kept = 0;  // number of levels kept above levels that were taken out
 
  private:
   struct Clause {

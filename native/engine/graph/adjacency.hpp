@@ -18,7 +18,7 @@ struct Adjacency {
   }
 };
 
-// Returns lists with room for the numbers 0 … count-1, where number i gets its room in the list
+// Returns empty lists with room for one item for each number i in 0 … count-1, in the list
 // key_of(i). `groups` is the number of lists. Numbers with a negative key get no room.
 template <typename KeyOf>
 Adjacency room_by(std::int32_t groups, std::size_t count, KeyOf key_of) {
@@ -48,7 +48,7 @@ class Filling {
   std::vector<std::int64_t> next_;
 };
 
-// Groups the items of the numbers 0 … count-1 by key_of(i), and keeps their order within a group.
+// Groups item_of(i), for i in 0 … count-1, by key_of(i), preserving the order within each group.
 template <typename KeyOf, typename ItemOf>
 Adjacency group_by(std::int32_t groups, std::size_t count, KeyOf key_of, ItemOf item_of) {
   Adjacency g = room_by(groups, count, key_of);

@@ -1,6 +1,6 @@
 // The automaton of a check: for each relation, its steps between a few states. This is all that the engine knows about
 // a level. State 0 is the only initial and the only final state, and every loop passes through it (the compiler of the
-// language proves that). A cycle of the product is therefore exactly a violation.
+// language proves that). The cycles of the product are therefore exactly the violations.
 #pragma once
 #include <algorithm>
 #include <array>
@@ -98,8 +98,8 @@ struct Automaton {
   std::int32_t states = 1;
   std::array<std::vector<Step>, kRelations> steps;
   std::vector<Step> epsilon;
-  // For each step, the pairs that it applies to; for a test, the kinds that pass it. If empty, each
-  // step applies to all pairs. Only steps of wr, ww, rw and the filtered relations, and tests,
+  // For each step, the pairs to which it applies; for a test, the kinds that pass it. If empty,
+  // each step applies to all pairs. Only steps of wr, ww, rw and the filtered relations, and tests,
   // distinguish pairs.
   std::array<std::vector<Pairs>, kRelations> pairs;
   // The meaning of the bits, if they distinguish more than items and predicates; the same for all
@@ -113,8 +113,8 @@ struct Automaton {
   // An automaton with return paths need not pass state 0. Its product has no cycle unless another
   // check forbids that cycle.
   ForbiddenReturn back;
-  // Whether cycles of this automaton are violations. They are not if it only has return paths; then
-  // another check forbids every such cycle.
+  // Whether cycles of this automaton are violations. They are not if it has only return paths. In
+  // that case, another check forbids every such cycle.
   bool judges = true;
 
   // A check of components (`irreflexive irw ; (wr | ww | irw | prw)^*`): cycles of its relations

@@ -20,7 +20,8 @@ constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
 // The longest chain is this many times as long as a short chain.
 constexpr std::int32_t kShortChainFactor = 64;
 constexpr std::size_t kSampledChains = 8;         // number of chains
-// The number of lanes of a vector register, because a loop over full registers has no remainder.
+// The number of lanes of a vector register. Rows are padded to a multiple of it, so that loops over
+// full registers have no remainder.
 constexpr std::size_t kLanes = 8;
 
 // Operations on rows of positions and of cells; see Clocks.
@@ -30,7 +31,7 @@ ISOLANG_VECTORISED void raise_row(std::int32_t* row, const std::int32_t* other,
   for (std::size_t c = 0; c < columns; ++c) row[c] = std::max(row[c], other[c]);
 }
 
-// Looks up both values of a cell, because this avoids branches.
+// Looks up both values of a cell, which avoids branches.
 template <typename Cell>
 [[gnu::always_inline]] inline void raise_by_cells(std::int32_t* row, const Cell* cells,
                                                   const std::int32_t* top,
@@ -142,7 +143,7 @@ bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
   return false;
 }
 
-// Returns true if a node without a chain has a successor now, although it had none when chains were
+// Returns true if a node without a chain now has a successor that it did not have when chains were
 // joined.
 bool Clocks::leads_off_chain(const Adjacency& predecessors) const {
   for (std::size_t v = 0; v < place_.size(); ++v)

@@ -22,12 +22,12 @@ namespace isolang {
 // precedes everything.)
 //
 // A row of positions for each node would take four bytes times nodes times chains, which is too
-// much for a million nodes and hundreds of chains. But nodes that are near each other in
-// topological order have almost the same past. Rows are therefore kept in that order, in blocks,
-// and a cell stores how far it lags behind the last position of its chain up to the end of the
-// block. Two bytes are nearly always exact. One byte, used when memory is short, reaches back 254
-// positions of each chain. A cell that lags by more reads as the least value of its block. SOUND
-// BECAUSE that is a lower bound, and every use treats a position beyond it as "not known to reach".
+// much for a million nodes and hundreds of chains. But nodes close to each other in topological
+// order have almost the same past. Rows are therefore kept in that order, in blocks, and a cell
+// stores how far it lags behind the last position of its chain up to the end of the block. Two
+// bytes are nearly always exact. One byte, used when memory is short, reaches back 254 positions of
+// each chain. A cell that lags by more reads as the least value of its block. SOUND BECAUSE that is
+// a lower bound, and every use treats a position beyond it as "not known to reach".
 class Clocks {
  public:
   // `predecessors` lists the predecessors of each node by descending position in `order` (see
@@ -36,7 +36,7 @@ class Clocks {
   // one byte for each cell, only the longest chains get a column, and `reaches` answers "not known"
   // (false) for nodes of the other chains.
   //
-  // `grown` states that the nodes are those of the last call, and that its edges still exist. The
+  // `grown` means that the nodes are those of the last call, and that its edges still exist. The
   // chains are then kept, because they are still paths, unless a cover with far fewer chains has
   // been found.
   void build(const Adjacency& predecessors, const Adjacency* by_number,
@@ -61,8 +61,8 @@ class Clocks {
     return value(to.slot, from.column) >= from.position;
   }
   // Splits `reaches` for loops over many u and one v: `reaches(u, v)` if and only if
-  // row[mark.column] >= mark.position, where row was all -1 and was then raised by v. A row that
-  // several nodes raised shows what reaches any of these nodes.
+  // row[mark.column] >= mark.position, where row was all -1 and was then raised by v. A row raised
+  // by several nodes shows what reaches any of them.
   Mark mark(std::int32_t u) const {
     const Place& at = place_[u];
     if (at.column < 0) return {0, std::numeric_limits<std::int32_t>::max()};
@@ -72,7 +72,7 @@ class Clocks {
   bool on_chain(std::int32_t u) const { return place_[u].column >= 0; }
   // Returns the node's position in the order of the last build, which is stored next to its mark.
   std::int32_t rank(std::int32_t v) const { return place_[v].slot; }
-  // Returns true if the row of v alone, which no other node has raised, covers the mark.
+  // Returns true if the row of v alone, not raised by any other node, covers the mark.
   bool reaches(Mark u, std::int32_t v) const {
     const Place& to = place_[v];
     // mutant: reaches-early, chain-backwards
@@ -128,7 +128,7 @@ class Clocks {
   std::vector<Place> place_;
   std::vector<std::uint8_t> bytes_;  // one of these two is used: rows of cells, by slot
   std::vector<std::uint16_t> words_;
-  // For each block, a row with the positions that a cell of 0 stands for, and a row with the least
+  // For each block, a row with the positions that cells of 0 stand for, and a row with the least
   // positions.
   std::vector<std::int32_t> top_,
       floor_;

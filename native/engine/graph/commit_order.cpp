@@ -1,7 +1,7 @@
 // Builds the graph of the COMMITs and views required by a model, sorts it topologically in an order
 // close to that of the file, and reads the version orders and the sources of free reads off the
-// sorted order. If the order does not fit a version or a source, that version or source is fixed,
-// and the graph is sorted again.
+// sorted order. If a version or a source does not fit the sorted order, it is fixed, and the graph
+// is sorted again.
 #include "engine/graph/commit_order.hpp"
 
 #include <algorithm>
@@ -92,7 +92,7 @@ class CommitGraph {
   }
 
   void sessions() {
-    // Per session, the transactions that its next transaction follows.
+    // Per session, the transactions that directly precede its next transaction.
     std::vector<std::vector<std::int32_t>> last(idx(p_.sessions));
     for (std::int32_t t = 0; t < p_.n; ++t) {
       if (included_[idx(t)] == 0) continue;

@@ -32,8 +32,8 @@ struct CommitOrder {
   // The version orders. Versions are in the order of `commits`, unless a read requires their order
   // in the model.
   std::vector<std::int32_t> order_txn;
-  // The source of each operation. It is the writer of the last version that the read sees by
-  // `commits`, or the source in the model if that writer is not a candidate.
+  // The source of each operation: the writer of the last version that the read sees according to
+  // `commits` or, if that writer is not a candidate, the source in the model.
   std::vector<std::int32_t> source;
 };
 

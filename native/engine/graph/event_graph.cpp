@@ -1,6 +1,6 @@
 // Builds the product of the history with each automaton: first the places and nodes, then the edges
 // of the relations stated by the history. Session order, real time and other transitive relations
-// get auxiliary nodes, because all of their pairs would take quadratic space.
+// get auxiliary nodes, because storing all of their pairs would take quadratic space.
 #include "engine/graph/event_graph.hpp"
 
 #include <algorithm>
@@ -349,8 +349,8 @@ void EventGraph::add_sessions(std::size_t c, const std::vector<std::uint8_t>& br
         continue;
       }
       // An auxiliary chain: a transaction enters the chain at its position, and every later
-      // transaction may leave it. All pairs thus take linear size. No other pairs arise, because
-      // nothing else touches the chain.
+      // transaction may leave it. All pairs together thus take linear space. No other pairs arise,
+      // because nothing else touches the chain.
       Node rail = fresh(c);
       edges.push_back({node(c, order.front(), q), rail, Relation::so});
       for (std::size_t i = 1; i < order.size(); ++i) {
@@ -380,7 +380,7 @@ void EventGraph::add_line(std::size_t c, const AssumedOrders& assumed) {
           {node(c, order[i - idx(assumed.window)], q), node(c, order[i], r), Relation::so});
 }
 
-// Adds all pairs of a tail and a later head with O(n) edges. The timeline is a chain of events.
+// Adds all pairs of a tail and a later head, with O(n) edges. The timeline is a chain of events.
 // Transaction T enters the chain at its tail, and S leaves the chain from the last tail strictly
 // before its head. If `initial` is given, its tail precedes everything.
 void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Moment>& tails,
@@ -417,9 +417,9 @@ void EventGraph::add_timeline(std::size_t c, const Line& line, std::vector<Momen
   }
 }
 
-// Adds a timeline for histories whose clocks may be wrong. Times that are widened by the clock
-// error show less about two moments of one session than the session's clock does. Therefore each
-// session also gets a separate chain.
+// Adds a timeline for histories whose clocks may be wrong. Times widened by the clock error show
+// less about two moments of the same session than the session's own clock does. Each session
+// therefore also gets a separate chain.
 void EventGraph::add_times(std::size_t c, const Line& line, std::vector<Moment>& tails,
                            std::vector<Moment>& heads, std::int32_t initial) {
   add_timeline(c, line, tails, heads, initial);
@@ -599,9 +599,9 @@ void EventGraph::add_between(std::size_t c, Relation relation, const Automaton::
   each_clock(c, first, heads, add);
 }
 
-// Adds the given relations between transactions that access one key: a timeline for each key, and
-// for session order a timeline for each key and session. T0 is left out, because no cycle passes
-// it.
+// Adds the given relations between transactions that access the same key: a timeline for each key,
+// and for session order a timeline for each key and session. T0 is left out, because no cycle
+// passes it.
 void EventGraph::add_filtered(std::size_t c) {
   const Automaton& m = automata[c];
   const Problem& p = problem;
@@ -676,7 +676,7 @@ void EventGraph::add_filtered(std::size_t c) {
 // Adds the edges of statements. A statement reads between its sending and its answer, and before
 // its transaction commits. If any number of steps may lead from one statement to another, edges to
 // each statement of a transaction become edges to its first statement, and edges from each
-// statement become edges from its last statement. Statements that share a time are handled in the
+// statement become edges from its last statement. Statements with equal times are handled in the
 // same way.
 void EventGraph::add_statements(std::size_t c, bool together) {
   const Automaton& m = automata[c];

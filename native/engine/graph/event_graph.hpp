@@ -117,8 +117,8 @@ class EventGraph {
   std::int32_t read_at(Node v) const;
   // Returns the number after that of the last node that stands for a place in a state.
   Node end_of_places() const { return auxiliary_base_; }
-  // Returns a number that represents a transaction of a direct check in the reasons of edges. A direct check has no
-  // nodes in the graph, so the number is greater than all nodes.
+  // Returns a number that represents a transaction of a direct check in the reasons of edges. Direct checks have no
+  // nodes in the graph, so the number is greater than those of all nodes.
   Node label(std::size_t check, std::int32_t txn) const { return base_[check] + txn; }
   // Returns the node whose rank places writer w in the version order of its key.
   Node order_node(std::int32_t writer) const {
@@ -140,11 +140,11 @@ class EventGraph {
   }
   std::int32_t check_of(Node v) const;                          // -1 for version nodes
   std::int32_t priority(Node v) const { return priority_[v]; }  // a good order to start from
-  // Sets another priority, from a guess of when the nodes happened; the nodes of one transaction
-  // stay together. Use it only if no times are known. An empty guess changes nothing.
+  // Sets another priority, from a guess of when the nodes happened. The nodes of a transaction stay
+  // together. Call it only if no times are known. An empty guess changes nothing.
   bool guesses_priorities() const { return guesses_; }
   void set_priorities(std::span<const std::int32_t> guess);
-  // Sets another priority permanently: the given transactions in an order in which they are likely to have happened,
+  // Sets another priority permanently: the given transactions, in the order in which they are likely to have happened,
   // followed by all other transactions.
   void follow(std::span<const std::int32_t> likely);
 
@@ -265,10 +265,10 @@ class EventGraph {
     Automaton::Step transaction, statement;
     Relation to_transaction, to_statement;
   };
-  // Returns the common timeline of COMMITs and statements, if they share a timeline. On this
-  // timeline, an answer precedes every request that was sent later, whether the two belong to
-  // COMMITs or to statements. The relation of such an edge is the relation between COMMITs and the
-  // kind of its head.
+  // Returns the common timeline of COMMITs and statements, if there is one. On this timeline, an
+  // answer precedes every request that was sent later, whether the two belong to COMMITs or to
+  // statements. The relation of such an edge depends on whether its head is a COMMIT or a
+  // statement.
   static std::optional<Line> shared_line(const Automaton& m);
   bool done_implies_real_time(const Automaton& m) const;
   // Returns true if the writer's COMMIT was answered before the statement of the read was sent.

@@ -1,5 +1,5 @@
-// Kinds of keys and of transactions, by the names in a specification: two keys are of one kind if
-// every named class of keys contains both of them or neither.
+// Kinds of keys and of transactions, by the names in a specification: two keys are of the same kind
+// if every named class of keys contains both or neither of them.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace isolang {
 
-// The pairs that a step applies to, as bits. Each kind of keys has one bit for the pairs by item
+// The pairs to which a step applies, as bits. Each kind of keys has one bit for the pairs by item
 // reads (and for version orders), and one bit for the pairs in which a predicate read found no
 // matching row. For a test of names, the bits are the kinds of transactions that pass it.
 using Pairs = std::uint64_t;
@@ -19,7 +19,7 @@ inline constexpr Pairs kAllPairs = ~Pairs{0}, kItemPairs = 0x5555555555555555, k
 // kPredicatePairs. Without names, it has no other meaning.
 inline constexpr Pairs kApartPairs = Pairs{1} << 63;
 
-// A name in quotes: a class of keys, or the transactions that have a label or a level.
+// A name in quotes: a class of keys, or the transactions with a label or a level.
 struct NameClass {
   enum class Of : std::uint8_t { keys, labels, levels } of = Of::keys;
   std::vector<std::string> patterns;  // in a pattern, `*` matches any text

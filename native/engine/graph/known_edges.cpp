@@ -12,8 +12,8 @@
 namespace isolang {
 namespace {
 
-// The search follows anti-dependencies to versions this far after the version read, and to this
-// many versions, because a version with lost updates has several successors.
+// The search follows anti-dependencies up to this many steps beyond the version read, and to this
+// many versions in total, because a version with lost updates has several successors.
 constexpr std::size_t kVersions = 4, kSuccessors = 8;
 
 bool has(std::uint8_t set, KnownRelation relation) { return (set >> idx(relation) & 1) != 0; }
@@ -57,7 +57,8 @@ class Versions {
   }
 
   // Returns the versions that come right after the version of writer `w`, each with the read that
-  // shows it. The read is -1 if a list shows it, because any user of the key reads its lists.
+  // shows it. If a list shows the order, the read is -1, because anyone who uses the key reads its
+  // lists.
   std::vector<std::pair<std::int32_t, std::int64_t>> next(std::int32_t w) const {
     if (const auto found = next_.find(w); found != next_.end()) return found->second;
     if (p_.writer_txn[w] != p_.n) return {};
@@ -186,8 +187,8 @@ KnownGraph::KnownGraph(const Problem& p, std::int32_t low, std::int32_t high, st
       [](std::size_t e) { return static_cast<std::int32_t>(e); });
 }
 
-// Returns strongly connected components by Tarjan's algorithm with an explicit stack; -1 for a node
-// that is alone in its component.
+// Returns the strongly connected component of each node, by Tarjan's algorithm with an explicit
+// stack; -1 for a node alone in its component.
 std::vector<std::int32_t> KnownGraph::components(std::uint8_t relations, Budget& budget) const {
   std::vector<std::int32_t> component(idx(nodes_), -1), found(idx(nodes_), -1),
       lowest(idx(nodes_), 0), open;
@@ -266,7 +267,7 @@ KnownCycles KnownGraph::short_cycles(const CycleSearch& search, Budget& budget) 
       const KnownEdge& other = edges_[o];
       if (other.to != edge.from || !has(search.back, other.relation)) continue;
       paired = true;
-      // If both edges may close the cycle, it is found twice.
+      // If either edge may close the cycle, it is found twice.
       if (other.relation > edge.relation ||
           (other.relation == edge.relation && o < e && has(search.closing, other.relation)))
         continue;

@@ -31,8 +31,8 @@ struct KnownEdge {
   std::int32_t key = -1;
   std::int64_t op = -1;
   std::int32_t writer = -1;
-  // For ww and rw edges: the reads that show the order. They belong to transactions that overwrote
-  // the version that they read.
+  // For ww and rw edges: the reads that show the order. Their transactions overwrote the versions
+  // that they read.
   std::vector<std::int64_t> shown = {};
 };
 
@@ -48,8 +48,7 @@ struct KnownCycles {
 };
 
 struct CycleSearch {
-  // The relations that the edges of the path back may have, and those that the closing edge may
-  // have, as sets.
+  // The sets of relations allowed for the edges of the path back, and for the closing edge.
   std::uint8_t back = 0, closing = 0;
   std::size_t longest = 8;             // maximum number of edges in a cycle
   std::size_t most = 24;               // maximum number of cycles
@@ -63,8 +62,8 @@ class KnownGraph {
   KnownGraph(const Problem& problem, std::int32_t low, std::int32_t high, std::int64_t effort,
              Budget& budget);
 
-  // Returns short cycles. The cycles of two edges come first, and the simplest of them before the
-  // others. Then come longer and longer cycles, one shortest cycle for each closing edge.
+  // Returns short cycles. Cycles of two edges come first, beginning with the simplest. Longer and
+  // longer cycles follow: a shortest one for each closing edge.
   KnownCycles short_cycles(const CycleSearch& search, Budget& budget) const;
 
   const std::vector<KnownEdge>& edges() const { return edges_; }

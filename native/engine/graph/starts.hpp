@@ -1,6 +1,6 @@
 // Tests whether a node reaches one of a few start nodes. The first few queries test each start separately. After that,
-// the number of queries justifies a higher cost: for each target, a row of clocks is computed that combines all of its
-// starts, and later queries look up this row.
+// the number of queries justifies a higher cost: for each target, a row of clocks that combines all of its starts is
+// computed, and later queries look up this row.
 #pragma once
 #include <algorithm>
 #include <cstdint>

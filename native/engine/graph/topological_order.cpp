@@ -1,6 +1,6 @@
 // Kahn's algorithm: of the nodes that are ready, `topological_order` takes the first one by
-// priority (`LeastFirst`). A ready node for which a wish is not fulfilled yet is held back, but
-// only for a limited number of turns.
+// priority (`LeastFirst`). A ready node with an unfulfilled wish is held back, but only for a
+// limited number of turns.
 #include "engine/graph/topological_order.hpp"
 
 #include <algorithm>
@@ -18,8 +18,8 @@ namespace {
 // nodes, and all nodes that depend on these, until the end.
 constexpr std::size_t kPatience = 1000;
 
-// A set of numbers below a limit. It finds the least number in one step for each factor of 64: a
-// bit of a word states that a word of the level below is not empty.
+// A set of numbers below a limit. It finds the least number in one step per factor of 64: a bit of
+// a word tells whether a word of the level below is not empty.
 class LeastFirst {
  public:
   explicit LeastFirst(std::size_t limit) {

@@ -11,8 +11,8 @@
 namespace isolang {
 
 // Kahn's algorithm. It takes the ready node with the least priority first, then the least number.
-// Returns the nodes in order, and fewer than all nodes if there is a cycle. Takes linear time,
-// except for sorting priorities that are far apart.
+// Returns the nodes in order; if there is a cycle, not all of them. Takes linear time, except for
+// sorting priorities that are far apart.
 //
 // `wishes` are further edges: a ready node waits for the nodes that should come before it, but only for a limited
 // number of turns.

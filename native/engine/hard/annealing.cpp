@@ -1,6 +1,6 @@
 // `Annealing::run` makes sweeps of random moves and lowers the temperature after each sweep. Every
-// move keeps the known edges satisfied, because a node gets a position only between its neighbours.
-// KeyOrders computes the change of the cost.
+// move keeps the known edges satisfied, because a node can be placed only between its neighbours.
+// KeyOrders computes the change in cost.
 #include "engine/hard/annealing.hpp"
 
 #include <algorithm>
@@ -96,8 +96,8 @@ void Annealing::move_between(Node v, double low, double high) {
   cost += difference;
 }
 
-// Makes a move that may satisfy a read of the list. The list may be outdated, because each read is
-// tested again before the move, and an outdated entry only wastes a move.
+// Makes a move that may satisfy a read of the list. The list may be outdated: each read is tested
+// again before the move, so an outdated entry only wastes a move.
 void Annealing::repair_a_read() {
   KeyOrders::Unsatisfied found;
   if (!key_orders_.is_unsatisfied(unsatisfied_[pick(unsatisfied_.size())], found)) return;

@@ -9,8 +9,8 @@
 // If a total order with cost 0 exists, it is found suddenly, in a narrow range of temperatures
 // (0.35 to 0.5 in the hard region). Below this range the cost falls only until the total order is
 // frozen, and above it there is too much noise. One slow cooling through this range is better than
-// many fast ones. But the total order to start from may already be near one with cost 0, such as
-// the initial linearization of a large history, and heat would only destroy it. Then a short
+// many fast ones. But the total order to start from, such as the initial linearization of a large
+// history, may already be close to one with cost 0, and heat would only destroy it. Then a short
 // cooling from the temperature at which orders freeze repairs nearly all of the few errors.
 #pragma once
 #include <array>

@@ -59,8 +59,8 @@ class Chains {
   std::size_t values() const { return idx(value_start.back()); }
   std::int32_t value_of(std::int32_t writer) const { return writer_value_[writer]; }
   std::int32_t length(std::size_t chain) const { return start[chain + 1] - start[chain]; }
-  // Replaces the needs of all events. `clock` has, for each event and each chain, the number of
-  // events of that chain that precede the event.
+  // Replaces the needs of all events. `clock` contains, for each event and each chain, the number
+  // of events of that chain that precede the event.
   void set_needs(const std::vector<Cell>& clock);
   std::vector<Cell> clock() const;
   // Returns the needs as edges between nodes, without edges that other edges imply.

@@ -1,5 +1,5 @@
-// The constructor groups the versions of each key, and stores for each event which groups it
-// changes and which numbers it requires. The necessary precedences evaluate these bounds in each
+// The constructor groups the versions of each key, and stores for each event the groups that it
+// changes and the numbers that it requires. The necessary precedences evaluate these bounds in each
 // round.
 #include "engine/hard/counting_bounds.hpp"
 
@@ -17,7 +17,7 @@ namespace {
 constexpr std::int32_t kManyGroups = 64;
 
 // Returns the number of each writer's group. Two writers that some read may choose between are in
-// one group.
+// the same group.
 std::vector<std::int32_t> groups_of(const CountingBounds::Line& total_order) {
   std::vector<std::int32_t> up(total_order.writing.size());
   std::iota(up.begin(), up.end(), 0);
@@ -98,7 +98,7 @@ CountingBounds::CountingBounds(const Line& total_order) {
         const std::int32_t g = group[w];
         if (g != here && !all) continue;
         if (!exact && some_go[g] == 0)
-          continue;  // that a version exists only means that the read has a source
+          continue;  // the existence of a version only means that the read has a source
         if (std::exchange(seen[g], event) != event)
           demands_.push_back({g, (g == here) - at_first[g], exact});
       }

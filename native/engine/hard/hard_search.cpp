@@ -16,13 +16,13 @@ namespace isolang {
 namespace {
 
 constexpr std::size_t kMaxEvents =
-    5000;  // because necessary precedences need one relaxation of all events for each event
+    5000;  // because necessary precedences need a relaxation of all events for every event
 // The turns of all searches take about equal time.
 constexpr std::int64_t kMovesPerTurn = 3'000'000;
 // The number of moves until the first cooling ends. CDCL starts only after this cooling.
 constexpr std::int64_t kFirstMoves = 10'000'000;
 constexpr std::int64_t kFirstCells =
-    1'000'000;  // cells of states in the first turn, because many contradictions show within a few
+    1'000'000;  // cells of states in the first turn, because many contradictions show up within a few
 constexpr std::int64_t kCells = 8'000'000;
 constexpr double kHighLoad = 1.0;               // from this load on, states get longer turns
 // Cells of states in a longer turn. Such a turn is longer because the layers of an over-constrained

@@ -29,9 +29,9 @@ struct HardRegion {
 
   TotalOrder total_order;
   double load;
-  // An order near a model to start from; empty if nothing suggests an order.
+  // An order close to a model, to start from; empty if nothing suggests an order.
   std::vector<Node> linearization{};
-  std::optional<Chains> chains{};  // the events as chains; empty if they are too many
+  std::optional<Chains> chains{};  // the events as chains; empty if there are too many
   bool impossible = false;         // the necessary precedences have a cycle, so no model exists
 };
 
@@ -65,7 +65,7 @@ class HardSearch {
 
 struct HardSearchKind {
   const char* name;
-  const char* phase;  // what the search does, for progress and timeouts
+  const char* phase;  // what the search is doing, for progress reports and timeouts
   std::unique_ptr<HardSearch> (*make)(const HardRegion& region, std::uint64_t seed,
                                       std::size_t max_bytes, Budget& budget);
 };

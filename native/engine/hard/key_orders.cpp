@@ -113,7 +113,7 @@ void KeyOrders::build(std::vector<double> positions, const std::vector<std::uint
   }
 }
 
-// Updates the places of the entries from `from` on, and the values that these entries find.
+// Updates the positions of the entries from `from` on, and the values that these entries find.
 void KeyOrders::find_values(std::int32_t key, std::size_t from) {
   auto& entries = keys_[key];
   for (std::size_t i = from; i < entries.size(); ++i) {

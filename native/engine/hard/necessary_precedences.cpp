@@ -1,6 +1,6 @@
 // `add_necessary_precedences` repeats relaxed runs, from the beginning and from the end, until they
-// give no new precedence and exclude no source. Each run holds back one event, and the events that
-// then never happen come after it.
+// yield no new precedence and exclude no more sources. Each run holds back one event, and the
+// events that then never happen come after it.
 #include "engine/hard/necessary_precedences.hpp"
 
 #include <algorithm>
@@ -216,8 +216,8 @@ class Closure {
     return true;
   }
 
-  // Groups the reads that replace what they see, by key and first candidate; usually a group has
-  // the reads of one value.
+  // Groups the reads that replace what they see, by key and first candidate; usually a group
+  // consists of the reads of one value.
   void group_replacers() {
     std::vector<std::int32_t> group(writing_.size(), -1);
     for (const std::int32_t r : replaces_) {
@@ -235,7 +235,7 @@ class Closure {
 
   // No two transactions replace the same version. If as many reads replace versions of a set as the
   // set has versions, each version is replaced and none of them is the last. If there are more such
-  // reads, no total order exists.
+  // reads than versions, no total order exists.
   bool share_versions() {
     std::vector<std::int32_t> replacer(writing_.size(), -1);
     const auto take = [&](std::int32_t r) {

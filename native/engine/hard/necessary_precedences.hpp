@@ -5,7 +5,7 @@
 // comes after that other event (Hoffmann, Porteous, Sebastia, "Ordered landmarks in planning", JAIR
 // 22, 2004). Read from its end, the total order has the same form: a write undoes itself and leaves
 // the version that it overwrote. So there are necessary precedences from both sides. They eliminate
-// sources of reads, and fewer sources give more necessary precedences, until nothing changes. The
+// sources of reads, and fewer sources yield more necessary precedences, until nothing changes. The
 // relaxations also count how many versions of a value there have been, because no version is
 // overwritten twice (counting_bounds.hpp).
 #pragma once

@@ -1,6 +1,6 @@
-// `Portfolio` runs CDCL alone first, and then rounds of turns of all searches. Turns may run in
-// parallel, but their answers are taken in the order of the turns. So the outcome does not depend
-// on the number of threads.
+// `Portfolio` first runs CDCL alone, and then rounds in which every search takes a turn. Turns may
+// run in parallel, but their answers are taken in the order of the turns, so the outcome does not
+// depend on the number of threads.
 #include "engine/hard/portfolio.hpp"
 
 #include <algorithm>
@@ -136,8 +136,8 @@ class Portfolio {
     return done.succeeded;
   }
 
-  // Returns the answer, with CDCL's proof of a refutation if it finds one. The refutations of the
-  // other searches have no readable proof. Since a proof certainly exists then, CDCL may find it.
+  // Returns the answer. If another search has refuted the checks, its refutation has no readable
+  // proof. But since a proof certainly exists, CDCL may find one, which is then part of the answer.
   Outcome answer_of(const Outcome& found) {
     if (!found.refuted) return found;
     if (const auto offered = offer(); !offered.order.empty()) begin(rank_of(offered.order));

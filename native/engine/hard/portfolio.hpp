@@ -1,7 +1,7 @@
 // Decides the histories that pruning and a short search leave open. This is the only file of this
-// folder that code outside the folder includes.
+// folder that is included from outside.
 //
-// CDCL runs first and alone, because this decides most histories. If it does not decide a history
+// CDCL runs first and alone, because it decides most histories. If it does not decide a history
 // soon, the history may be in the hard region (few values, few keys, much concurrency), where the
 // other searches of this folder (hard_search.hpp) are better. All searches then take turns, and the
 // first answer is taken. Turns are measured in work, never in time, because equal seeds must give
@@ -9,10 +9,10 @@
 // parallel, because none depends on another. The answer is still the one that would have come first
 // in turn.
 //
-// A search that has found a total order near a model offers it to CDCL as a start. Only the choices
-// that contradict this order become variables, and later those that prevent a repair. The search
-// for a contradiction of a few transactions thus does not visit all transactions. In a large
-// history, the offered order is repaired first (repair.hpp).
+// A search that has found a total order close to a model offers it to CDCL as a starting point.
+// Only the choices that contradict this order become variables, and later those that prevent a
+// repair. The search for a contradiction of a few transactions thus does not visit all
+// transactions. In a large history, the offered order is repaired first (repair.hpp).
 //
 // Clauses are kept for the proof, and searches that can refute keep their states, so both take more
 // and more memory. CDCL has half of the memory that the searches may take, and the other searches
@@ -59,8 +59,8 @@ double load(const Problem& problem);
 
 // Runs the searches in turns until one of them has an answer, or gives up after `turns` turns of
 // the other searches. If CDCL has refuted the checks, `search` then holds its search, which must
-// not run again. `note` gets statistics by name. Throws OutOfTime or OutOfMemory; the search has
-// its own share of `max_bytes`.
+// not run again. `note` receives statistics by name. Throws OutOfTime or OutOfMemory; the search
+// has its own share of `max_bytes`.
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
                std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,
                int turns = kAllTurns);

@@ -1,10 +1,10 @@
 // Repairs a total order that is nearly a model, as a search may leave it. Transactions stay in
 // place, except those that certainly prevent a model.
 //
-// A search that may move everything starts from some wrong reads and moves transactions. These pass other transactions,
-// and some of their choices must be decided again. If many choices are open, this continues until the search covers the
-// whole history. Therefore the repair *holds* all transactions without a contradiction: an edge from each held
-// transaction to the next keeps them in their order. If no solution exists, the refutation shows which held
+// A search that may move everything starts from a few wrong reads and moves transactions. These pass other
+// transactions, some of whose choices must then be decided again. If many choices are open, this goes on until the
+// search covers the whole history. Therefore the repair *holds* all transactions without a contradiction: an edge from
+// each held transaction to the next keeps them in their order. If no solution exists, the refutation shows which held
 // transactions prevent it: those at the ends of the sequences of held edges in its cycles. The repair releases these
 // transactions and searches again. The set of released transactions grows only by what a proof requires, as the relaxed
 // clauses of a core-guided search for MaxSAT do (Fu and Malik, SAT 2006).

@@ -1,8 +1,8 @@
 // The states of the state search, and the rules that keep its layers small.
 //
 // A state consists of the events that have run (a position in each chain) and the current value of
-// each key. All else that happened before does not affect what can follow. Each rule either removes
-// a state that has no completion, or runs an event immediately, because every completion can be
+// each key. Nothing else that happened before affects what can follow. Each rule either removes a
+// state that has no completion, or runs an event immediately, because every completion can be
 // changed into one that begins with that event.
 #pragma once
 #include <cstdint>
@@ -40,7 +40,7 @@ class StateRules {
   // if the resulting state cannot be completed.
   bool run(State& s, std::int32_t chain) { return run_event(s, chain) && close(s); }
   bool has_stuck_event(const State& s);
-  // Returns the logarithm of a guess at the number of completions.
+  // Returns the logarithm of an estimate of the number of completions.
   float estimate_completions(const State& s) const;
 
   std::vector<std::int32_t>* trace =

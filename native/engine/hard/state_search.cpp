@@ -1,6 +1,5 @@
-// `next_pass` expands one layer after the other. States are stored in a table by hash and are
-// compared in full. Each state stores its parent and the last event, from which `model`
-// reconstructs the order.
+// `next_pass` expands one layer after another. States are stored in a hash table and compared in
+// full. Each state stores its parent and the last event, from which `model` reconstructs the order.
 #include "engine/hard/state_search.hpp"
 
 #include <algorithm>

@@ -180,8 +180,8 @@ double TotalOrder::load(const Problem& p) {
       ++length[p.session[t]];
       ++total;
     }
-  // The logarithm of the multinomial coefficient, by Stirling's formula, because the library's
-  // log-gamma sets a global variable for the sign.
+  // The logarithm of the multinomial coefficient, by Stirling's formula, because the standard
+  // library's log-gamma sets a global variable for the sign.
   const auto log_factorial = [](double n) {
     return n < 2 ? 0.0
                  : n * std::log(n) - n + 0.5 * std::log(2 * 3.141592653589793 * n) + 1 / (12 * n);

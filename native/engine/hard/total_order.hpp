@@ -22,7 +22,7 @@ namespace isolang {
 
 class TotalOrder {
  public:
-  // Returns nothing if the event graph has another shape.
+  // Returns nothing if the event graph has a different shape.
   static std::optional<TotalOrder> of(const Pruner& pruner);
 
   const Pruner& pruner;
@@ -44,8 +44,8 @@ class TotalOrder {
   Adjacency before,
       after;  // by node: edges between nodes of usable transactions and auxiliary nodes
 
-  // Adds edges between such nodes that every model respects although they are not known edges. From
-  // then on, total orders must respect these edges.
+  // Adds edges between such nodes: edges that every model respects although they are not known.
+  // From then on, total orders must respect them.
   void precede(std::vector<std::pair<Node, Node>> more);
 
   // Returns true if the writer is a possible source of the read. Usually the two then belong to one

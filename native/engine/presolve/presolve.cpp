@@ -48,8 +48,8 @@ void add_real_time(std::vector<Automaton>& automata) {
 Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders)
     : problem_(problem), automata_(automata), of_sessions_(add_sessions(automata_)) {
   given_.breaks.assign(idx(problem.n), 0);
-  // A check that allows some cycles depends on other checks that forbid them. This is not proved
-  // for edges that no relation has.
+  // A check that allows some cycles relies on other checks to forbid them. This has not been proved
+  // for edges that belong to no relation.
   const auto only_forbids = [](const Automaton& m) {
     return m.judges && !m.forbids_return_paths() && m.places_are_transactions() &&
            !m.of(Relation::so).empty() &&
@@ -89,8 +89,8 @@ class Fit {
     start_.push_back(writers_.size());
   }
 
-  // Returns the span of time over which the reader, the source and the writers between them have to
-  // change places.
+  // Returns the span of time over which the reader, the source and the writers between them would
+  // have to change places.
   std::int64_t distance(std::int32_t read) const {
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     for (const std::size_t i : p_.candidates(read))
@@ -112,7 +112,7 @@ class Fit {
     if (!initial && times_.begin[source] > times_.end[reader])
       return between(times_.end[reader], times_.begin[source]);
     // A writer between the two has to move before the source or after the reader. The writer in the
-    // middle has the longest way.
+    // middle has the longest way to go.
     const std::int64_t until = times_.begin[reader];
     const std::int64_t since = initial ? kTimeUnknownBegin : times_.end[source];
     const std::size_t key = idx(p_.read_key[read]);

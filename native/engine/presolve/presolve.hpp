@@ -10,7 +10,7 @@
 // always ran in the order of the list. Any number of sessions thus becomes `window` chains. The
 // third, for histories with times, is real time: most databases respect it even if they do not
 // promise it, and then few choices remain. Recorded times are stretched by as much as the reads
-// contradict them, because clocks are skewed and replicas lag.
+// contradict them, because clocks may be skewed and replicas may lag.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -22,10 +22,10 @@
 
 namespace isolang {
 
-// Adds session order to the checks that do not use it, on the steps of `init`, or on those of `wr`
-// if the check has no step of `init`. Returns true if there was such a check. SOUND BECAUSE every
-// edge of the weaker product is an edge of the stronger product: so contains init, and additional
-// steps only add edges.
+// Adds session order to the checks without it, on the steps of `init`, or on those of `wr` if the
+// check has no step of `init`. Returns true if there was such a check. SOUND BECAUSE every edge of
+// the weaker product is an edge of the stronger product: so contains init, and additional steps
+// only add edges.
 bool add_sessions(std::vector<Automaton>& automata);
 // Does the same for real time, on the steps of `so`.
 void add_real_time(std::vector<Automaton>& automata);

@@ -11,14 +11,15 @@
 namespace isolang {
 namespace {
 
-// Returns whether every cycle of the check is a cycle of a check with the same steps and more.
+// Returns whether every cycle of the check is also a cycle of any check that has the same steps and
+// more.
 bool is_acyclic_over_one_state(const Automaton& m) {
   return m.states == 1 && m.judges && m.epsilon.empty() && m.places_are_transactions() &&
          !m.forbids_return_paths() && !m.tests() && m.of(Relation::rw).empty() && !m.splits();
 }
 
-// Returns the checks over one total order, if one of them is of components and all others are
-// acyclic without anti-dependencies.
+// Returns the checks over one total order, if one of them is a check of components and all others
+// are acyclic without anti-dependencies.
 std::optional<Automaton> total_order_of(const std::vector<Automaton>& checks) {
   const auto component = std::ranges::find_if(checks, &Automaton::of_components);
   if (component->of_one_pair()) return std::nullopt;
@@ -87,8 +88,8 @@ std::vector<Automaton> ReadsApart::automata() const {
   if (given_.apart.empty()) return result;
   const auto rw = idx(Relation::rw);
   result.front().pairs[rw].assign(stronger_.steps[rw].size(), ~kApartPairs);
-  // SOUND BECAUSE the stronger check has all steps of the other checks, also if reads are apart: no
-  // anti-dependency is a step of these.
+  // SOUND BECAUSE the stronger check has all steps of the other checks, even if reads are apart:
+  // none of their steps is an anti-dependency.
   // mutant: apart-and-not-judged
   result.push_back(checks_[component_]);
   return result;

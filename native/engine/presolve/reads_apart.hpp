@@ -1,13 +1,12 @@
 // Treats a check of components (Automaton::component) as a total order from which a few predicate
 // reads are set apart.
 //
-// Such a check allows cycles without a closing pair, so a search knows nothing about them until all
-// choices are made. But in most histories only a few predicate reads, which missed some row, are on
-// such a cycle at all. So at first every anti-dependency counts for one total order. If that is
-// refuted, and each cycle of the refutation violates a requested check, then the refutation holds
-// for the requested checks as well. Otherwise the predicate reads on the other cycles are apart: the
-// order says nothing about their anti-dependencies, and the check of components judges these at the
-// end. Predicate reads that miss what their own transaction saw are apart from the beginning.
+// Such a check allows cycles without a closing pair, so a search knows nothing about them until all choices are made.
+// But in most histories, only a few predicate reads, those that missed some row, are on such a cycle at all. So at
+// first every anti-dependency counts for one total order. If that is refuted, and each cycle of the refutation violates
+// a requested check, then the refutation holds for the requested checks as well. Otherwise the predicate reads on the
+// other cycles are apart: the order says nothing about their anti-dependencies, and the check of components judges
+// these at the end. Predicate reads that miss what their own transaction saw are apart from the beginning.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,8 +21,8 @@ namespace isolang {
 
 class ReadsApart {
  public:
-  // Returns nothing without predicate reads, or unless one check is of components and all others are
-  // acyclic over one state without anti-dependencies.
+  // Returns nothing without predicate reads, or unless one check is a check of components and all others are acyclic
+  // over one state without anti-dependencies.
   static std::optional<ReadsApart> of(const Problem& problem, const std::vector<Automaton>& checks);
 
   // The total order, followed by the check of components if reads are apart.
@@ -32,7 +31,7 @@ class ReadsApart {
   bool any() const { return !given_.apart.empty(); }
 
   enum class Verdict {
-    refuted,    // the steps refute the requested checks, and name them
+    refuted,    // the steps refute the requested checks and name them
     withdrawn,  // more reads are apart
     open
   };

@@ -1,6 +1,6 @@
 // Each function combines the steps of the requested checks into one automaton whose cycles include
-// all forbidden walks. The result is stronger, so its refutation does not refute the requested
-// checks, but a model of it is a model of them.
+// all forbidden walks. The result is stronger: a model of it is a model of the requested checks,
+// but a refutation of it does not refute them.
 #include "engine/presolve/stronger_checks.hpp"
 
 #include <algorithm>
@@ -87,7 +87,7 @@ void add_steps(const Automaton& m, Automaton& to) {
   to.so_repeatable = to.repeats(Relation::so);
 }
 
-// Requires that all transactions are in one order.
+// Requires a single order of all transactions.
 std::optional<std::vector<Automaton>> in_total_order(std::optional<Automaton> all) {
   if (!all) return std::nullopt;
   all->steps[idx(Relation::rw)] = {{0, 0}};

@@ -25,7 +25,7 @@ std::optional<std::vector<Automaton>> as_one_total_order(const Problem& problem,
 
 // The same check for a history with times, whatever its reads are, but only for checks that forbid
 // walks through the product. If such walks need thousands of chains, a search that knows the times
-// does not need them: see Presolve.
+// can do without them: see Presolve.
 std::optional<std::vector<Automaton>> as_one_order_of_times(const Problem& problem,
                                                             const std::vector<Automaton>& automata);
 

@@ -1,6 +1,6 @@
 // `from_pruning` and `from_search` return the steps of a refutation. A conclusion of pruning is
 // proved only if a later step needs it (`before`, `eliminated`, `source`), and only with edges that
-// were known when pruning made it. So the argument cannot be circular.
+// were known when pruning made it. The argument therefore cannot be circular.
 #include "engine/proof/refutation.hpp"
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
   via_.assign(idx(graph_.nodes()), -1);
 
   // Finds why the problem already includes some indeterminate transactions: for each, a read by a
-  // transaction that was included before it.
+  // transaction included earlier.
   included_by_ = pruner.included_by;
   std::vector<std::uint8_t> in(p_.inclusion.size());
   for (std::size_t t = 0; t < in.size(); ++t)
@@ -258,7 +258,7 @@ void Refuter::inclusion(std::int32_t txn) {
     choice(r);
 }
 
-// Returns a shortest path among the edges that were known at that time; nothing if there is none.
+// Returns a shortest path along the edges that were known at that time; nothing if there is none.
 std::optional<std::vector<Edge>> Refuter::path(Node from, Node to, std::size_t epoch) {
   if (from == to) return std::vector<Edge>();
   std::vector<Node> touched{from};

@@ -392,11 +392,12 @@ bool KeyPruner::prune_orders() {
   return true;
 }
 
-// Orders many writers by the chains of the clocks that contain their nodes. A writer precedes the
-// later writers of its chain. If a target node reaches some node, the earlier nodes on its chain
-// reach it too. It is therefore enough to know, for each chain, the last position from which a path
-// leads to the current writer. This position only grows while the current writer advances along its
-// own chain. The time is thus proportional to writers and chains, not to pairs of writers.
+// Orders many writers by the clock chains that contain their nodes. A writer precedes the later
+// writers of its chain. If a target node reaches some node, the earlier nodes on its chain reach it
+// too. It is therefore enough to know, for each chain, the last position from which a path leads to
+// the current writer. This position only grows while the current writer advances along its own
+// chain. The time taken is thus proportional to the number of writers times the number of chains,
+// not to the number of pairs of writers.
 //
 // SOUND BECAUSE orders compose. An order of a and c is omitted if a path leads from a to b, and the
 // edges of "b before c" exist. The edges of "a before b" also exist, or were omitted for the same
@@ -628,7 +629,7 @@ void KeyPruner::find_seen(std::int32_t r) {
   }
 }
 
-// Returns the seen writer that follows this candidate, or null.
+// Returns a seen writer that follows this candidate, or null.
 const KeyPruner::Seen* KeyPruner::overwritten_by(std::int32_t a) {
   const bool first = pruner_.initial(a);
   if (seen_.empty() || (!first && !has_bit(overwritten_, pairs_.place(a)))) return nullptr;

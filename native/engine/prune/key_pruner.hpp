@@ -1,5 +1,5 @@
-// Prunes one key: draws all conclusions that the clocks allow about the order of its writers and the sources of its
-// reads.
+// Prunes one key: draws all conclusions about the order of its writers and the sources of its reads that the clocks
+// allow.
 //
 // A pass only reads the data that all keys share, and changes only the data of its key (the pairs
 // of its writers, the candidates and sources of its reads). Its other results are added to
@@ -98,7 +98,7 @@ class KeyPruner {
   // Returns the first position in writers_ with a node that may reach a node of this rank. A node
   // of higher rank cannot.
   std::size_t first_before(std::int32_t rank) const;
-  // Returns the bits of writers_[first] and later places in this word of a row. `first` is in the
+  // Returns the bits of writers_[first] and later writers in this word of a row. `first` is in the
   // word or before it.
   std::uint64_t writers_from(std::size_t first, std::size_t word) const;
   void mark_forced(std::int32_t after);
@@ -145,13 +145,13 @@ class KeyPruner {
   // For each of writers_, the lowest rank of this writer and the writers before it in writers_.
   std::vector<std::int32_t> lowest_;
   // One bit for each of writers_. For forced_ and hidden_, see mark_forced and mark_latest_forced.
-  // behind_ has the writers that precede the current writer.
+  // behind_ contains the writers that precede the current writer.
   std::vector<std::uint64_t> forced_, hidden_, behind_;
   std::vector<std::uint64_t>
       settled_;  // as WriterPairs::precede: pairs whose edges are all known or implied
   // For a key without rows: its writers, as positions in writers_, along the clock chains that
   // contain their version nodes (a writer on no chain is a chain by itself), and the chain and
-  // position of each writer. strands_ has, for each target, the chains that its nodes are on.
+  // position of each writer. strands_ contains, for each target, the chains that its nodes are on.
   std::vector<std::size_t> chain_start_, on_chains_, chain_, place_on_chains_;
   struct Strand {
     std::size_t target;

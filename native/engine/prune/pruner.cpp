@@ -120,10 +120,10 @@ bool Pruner::advance() {
   return settle();
 }
 
-// Direct checks need no clocks, and a search can also do without clocks.
+// Direct checks need no clocks, and a search can do without them, too.
 bool Pruner::begin_directly() {
   // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds
-  // everything that follows. Every version order that contains it is then right.
+  // everything that follows. Every version order that contains these conclusions is then correct.
   const auto free_of_orders = [](const Automaton& m) {
     return m.of(Relation::rw).empty() && (m.back.by_rw.empty() || m.of(Relation::ww).empty()) &&
            m.back.by_wr.empty() && !m.of_components();
@@ -145,7 +145,7 @@ bool Pruner::begin_directly() {
 // Returns true if another pass is likely to draw enough conclusions to be worth its cost.
 bool Pruner::worthwhile() {
   if (gained_ == 0) return false;
-  // Another pass over a large graph would take longer than the search needs for the same choices.
+  // Another pass over a large graph would take longer than the search takes for the same choices.
   const bool little =
       gained_ * 50 < open_ || (graph.nodes() > kLargeGraph && gained_ * kNodesPerConclusion < graph.nodes());
   if (passes >= 3 && little) return false;
@@ -237,7 +237,7 @@ bool Pruner::left_to_do(std::int32_t key) const {
          (restless_[key] != 0 || graph.forbids_return_paths || !pairs_.decided(key));
 }
 
-// Prunes parts of a few keys each, on several threads. The findings are joined in the order of the
+// Prunes the keys in small parts, on several threads. The findings are joined in the order of the
 // keys, because neither edges nor contradictions may depend on the order in which threads found
 // them.
 bool Pruner::prune_keys(std::span<const std::int32_t> keys, bool every_read) {
@@ -373,7 +373,7 @@ std::size_t Pruner::open_candidates() const {
 }
 
 // Lists the latest reader of each writer first, because its rw edge covers those of most other
-// readers. Entries in this order are also stored near each other.
+// readers. Entries in this order are also stored close to each other.
 Adjacency Pruner::latest_readers() const {
   const auto ranked = std::ranges::find_if_not(
       graph.automata, [](const Automaton& m) { return m.direct() || m.of_one_key(); });
@@ -492,7 +492,7 @@ bool Pruner::prune_direct(std::int32_t txn) {
 }
 
 // Orders the writer before the source of a read. `closing` is the rw pair from the read to the
-// writer, and `back` is the way back from the writer.
+// writer, and `back` is the return path from the writer.
 bool Pruner::order_behind_source(std::int32_t writer, Edge closing, const Edge& back) {
   const Problem& p = graph.problem;
   const std::int32_t a = closing.a;

@@ -53,11 +53,12 @@ class Pruner {
   bool done() const { return done_; }
 
   // Postpones the rows that predicate reads did not find, and leaves them to the search. An order
-  // that is found without these rows contradicts only a few in a hundred of them, and only those
-  // need a decision. Call this before the first step.
+  // found without these rows contradicts only a few per cent of them, and only those need a
+  // decision. Call this before the first step.
   void defer_predicate_reads();
   bool defers() const { return deferring_; }
-  // Continues with all reads, including the postponed ones. Pruning is then not done any more.
+  // Continues with all reads, including the postponed ones. After this call, pruning is no longer
+  // done.
   void take_up_predicate_reads();
 
   EventGraph& graph;
@@ -81,10 +82,10 @@ class Pruner {
   std::int32_t read_without_candidates = -1;
   bool saturated = false;  // no remaining choice can close a return path
 
-  // The conclusions, with enough of their reasons to find them again (Refuter). There may be
+  // The conclusions, with enough about their reasons to derive them again (Refuter). There may be
   // millions of conclusions, and few are ever needed. What a pass concludes from the clocks follows
-  // from the edges that were known before it.
-  // Per pass, from 1: the number of edges that were known before it.
+  // from the edges known before it. Per pass, from 1: the number of edges that were known before
+  // it.
   std::vector<std::uint32_t> epochs;
   // Per read with a source: the pass that found it; 0 if the read never had another candidate.
   std::vector<std::uint8_t> resolved_in;
@@ -112,7 +113,7 @@ class Pruner {
     std::vector<std::int32_t> open;     // either may come first
   };
   Pairs pairs();
-  // Returns true if the order of each pair of the key's writers is known, and if all edges of these
+  // Returns true if the order of each pair of the key's writers is known, and all edges of these
   // orders and of settled reads are known or implied.
   bool settled(std::int32_t key) const;
   bool at_fixpoint() const {
@@ -205,7 +206,7 @@ class Pruner {
   bool direct_ = false;                               // some check is direct
   std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has handled
   std::vector<std::uint8_t>
-      resolved_txn_;  // 1 if one of its reads has got its source since the last prune_direct
+      resolved_txn_;  // 1 if the source of one of its reads has been found since the last prune_direct
   // The last read of each key by the current transaction, together with the transaction; and for
   // each read, the previous read of its key.
   std::vector<std::pair<std::int32_t, std::int32_t>> last_read_;

@@ -1,5 +1,5 @@
-// Stores the pairs of the writers of each key as rows of bits, if the key has few writers, and
-// otherwise one bit for the whole key. `note` adds what a pass has decided about one writer.
+// For a key with few writers, pairs of writers are stored as rows of bits; for any other key, a
+// single bit is stored. `note` adds what a pass has decided about one writer.
 #include "engine/prune/writer_pairs.hpp"
 
 #include <algorithm>

@@ -57,10 +57,9 @@ bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > 
 
 // Models the times as springs, relaxed by Jacobi's method. A spring pulls each read to a time
 // shortly after its source, more strongly if its key is written more often. A spring also pulls
-// each transaction to its neighbours in the session, at the distance that is usual in that session.
-// Springs of sessions are long and weak, but many reads connect any few hundred transactions. The
-// guess is therefore soon close to the real time, except for the overall pace, which does not
-// matter.
+// each transaction to its neighbours in the session, at the distance usual in that session. Springs
+// of sessions are long and weak, but many reads connect any few hundred transactions. The guess is
+// therefore soon close to the real time, except for the overall pace, which does not matter.
 std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
   const EventGraph& graph = pruner.graph;
   const Problem& p = graph.problem;
@@ -86,7 +85,7 @@ std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
     weight[after] += strength;
     weight[before] += strength;
   };
-  // Returns the transaction of the only source or the nearest one, or -1 for T0.
+  // Returns the transaction of the only source or of the nearest one, or -1 for T0.
   const auto source = [&](std::int32_t r) {
     const auto txn = [&](std::int32_t w) { return p.writer_txn[w] == p.n ? -1 : p.writer_txn[w]; };
     if (pruner.source[r] >= 0) return txn(pruner.source[r]);

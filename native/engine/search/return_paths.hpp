@@ -24,10 +24,10 @@ class ReturnPaths {
     const std::vector<std::int32_t>& place;    // of each writer in `writers`
     const std::vector<std::uint8_t>& in;       // per transaction
   };
-  // Returns the violations that were found. Each violation has the edges of the return path,
-  // followed by the rw that closes it. `changed` marks the transactions whose reads may have
-  // changed since the last call, see `Search`. The call clears the mark of each transaction for
-  // which it found no violation.
+  // Returns the violations found. Each consists of the edges of the return path, followed by the rw
+  // that closes it. `changed` marks the transactions whose reads may have changed since the last
+  // call, see `Search`. The call clears the mark of each transaction for which it finds no
+  // violation.
   std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:

@@ -696,8 +696,9 @@ Theory::Answer Search::complete() {
   if (rounds == 2 || (rounds > 2 && wanted * kWantedShrinkFactor > wanted_before_)) compact_order();
   wanted_before_ = wanted;
   final_check();
-  // If the first order contradicts this much, another start order is tried. (Reads of indeterminate
-  // transactions may have been decided before: the new order respects their edges, too.)
+  // If the first order contradicts too many choices, another start order is tried. (Reads of
+  // indeterminate transactions may have been decided before: the new order respects their edges,
+  // too.)
   // ablation: no-likely-times
   if (rounds == 1 && may_start_anew_ &&
       (too_many_ || (want_order_.size() + want_read_.size()) * kMovedPerChoice > idx(p_.n)))
@@ -817,8 +818,8 @@ std::int32_t Search::descent_of_source(std::int32_t r, std::int32_t w) const {
   return most;
 }
 
-// Returns the variable of the possible candidate with the least descent. Of several such
-// candidates, it is the latest.
+// Returns the variable of the possible candidate with the least descent; of several such
+// candidates, that of the latest.
 std::int32_t Search::nearest_source(std::int32_t r) const {
   std::int32_t best = -1, variable = -1, least = 0;
   const auto later = [&](std::int32_t w) {
@@ -835,9 +836,10 @@ std::int32_t Search::nearest_source(std::int32_t r) const {
   return variable;
 }
 
-// Moves the nodes of a transaction together again. If only one of them has moved, they may be far
-// apart, and everything in between overlaps with the transaction. The range is therefore sorted
-// again: each node comes as late as possible, but not after the last node of its transaction.
+// Brings the nodes of each transaction together again. If only one of them has moved, they may be
+// far apart, and everything in between overlaps with the transaction. The range between them is
+// therefore sorted again: each node comes as late as possible, but not after the last node of its
+// transaction.
 void Search::compact_order() {
   const auto nodes_of = [&](std::int32_t txn, auto visit) {
     for (std::size_t c = 0; c < graph_.automata.size(); ++c) {

@@ -78,7 +78,7 @@ class Search final : public Theory {
   };
   const Origin& origin(ClauseId id) const { return origins_.at(id); }
   // An edge of a cycle. Either pruning knew the edge, or the search added it (its literals are
-  // variables, if it has any), or it only holds transactions in their places.
+  // variables, if it has any), or it merely holds transactions in their positions.
   struct CycleEdge {
     Edge edge;
     enum class Kind : std::uint8_t { known, added, holds } kind;
@@ -185,7 +185,7 @@ class Search final : public Theory {
   std::vector<std::int32_t> in_variable_;      // per transaction, or -1
   std::vector<std::uint8_t> active_read_;
   std::vector<std::int32_t> sources_taken_;  // per read: how many of its source variables are true
-  // For each of the few writers that some variable mentions, the variables that mention it.
+  // For each of the few writers mentioned by some variable, the variables that mention it.
   class Named {
    public:
     explicit Named(std::size_t writers) : list_(writers, -1) {}
@@ -222,7 +222,7 @@ class Search final : public Theory {
   bool too_many_ = false;  // the wanted choices are not all listed
   std::vector<WantedOrder> want_order_;
   std::vector<std::int32_t> want_read_;
-  std::size_t wanted_before_ = 0;     // number of wanted choices by the last final check but one
+  std::size_t wanted_before_ = 0;     // number of wanted choices found by the last final check but one
   std::vector<std::int32_t> source_;  // per read: its source, or -1 if its transaction is out
   ReturnPaths return_paths_;
   // For each transaction, 1 if its return paths must be checked again, because the source of one of
