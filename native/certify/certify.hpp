@@ -67,7 +67,7 @@ enum class Relation : std::uint8_t {
 inline constexpr int kRelations = static_cast<int>(Relation::end);
 // A relation restricted to pairs of transactions that access the same key.
 struct Filtered {
-  Relation relation;  // the relation that is restricted
+  Relation relation;  // the restricted relation
   bool from_reader, to_reader;
 };
 inline std::optional<Filtered> filtered(int relation) {
@@ -98,7 +98,7 @@ struct Literal {
 enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion };
 struct Step {
   StepKind kind;
-  std::string check;  // the name of the check that a cycle violates
+  std::string check;  // the name of the check violated by a cycle
   std::vector<std::int64_t>
       numbers;                    // anomaly: its five numbers; choice: op; order: key, then transactions
   std::vector<Edge> edges;        // the edges of a cycle

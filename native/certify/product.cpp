@@ -52,7 +52,7 @@ class Product {
   // For each step of wr or pwr, and for each step of rw or prw: its chain over the commit order.
   std::vector<std::pair<Step, Node>> into_snapshots_, out_of_snapshots_;
   std::vector<std::int32_t> by_session_;  // the included transactions, session by session
-  std::vector<std::int32_t> by_begin_;    // the included transactions, by their begin
+  std::vector<std::int32_t> by_begin_;    // the included transactions, sorted by begin
   std::vector<std::int64_t> begins_;      // the begins of by_begin_, ascending
   // Included transactions by the time when their COMMIT was sent: in `sent_` all of them, in `sent_of_key_` the writers
   // of each key.

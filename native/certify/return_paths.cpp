@@ -37,7 +37,7 @@ namespace {
 // If a source has more writes than this for each read of the reader, the check looks up the keys of the reads instead.
 constexpr std::int64_t kWritesPerRead = 4;
 constexpr std::int64_t kWalkVisitLimit = 400'000'000;  // edge visits, if every writer starts a separate search
-constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys that one transaction writes
+constexpr std::size_t kPairLimit = std::size_t{1} << 25;  // pairs of keys written by one transaction
 constexpr std::size_t kRowLimit = std::size_t{1} << 27;  // clock-row entries that exist at the same time
 constexpr std::int32_t kDenseColumns = 1024;
 constexpr std::int32_t kManyChains = 64;

@@ -52,7 +52,7 @@ inline constexpr std::int32_t kUnknownValue =
     -1;  // the unknown result of a read, which any source explains
 inline constexpr std::int32_t kNoAtom = -2;
 inline constexpr std::int32_t kNoVersion = -1;  // value of op_version if no version is stated
-// The text of the atom that a delete writes; EDN has no syntax for it.
+// The text of the atom written by a delete; EDN has no syntax for it.
 inline constexpr std::string_view kDeletedText = "#deleted";
 inline constexpr std::int32_t kJudged =
     -1;  // value of statement_predicate: the recorder has stated which rows match
@@ -204,7 +204,7 @@ struct History {
   std::vector<std::uint8_t> statement_known;
   std::vector<std::int64_t> statement_position;   // line or byte offset
   std::vector<std::string> predicates;            // canonical texts: {:table T :where P}
-  std::int32_t deleted = kNoAtom;                 // the atom of `values` that a delete writes
+  std::int32_t deleted = kNoAtom;                 // the atom of `values` written by a delete
   // Keys are numbered densely 0 … n_keys-1 (op_key holds that number).
   std::vector<std::int32_t> key_atom;  // key number -> atom in `key_atoms`
   std::vector<std::int32_t>

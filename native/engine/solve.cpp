@@ -61,7 +61,7 @@ constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 constexpr int kLongPresolves = 16;
 // A history with at most this many transactions is also searched without assumed orders.
 constexpr std::int32_t kFewTransactions = 2000;
-constexpr int kRoundsApart = 16;  // in which predicate reads are set apart
+constexpr int kRoundsApart = 16;  // rounds in which predicate reads are set apart
 constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
 // every kConflictEvery transactions; kDecisionsEach decisions for each transaction; and kVisitsEach
@@ -70,7 +70,7 @@ constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
 // by the first final check, before any pass and after one. If orders must be chosen and more than
 // kOpenCandidates candidates are open for each transaction, no search is tried.
 constexpr std::int64_t kConflicts = 400, kConflictEvery = 50, kDecisionsEach = 5, kVisitsEach = 10;
-constexpr std::int64_t kDecisionsOfTry = 20;  // for each transaction, with assumed times
+constexpr std::int64_t kDecisionsOfTry = 20;  // decisions per transaction, with assumed times
 constexpr double kOpenCandidates = 2, kUnpruned = 0.2, kUnprunedFirst = 0.1, kPruned = 0.75,
                  kPrunedFirst = 0.43;
 // Limits of a search with deferred predicate reads, which has many easy choices. The constants

@@ -29,7 +29,7 @@ namespace {
 constexpr std::int64_t kNone = -1;
 
 struct Transaction {
-  std::int64_t invocation = kNone, completion = kNone;  // numbers of operations
+  std::int64_t invocation = kNone, completion = kNone;  // operation numbers
   std::int64_t begin = kTimeUnknownBegin, end = kTimeUnknownEnd;
   std::int32_t process = 0;  // dense number
 };

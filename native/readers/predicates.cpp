@@ -285,7 +285,7 @@ class Lowering {
       large |= cell.whole && (cell.integer < -kExact || cell.integer > kExact);
     }
   };
-  static constexpr __int128 kExact = __int128{1} << 53;  // up to here, every integer is a float
+  static constexpr __int128 kExact = __int128{1} << 53;  // every integer up to this one is exact as a float
   using AskedOf = std::map<std::pair<const Table*, std::string_view>, Asked>;
 
   // Returns whether each predicate can be decided for every row, however databases compare numbers.

@@ -174,7 +174,7 @@ class CutSelection {
         const std::int64_t later = seen_at(u, key);
         for (std::int64_t j = i; j-- > first;) {
           const std::int32_t t = w_.order_txn[idx(j)];
-          if (reads(u, t)) continue;  // in this key or another key
+          if (reads(u, t)) continue;  // of this key or another one
           if (limits_.timed && h_.txn_end[t] != kTimeUnknownEnd && h_.txn_end[t] < later) continue;
           visit(t, u);
         }

@@ -97,7 +97,7 @@ class LastValues {
   using Records = std::vector<std::pair<std::string, std::string>>;
   Records records(std::int64_t first, std::int64_t count) const;
   void clear();  // removes all entries
-  std::vector<std::string> missing(const History& history) const;  // the keys of the history that are new here
+  std::vector<std::string> missing(const History& history) const;  // the keys of the history that are unknown here
   // Whether records() also returns removed keys. A caller that keeps entries on disk needs the removed keys; otherwise,
   // it would read the old entries again.
   bool keep_removed = false;

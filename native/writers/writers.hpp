@@ -21,7 +21,7 @@ struct Outline {
   const History& history;
   std::span<const std::int32_t> txns;
   std::span<const std::int64_t> start;  // txns + 1: the operations of txns[i] are ops[start[i]] … ops[start[i+1]-1]
-  std::span<const std::int64_t> ops;    // numbers of operations
+  std::span<const std::int64_t> ops;    // operation numbers
 };
 
 // A function that receives the text piece by piece.

@@ -224,7 +224,7 @@ Cdcl::Result Cdcl::solve(std::int64_t max_conflicts, std::int64_t max_decisions,
       }
       go_back(conflict_level, analyze(conflict, conflict_level), assumptions.empty());
       if (conflicts >= max_conflicts || decisions >= max_decisions || full() || theory_.out_of_effort()) {
-        restart();  // another call can then continue
+        restart();  // so that another call can continue
         return Result::gave_up;
       }
       --left;

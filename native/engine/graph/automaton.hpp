@@ -84,7 +84,7 @@ struct ForbiddenReturn {
   using Step = std::pair<std::int32_t, std::int32_t>;
   // `irreflexive phi ; rw`: for each (q, r), an rw pair s -> b is forbidden if (b, r) reaches (s, q).
   std::vector<Step> by_rw;
-  Pairs rw_pairs = kAllPairs;  // the rw pairs that this applies to
+  Pairs rw_pairs = kAllPairs;  // the rw pairs to which this applies
   // `irreflexive wr ; phi`: for each (q, r), a wr pair a -> t is forbidden if (t, r) reaches (a, q).
   std::vector<Step> by_wr;
   // Return walks of a single pair, closed by rw. They need no product. so: b precedes s in its
@@ -241,13 +241,13 @@ struct Automaton {
   }
 
  private:
-  // If every step to a statement may continue to COMMIT, that continuation is a move inside the
-  // transaction.
+  // The continuation of steps from a statement to COMMIT. If every step to a statement can continue
+  // in this way, that is a move inside the transaction.
   const std::vector<Step>& to_commit() const {
     static const std::vector<Step> kNone;
     return by_operation() ? of(Relation::own_commit) : kNone;
   }
-  void move(std::vector<bool>& reached) const {  // by any number of moves inside a transaction
+  void move(std::vector<bool>& reached) const {  // any number of times, inside a transaction
     for (bool grown = true; grown;) {
       grown = false;
       for (const auto* const moves : {&epsilon, &to_commit()})

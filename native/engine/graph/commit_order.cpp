@@ -390,7 +390,7 @@ class CommitGraph {
   std::vector<std::uint8_t> free_;   // per read: 1 if its source is chosen by the order
   std::vector<std::int64_t> place_, next_;
   std::vector<std::int32_t> rank_;
-  std::vector<std::int64_t> when_;  // per node behind the nodes of transactions
+  std::vector<std::int64_t> when_;  // per node after the transaction nodes
   std::vector<std::pair<std::int32_t, std::int32_t>> edges_;
 };
 

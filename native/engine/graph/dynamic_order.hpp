@@ -82,7 +82,7 @@ class DynamicOrder {
   }
 
   std::size_t permanent_;
-  Adjacency out_, in_;                   // neighbours by permanent edges
+  Adjacency out_, in_;                   // neighbours along permanent edges
   std::vector<std::int32_t> number_;     // per item of out_, the number of the edge
   std::vector<std::int32_t> rank_, at_;  // at_: the node of each rank
   // The added edges, by number - permanent_.

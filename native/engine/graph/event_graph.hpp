@@ -57,7 +57,7 @@ struct AssumedOrders {
 struct Places {
   std::vector<std::int32_t> transaction;  // of each place
   std::span<const std::int32_t> of_writer, of_read;
-  std::span<const std::int32_t> of_write;  // the places that ww leads to
+  std::span<const std::int32_t> of_write;  // the places to which ww leads
   // The places of a group are consecutive, and T0's place is the last. No given relation leads to
   // another group.
   std::vector<std::int32_t> group_start;
@@ -84,9 +84,9 @@ class EventGraph {
 
   const Problem& problem;
   const std::vector<Automaton> automata;
-  bool uses_reads = false;            // some step is wr or rw
-  bool uses_orders = false;           // some step is ww or rw
-  bool forbids_return_paths = false;  // some check forbids return paths
+  bool uses_reads = false;            // whether some step is wr or rw
+  bool uses_orders = false;           // whether some step is ww or rw
+  bool forbids_return_paths = false;  // whether some check forbids return paths
   bool every_check_judges = true;
   bool sessions_order_versions = false;  // a writer precedes the later writers of its session
 
@@ -204,7 +204,7 @@ class EventGraph {
     Node from, to;
     std::int32_t from_states, to_states;
     Sites sites;
-    Pairs pairs;         // the pairs that the step applies to
+    Pairs pairs;         // the pairs to which the step applies
   };
   using Place = std::array<std::int32_t, 4>;  // indexed by Sites
   template <typename Visit>

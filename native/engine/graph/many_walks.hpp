@@ -33,7 +33,7 @@ struct PairOfPlaces {
 template <typename Visit>
 void in_waves(const Adjacency& successors, std::span<const PairOfPlaces> pairs, Budget& budget,
               Visit visit) {
-  constexpr std::size_t kWords = 8;  // a line of the cache
+  constexpr std::size_t kWords = 8;  // a cache line
   using Bits = std::array<std::uint64_t, kWords>;
   std::vector<std::int32_t> turn(pairs.size());
   std::iota(turn.begin(), turn.end(), 0);

@@ -77,7 +77,7 @@ class Annealing {
       movable_;  // in their order when positions were last spread evenly
   std::vector<Node> frozen_;
   std::vector<std::int32_t> optional_;
-  std::uint64_t toggles_ = 0;  // out of 1,000 moves
+  std::uint64_t toggles_ = 0;  // number of toggles per 1,000 moves
   // Moves are made in one block of adjacent nodes at a time, because the block of a long total order
   // then stays in the cache. A short total order is one block.
   std::size_t block_first_ = 0, block_size_ = 0;  // in movable_
@@ -85,7 +85,7 @@ class Annealing {
     return std::span(movable_).subspan(block_first_, block_size_);
   }
   bool in_blocks() const;
-  std::int64_t turn_sweeps() const;        // of a block, before the next block
+  std::int64_t turn_sweeps() const;        // number of sweeps of a block before the next block's turn
   std::size_t in_sweep_ = 0;               // moves made in this sweep
   std::int64_t in_turn_ = 0;               // sweeps made in this turn
   // The reads of the block that did not see their value at the last check.

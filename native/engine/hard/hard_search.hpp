@@ -52,7 +52,7 @@ class HardSearch {
   // A total order that CDCL may start from.
   struct Offer {
     bool soon = false;              // no order exists yet, but one will in a turn or two
-    std::span<const Node> order{};  // of all nodes of transactions
+    std::span<const Node> order{};  // of all transaction nodes
     // The number of reads and locks that contradict the order.
     std::int64_t wrong = std::numeric_limits<std::int64_t>::max();
   };

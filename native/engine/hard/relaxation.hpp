@@ -35,7 +35,7 @@ class Relaxation {
   void count(std::int32_t counter) { counts_.push_back(counter); }
   void end_step();
 
-  std::vector<std::uint8_t> at_first;  // the facts that hold, or may hold, at first
+  std::vector<std::uint8_t> at_first;  // the facts that hold, or may hold, initially
   std::int32_t length(std::size_t chain) const { return start_[chain + 1] - start_[chain]; }
 
   Extent begin() const {

@@ -53,7 +53,7 @@ Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automat
   const auto only_forbids = [](const Automaton& m) {
     return m.judges && !m.forbids_return_paths() && m.places_are_transactions() &&
            !m.of(Relation::so).empty() &&
-           m.of(Relation::rt).empty();  // real time already makes chains
+           m.of(Relation::rt).empty();  // real time already yields chains
   };
   if (!std::ranges::all_of(automata_, only_forbids)) return;
   if (orders == Orders::of_the_history) {
@@ -136,7 +136,7 @@ class Fit {
 
   const Problem& p_;
   const Times& times_;
-  std::vector<std::int32_t> writers_;  // per key, by their end
+  std::vector<std::int32_t> writers_;  // per key, sorted by their ends
   std::vector<std::size_t> start_;
 };
 

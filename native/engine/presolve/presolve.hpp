@@ -61,7 +61,7 @@ class Presolve {
   std::vector<Automaton> automata_;
   AssumedOrders given_;
   bool of_sessions_, times_fit_ = false;
-  std::int64_t margin_ = 0;     // for the next stretch
+  std::int64_t margin_ = 0;     // the margin of the next stretch
   std::size_t forgotten_ = 0;  // number of real-time pairs used by the last refutation
 };
 

@@ -22,7 +22,7 @@ Automaton nonadjacent(const Automaton& all) {
   return result;
 }
 
-constexpr std::int64_t kAmbiguous = 2;  // candidate sources for each read
+constexpr std::int64_t kAmbiguous = 2;  // candidate sources per read
 
 bool one_source_each(const Problem& problem) {
   const auto& start = problem.candidate_start;
@@ -126,7 +126,7 @@ std::optional<std::vector<Automaton>> as_one_state(const std::vector<Automaton>&
   };
   if (std::ranges::none_of(automata, scatters) ||
       std::ranges::any_of(automata, [](const Automaton& m) {
-        return m.of_components() || m.by_statement();  // steps that lead to statements need them
+        return m.of_components() || m.by_statement();  // steps that lead to statements need statements as places
       }))
     return std::nullopt;
   std::vector<Automaton> result(1);

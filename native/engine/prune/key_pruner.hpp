@@ -65,7 +65,7 @@ class KeyPruner {
   struct Row {
     std::int32_t check, state;
     std::size_t target;
-    Pairs pairs;  // the pairs that the row applies to
+    Pairs pairs;  // the pairs to which the row applies
   };
   // A node with the sources of the edges that were just added to it. If there are more than a few
   // sources, they have raised the row of the node in cover_rows_, and `sources` is kMaxSources + 1.

@@ -22,7 +22,8 @@ namespace {
 // mutant: no-pass
 constexpr std::int32_t kMaxPasses = 8;
 constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
-// Number of nodes; number of nodes for each conclusion.
+// In a graph with more nodes than this, another pass must promise a conclusion per
+// kNodesPerConclusion nodes.
 constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
 constexpr std::size_t kColumnsOfOnePass = 128;

@@ -183,7 +183,7 @@ class Pruner {
 
   Budget& budget_;
   const std::size_t max_clock_bytes_, threads_;
-  Adjacency successors_;  // by known edges, as of the last settle
+  Adjacency successors_;  // along known edges, as of the last settle
   Adjacency readers_;     // writer -> reads that certainly take it as their source
   WriterPairs pairs_;
   const bool orders_compose_;
@@ -195,7 +195,7 @@ class Pruner {
   std::vector<std::uint8_t> changed_;  // per transaction, see note_changes
   std::vector<std::uint8_t>
       restless_;  // per key: 1 if one of its writers has a new reader since the last pass
-  bool every_read_ = false;  // look at all reads in the next pass
+  bool every_read_ = false;  // the next pass must examine all reads
   bool one_by_one_ =
       false;  // what a pass concludes about a key may depend on its conclusions about other keys
   std::vector<std::int32_t>
@@ -204,7 +204,7 @@ class Pruner {
   std::vector<std::int32_t> session_before_;
   Adjacency writers_by_txn_;
   bool direct_ = false;                               // some check is direct
-  std::unordered_set<std::uint64_t> ordered_behind_;  // pairs that prune_direct has handled
+  std::unordered_set<std::uint64_t> ordered_behind_;  // pairs handled by prune_direct
   std::vector<std::uint8_t>
       resolved_txn_;  // 1 if the source of one of its reads has been found since the last prune_direct
   // The last read of each key by the current transaction, together with the transaction; and for

@@ -14,7 +14,7 @@ namespace isolang {
 namespace {
 constexpr std::size_t kMaxFound = 2000;
 constexpr std::size_t kMaxOfRead = 16;     // maximum number of violations per read, check and call
-constexpr std::size_t kSuspectsEach = 8;  // at a time, for each node
+constexpr std::size_t kSuspectsEach = 8;  // suspects per node at a time
 constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles per check and call
 
 // Returns the strongly connected component of each node (Tarjan 1972), without recursion.

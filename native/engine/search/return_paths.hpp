@@ -78,7 +78,7 @@ class ReturnPaths {
   // has one source. Then each call after the first call examines only keys whose order has changed.
   bool fixed_ = false;
   std::vector<std::int32_t> looked_at_;    // the writers of the last call; empty if it left some out
-  std::vector<std::uint8_t> changed_key_;  // per key: 1 if its reads must be looked at
+  std::vector<std::uint8_t> changed_key_;  // per key: 1 if its reads must be examined
   std::int32_t nodes_ = 0;
   std::vector<Edge> facts_, edges_;
   std::vector<std::int32_t> order_, rank_, via_;

@@ -33,8 +33,8 @@ constexpr std::size_t kMovedPerChoice = 4;
 // The number of wanted orders that a part lists for each of its reads. If there are more, some of
 // them may be omitted.
 constexpr std::size_t kWantedPerRead = 16;
-constexpr std::size_t kPrefetchedReads = 8;    // how many reads ahead to prefetch sources
-constexpr std::size_t kMaxSources = 8;  // sources of one read to prefetch
+constexpr std::size_t kPrefetchedReads = 8;    // number of reads ahead whose sources are prefetched
+constexpr std::size_t kMaxSources = 8;  // number of sources prefetched for one read
 
 }  // namespace
 

@@ -123,7 +123,7 @@ class Search final : public Theory {
   void activate_order(std::int32_t a, std::int32_t b, std::int32_t read);
   std::int32_t place_of(std::int32_t read) const;
   void activate_read(std::int32_t read);
-  std::int32_t in_variable(std::int32_t txn);  // -1 if it certainly is in
+  std::int32_t in_variable(std::int32_t txn);  // -1 if it is certainly in
   bool certain(std::int32_t txn) const {
     return pruner_.inclusion[txn] == static_cast<std::uint8_t>(Inclusion::in);
   }
