@@ -41,8 +41,8 @@ def load_history(
     """Read a history from a file, a directory of logs, or a stream.
 
     Args:
-        path: a file, a directory of logs, ``-`` for the standard input, or a binary stream. Data in
-            gzip, xz, bzip2 or zstd is decompressed.
+        path: a file, a directory of logs, ``-`` for standard input, or a binary stream. Data
+            compressed with gzip, xz, bzip2 or zstd is decompressed.
         format: the name of a format in docs/formats.md; ``auto`` to detect the format from the
             content.
         timestamps: whether Cobra logs have timestamps; the logs themselves do not show it.
@@ -64,7 +64,7 @@ def load_history(
             limit.
 
     Returns:
-        The history; its attributes say how the input was interpreted.
+        The history; its attributes describe how the input was interpreted.
 
     Raises:
         HistoryError: if the history cannot be read. The message names the file and the position.
@@ -140,8 +140,8 @@ def check(
         ``Valid``, ``Invalid`` or ``Unknown``; see :mod:`isolang.verdict`.
 
     Raises:
-        SpecError: if the spec is not supported. The message says why.
-        HistoryError: if the spec uses real time and the history has no times.
+        SpecError: if the spec is not supported; the message says why.
+        HistoryError: if the spec uses real time but the history has no times.
         SolverError: if the encoding or the solver does not exist or is not installed, or if the two
             do not work together.
         OptionError: if an option is out of bounds.

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 
 def unknown_name_details(name: str, names: Collection[str]) -> str:
-    """Return the end of a message about an unknown name, with the expected names.
+    """Return the end of a message about an unknown name, listing the expected names.
 
     If one of these names is similar, the message suggests it.
 

@@ -14,8 +14,8 @@ from typing import IO
 def open_replacement(path: Path) -> Iterator[IO[bytes]]:
     """Open a temporary file that replaces ``path`` once the ``with`` block ends without an error.
 
-    The new file gets the permissions of the replaced file. If ``path`` is a pipe or a terminal, it
-    is written directly.
+    The new file keeps the permissions of the old one. If ``path`` is a pipe or a terminal, it is
+    written directly.
 
     Raises:
         OSError: if the file cannot be written.

@@ -38,7 +38,7 @@ class Seconds(Struct, frozen=True, kw_only=True):
 
 
 class Deadline:
-    """Measures the time of each phase of a verdict, and limits the time of all phases together."""
+    """Measures the time of each phase of a verdict, and limits the total."""
 
     def __init__(
         self, timeout: float | None = None, already: dict[str, float] | None = None
@@ -61,11 +61,11 @@ class Deadline:
 
         Args:
             phase: the phase to add the time to.
-            to_the_end: whether the block may begin and finish even if the deadline has passed.
+            to_the_end: whether the block may begin and finish after the deadline.
 
         Raises:
-            TimeoutError: if the deadline has passed when the block begins or ends, unless
-                ``to_the_end`` is set.
+            TimeoutError: if the deadline has passed when the block begins or ends and
+                ``to_the_end`` is not set.
         """
         self.phase = phase
         if not to_the_end:
@@ -234,12 +234,12 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
 
     The limit is on private writable memory (``RLIMIT_DATA``), because a limit on address space
     would also count thread stacks and mapped files. If the platform does not support such limits,
-    the block runs without a limit. Blocks that run at the same time share the sum of their limits.
+    the block runs without a limit. Blocks that run simultaneously share the sum of their limits.
 
     Args:
         megabytes: the limit in megabytes; ``None`` for no limit.
-        of_process: whether the limit is on the memory of the whole process. Otherwise the limit is
-            on the memory that the block allocates in addition to the memory already in use.
+        of_process: whether the limit applies to the memory of the whole process. Otherwise it
+            applies to the memory allocated by the block in addition to that already in use.
     """
     allocated = _allocated_bytes()
     if megabytes is None or allocated is None:

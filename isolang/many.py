@@ -61,7 +61,7 @@ class Checked(Struct, frozen=True, kw_only=True):
     def verdict(self) -> Verdict:
         """The verdict on the history.
 
-        To continue after a file that cannot be read, look at :attr:`outcome` first.
+        To continue after an unreadable file, check :attr:`outcome` first.
 
         Raises:
             IsolangError: if there is no verdict.
@@ -92,7 +92,7 @@ def check_many(
 
     Args:
         histories: results of ``load_history`` or ``History.from_transactions``, or paths.
-        spec: a specification in any form that ``check`` takes; its route is chosen only once.
+        spec: a specification in any form accepted by ``check``; its route is chosen only once.
         executor: the executor that runs the checks: a pool of processes or threads, dask's
             ``client.get_executor()``, or any other executor. By default, it is a pool with one
             process per processor, which ends with the iteration.
@@ -247,7 +247,7 @@ def _name(history: AnyHistory) -> str:
 
 
 def _with_history(one: _PendingHistory, verdict: Verdict) -> Checked:
-    """Return a worker's result, with the history object, which the worker does not send back."""
+    """Return a worker's result, with the history that the worker did not send back."""
     if isinstance(one.history, History):
         verdict = replace(verdict, history=one.history)
     return Checked(number=one.number, history=one.history, found=verdict)

@@ -40,7 +40,7 @@ def transactions(  # noqa: D417 - Hypothesis gives draw
         sessions: the maximum number of sessions.
         max_transactions: the maximum number of transactions.
         max_operations: the maximum number of operations in a transaction.
-        lists: whether transactions append to lists and read lists, instead of writing values.
+        lists: whether transactions append to lists and read them, instead of writing values.
         statuses: the statuses that transactions may have, simplest first.
 
     Returns:
@@ -138,7 +138,7 @@ def interleavings(  # noqa: D417
     max_operations: int = 3,
     of: st.SearchStrategy[tuple[tuple[Operation, ...], ...]] | None = None,
 ) -> Interleaving:
-    """Generate small transactions and an order of their steps.
+    """Generate small transactions and an order for their steps.
 
     Hypothesis shrinks examples to serial orders.
 

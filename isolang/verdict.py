@@ -51,10 +51,10 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
         certified: whether an independent checker accepted the witness or the refutation.
         certified_reason: which checker accepted the proof, or why none did.
         seconds: the seconds that each phase took.
-        statistics: statistics of the engine or the solver, by name.
+        statistics: statistics from the engine or the solver, by name.
         solver: the solver that decided; empty if no solver was needed.
         encoding: the encoding for the solver; empty if no solver was needed.
-        prune: the stage of pruning before the search; empty if no search was needed.
+        prune: the pruning stage before the search; empty if no search was needed.
         choice: why this solver, encoding and pruning were chosen; empty if the user chose them.
         anomalies: the intrinsic anomalies, including those not forbidden by the specification.
         ignored: a phrase for each kind of record ignored by the pre-pass.
@@ -85,8 +85,8 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
     def caveats(self) -> tuple[str, ...]:
         """The remarks that change the meaning of this verdict, such as that nothing was observed.
 
-        Each remark is a sentence, and the text before its first colon is a summary. Every form of
-        output prints these remarks.
+        Each remark is a sentence, and the text before its first colon is a summary. The remarks
+        appear in every output form.
         """
         remarks = (*caveats_in(self.notes), *self.history.caveats)
         if isinstance(self, Unknown) or self.certified:

@@ -189,13 +189,13 @@ def check(
 
 
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, workers: str) -> int:
-    """Run jobs, show their reports in order as soon as possible, and return the exit code.
+    """Run jobs, show their reports in order as soon as they are ready, and return the exit code.
 
     Args:
         jobs: the jobs, one for each history.
         show: a function that prints a report.
         parallel: the number of jobs to run at a time.
-        workers: the address of the cluster that runs the jobs; empty for this machine.
+        workers: the address of a cluster to run the jobs; empty for this machine.
     """
     codes: set[int] = set()
     with Bar(len(jobs), jobs[0].options.timeout) as bar:

@@ -1,7 +1,6 @@
 """Provides parsers and shell completion for options whose values are names or numbers.
 
-Names are looked up only when a value is parsed or completed, because importing their registries is
-slow.
+Names are looked up only to parse or complete a value, because importing their registries is slow.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def written_formats() -> list[str]:
 
 
 def solvers() -> list[str]:
-    """Return ``auto`` and the names of all solvers, including those that are not installed."""
+    """Return ``auto`` and the names of all solvers, installed or not."""
     from isolang.solvers.plugins import load_plugins
     from isolang.solvers.registry import SOLVERS
 

@@ -1,7 +1,7 @@
 """Defines the commands of ``isocheck``, and the Typer groups that import them lazily.
 
-Each command is a function in its own module. The docstring of the function is the help of the
-command, :mod:`isolang.cli.parameters` explains its parameters, and its result is the exit code.
+Each command is a function in its own module. Its docstring is the command's help,
+:mod:`isolang.cli.parameters` explains its parameters, and its result is the exit code.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class LazyGroup(WithoutPydantic, TyperGroup):
         return self.commands.get(cmd_name)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Write the help of the group without importing its commands."""
+        """Write the group's help without importing its commands."""
         for name, entry in self.entries.items():
             self.commands[name] = TyperCommand(name, help=entry.about, rich_help_panel=entry.panel)
         super().format_help(ctx, formatter)

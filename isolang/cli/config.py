@@ -31,7 +31,7 @@ _OF_SECTION: Final = ("check", "levels")
 
 
 def defaults(command: str) -> dict[str, dict[str, Any]]:
-    """Return the configured defaults of a command, in the form of Click's ``default_map``.
+    """Return a command's configured defaults, in the form of Click's ``default_map``.
 
     Args:
         command: the name of the command.

@@ -511,7 +511,7 @@ def _lattice_lines(found: Levels, family: str) -> Iterator[str]:
 
     Args:
         found: the verdicts on all levels.
-        family: the suffix of the levels' names: empty, or ``-nosession``.
+        family: the suffix of the level names: empty or ``-nosession``.
     """
     for number, row in enumerate(_ROWS):
         cells = [f"{_MARKS[found.levels[name + family].standing]} {name}" for name in row]

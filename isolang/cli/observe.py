@@ -235,7 +235,7 @@ def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
 
 @contextmanager
 def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None]:
-    """Check the growing history while the block runs, and print a violation as soon as possible.
+    """Check the growing history while the block runs, and print a violation as soon as it is found.
 
     Only the first specification is checked.
     """
@@ -327,7 +327,7 @@ def _report_with_unseen(
     seen: Sequence[NotSeen],
     code: int | None,
 ) -> ObserveReport:
-    """Return the report with the unseen operations and the exit code of the command.
+    """Return the report with the unseen operations and the command's exit code.
 
     A valid verdict becomes unknown if the unseen operations may matter, or if the command failed
     and thus did not finish its work.

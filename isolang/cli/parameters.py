@@ -158,7 +158,7 @@ class _TextConverter:
         self._convert = parser or (_flag if one is bool else str)
 
     def __call__(self) -> Self:
-        """Return the converter itself, because Typer calls the object to get a converter."""
+        """Return the converter itself, because Typer calls this object to get one."""
         return self
 
     def coerce(self, value: Any, *, param: Any, ctx: Any) -> Any:
@@ -268,7 +268,7 @@ def _check(option: Option, value: object) -> None:
 
 
 def records_of(function: Callable[..., int]) -> dict[str, tuple[type[Struct], list[Option]]]:
-    """Return the type and the options of each parameter that is a record, by parameter name."""
+    """Return the type and options of each record parameter, by parameter name."""
     found = {}
     for name, hint in get_type_hints(function, include_extras=True).items():
         record, *more = get_args(hint) if get_origin(hint) is Annotated else (hint,)

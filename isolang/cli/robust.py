@@ -285,7 +285,7 @@ def _templates(
 ) -> tuple[Templates, Extracted | None]:
     """Return the templates from text, a file or a run.
 
-    The second result describes the run; it is ``None`` if the source is not a run.
+    The second result describes the run, or is ``None`` if the source is not a run.
     """
     from isolang.foresee.templates import templates
     from isolang.programs.syntax import load_templates, parse_templates

@@ -487,7 +487,7 @@ def _forms_remark(settings: Settings) -> str:
 
 
 def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
-    """Yield the lines to print after the verdict: doubts, statements, and facts about the run."""
+    """Yield the lines that follow the verdict: doubts, statements, and facts about the run."""
     for doubt in report.doubts:
         yield f"  note: {escaped(doubt)}"
     for commit in report.lost[:_LOST]:

@@ -1,4 +1,4 @@
-"""Helps commands that take several histories: expands folders, and summarizes verdicts."""
+"""Supports commands that take several histories: expands folders, and summarizes verdicts."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def expand_folders(histories: Sequence[str], form: str) -> list[str]:
 
 
 def brief_line(report: Report) -> str:
-    """Return a report as one line: the verdict, the history, the specification, and the reasons."""
+    """Return a report on one line: the verdict, the history, the specification, and the reasons."""
     why = report.anomaly or report.reason.split("\n", 1)[0]
     more = (short for one in report.caveats if (short := Caveat(one).brief) not in why)
     reasons = "; ".join(filter(None, (why, *more)))
@@ -61,7 +61,7 @@ class Remarks:
                 warn(line)
 
     def warn_about(self, report: Report, *, caveats: bool) -> None:
-        """Print the warnings of a report, and also its caveats if ``caveats`` is true."""
+        """Print a report's warnings, and its caveats too if ``caveats`` is true."""
         unsaved = report.unsaved  # `warn_unsaved` prints these lines
         self.warn_once(as_warning(one) for one in report.warnings if one not in unsaved)
         if caveats:

@@ -228,7 +228,7 @@ def _median_run(
 ) -> ContestRow:
     """Run a pair several times, and return the run with the median time.
 
-    If the limit for all runs is reached, the pair runs fewer times. If it does not run at all, the
+    If the time for all runs runs out, the pair runs fewer times. If it does not run at all, the
     verdict in the row is unknown.
     """
     runs: list[ContestRow] = []

@@ -162,7 +162,7 @@ def _check_by_kernel(
 def _verify_chain(
     folder: str, log: str, *, by_definition: bool, by_kernel: bool, workers: str
 ) -> int:
-    """Check the chain of a watch, print the result, and return the exit code.
+    """Check a watch's chain, print the result, and return the exit code.
 
     Each part must satisfy the level by itself, and begin with the values left by earlier parts.
     """
@@ -238,7 +238,7 @@ def _reading_options(proof: Certificate) -> ReadOptions:
     """Return the options in a certificate for reading the history.
 
     Raises:
-        CertificateError: if this version of isolang does not know one of the options.
+        CertificateError: if one of the options is unknown to this version of isolang.
     """
     from isolang.certify.certificate import CertificateError
 
@@ -318,7 +318,7 @@ def spec_of(certificate: Certificate) -> Spec:
     The library is not used, because its texts may have changed since the certificate was written.
 
     Raises:
-        CertificateError: if the certificate contains no texts, or if they define a level with
+        CertificateError: if the certificate contains no texts, or if they define a level under
             another name.
         SpecError: if the texts cannot be read.
     """

@@ -230,7 +230,7 @@ def _follow(
     *,
     output: str,
 ) -> WatchReport:
-    """Feed the stream to the watch until the watch ends, and return its report.
+    """Feed the stream to the watch until it ends, and return its report.
 
     Ctrl-C stops the stream, and the watch ends once it has processed the data already read.
     """
@@ -255,7 +255,7 @@ def _follow(
 def _save_violation(report: WatchReport, folder: Path) -> list[str]:
     """Save the transactions of a violation and their certificate in the chain's folder.
 
-    Return a line for each saved file. An error is only printed, because it does not change the
+    Return a line for each saved file. Errors are only printed, because they do not change the
     verdict.
     """
     from isolang.errors import IsolangError
@@ -272,7 +272,7 @@ def _save_violation(report: WatchReport, folder: Path) -> list[str]:
 def _save_page(report: WatchReport, course: Progress) -> list[str]:
     """Save the final page, and return a line about it.
 
-    An error is only printed, because it does not change the verdict.
+    Errors are only printed, because they do not change the verdict.
     """
     from isolang.errors import IsolangError
 

@@ -167,7 +167,7 @@ class Progress:
     def save_end(self, report: WatchReport) -> str:
         """Write the final page, and return a line about it.
 
-        If the watch found a violation, the page is about the violation.
+        If the watch found a violation, the page is about that.
         """
         from isolang.report import page, save_page
         from isolang.verdict import Invalid

@@ -166,7 +166,7 @@ class Choices:
 
 
 def numbered_choices(level: Normal, on: SymbolicInterpretation) -> Choices | None:
-    """Return choices whose version orders follow the numbers of the transactions.
+    """Return choices whose version orders follow the transaction numbers.
 
     If a history may need other version orders, return ``None``.
 

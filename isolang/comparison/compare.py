@@ -39,8 +39,8 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
 
     Attributes:
         small: the history as found by the search.
-        smallest: whether the history has the fewest transactions of all such histories, then the
-            fewest operations, and then the fewest keys.
+        smallest: whether the history is smallest among all such histories: by transactions, then by
+            operations, then by keys.
         violation: the verdict of the specification that forbids the history.
         certified: whether the independent checker accepted the proofs of both verdicts.
     """

@@ -137,7 +137,7 @@ def implication_order(
 
 
 def _has_compared_facts(small: Small, *levels: Normal) -> bool:
-    """Return whether a history has the times, groups and levels that the specifications compare.
+    """Return whether a history has the times, groups and levels compared by the specifications.
 
     Without times, a history could seem to separate two levels although one implies the other,
     because some implications hold only if sessions do one thing at a time.
@@ -208,7 +208,7 @@ class Placement(Struct, frozen=True, kw_only=True):
             transactions, and that number. If the specification equals some of these levels on those
             histories, only these are listed; otherwise, only the nearest.
         unknown: the levels for which no such relation is known.
-        lacking: the relations that the histories of ``bounded`` have only in part.
+        lacking: the relations that the histories searched for ``bounded`` have only in part.
         by_axiom: whether ``equal`` depends on sessions doing one thing at a time.
         bounds: the bounds of the search for separating histories.
         seconds: the time that the comparison took, in seconds.

@@ -44,8 +44,8 @@ class Axiom(Struct, frozen=True, kw_only=True):
         check: the check.
         implied_by: an expression whose irreflexivity implies the check, or ``None`` if the check
             itself forbids cycles.
-        onwards: whether a walk of ``implied_by`` that reaches a transaction through one of its
-            reads must leave it through a later read.
+        onwards: whether a walk of ``implied_by`` that reaches a transaction at one of its reads
+            must leave it from a later read.
     """
 
     check: Check
@@ -54,7 +54,7 @@ class Axiom(Struct, frozen=True, kw_only=True):
 
 
 class Normal(Struct, frozen=True, kw_only=True, dict=True):
-    """A specification in normal form, which can be compared with other specifications.
+    """A specification in normal form, for comparison with other specifications.
 
     Attributes:
         spec: the specification as the user wrote it.

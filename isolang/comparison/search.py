@@ -37,10 +37,10 @@ class SearchFindings(Struct, frozen=True, kw_only=True):
             write the same key; ``None`` if none was found.
         failed: for each check by name, a history on which every choice violates the check, or at
             least every choice that meets all other checks.
-        cannot_fail: the unflagged checks for which no such history was found.
+        cannot_fail: the unflagged checks without such a history.
         transactions: the number of transactions up to which all histories were searched; 0 if the
             search did not finish any size.
-        complete: whether the search finished the largest size that the caller requested.
+        complete: whether the search finished the largest requested size.
         lacking: the relations that small histories have only in part.
     """
 

@@ -163,7 +163,7 @@ class Separator:
     def allowed(self, level: Normal, effort: Effort, more: Sequence[int] = ()) -> Small | None:
         """Find a history that a level allows, whether or not the other specification forbids it.
 
-        If no such history of this size exists, return ``None``. The arguments are those of
+        If there is none of this size, return ``None``. The arguments are the same as for
         :meth:`find`.
         """
         model = self.histories.solve([self._allowed(level), *more], effort)
@@ -173,9 +173,9 @@ class Separator:
         return Decoder(self.histories.variables, model).history()
 
     def model(self, allows: Normal, effort: Effort, more: Sequence[int]) -> Sequence[int] | None:
-        """Return a model of the circuit for the history of :meth:`find`; ``None`` if none exists.
+        """Return a circuit model for the history of :meth:`find`; ``None`` if none exists.
 
-        The arguments and errors are those of :meth:`find`.
+        The arguments and errors are the same as for :meth:`find`.
         """
         on = self.histories
         goal = [self._allowed(allows), self._violated, *more]

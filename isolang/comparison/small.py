@@ -41,12 +41,12 @@ class Small(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transactions: for each transaction, its operations in program order.
-        sessions: for each session, its transactions in session order.
+        sessions: for each session, its transactions in order.
         lists: for each key, the order of its list; ``None`` if the key is a register.
         before: the pairs (a, b) of transactions in which a ended before b began.
         timed: whether the history has transaction times.
         groups: for each group of sessions, its transactions; empty if sessions have no groups.
-        labels: for each transaction, its labels; empty if no transaction has labels.
+        labels: for each transaction, its labels; empty if none has any.
         levels: for each transaction, the level it requested, or an empty string.
         key_names: for each key, its required name; empty if any name is possible.
     """
@@ -101,7 +101,7 @@ class Small(Struct, frozen=True, kw_only=True):
         )
 
     def group(self, t: int) -> str:
-        """Return the name of a transaction's group; if the history has no groups, return ""."""
+        """Return the name of a transaction's group, or an empty string without groups."""
         return next((chr(ord("A") + i) for i, own in enumerate(self.groups) if t in own), "")
 
     def intervals(self) -> list[tuple[int, int]]:
@@ -155,7 +155,7 @@ class Small(Struct, frozen=True, kw_only=True):
         return ("r", key, list(made[: made.index(op.source) + 1]) if op.source else [])
 
     def key(self, number: int) -> str:
-        """Return the required name of a key; if any name is possible, return x, y, z and so on."""
+        """Return a key's required name, or x, y, z and so on if any name is possible."""
         if self.key_names and self.key_names[number]:
             return self.key_names[number]
         return "xyzuvw"[number] if number < 6 else f"k{number}"

@@ -37,7 +37,7 @@ class SymbolicInterpretation(Interpretation[int]):
         self._known_variables = self._known_literals = 0
 
     def in_session(self) -> list[Pair]:
-        """Return the possible pairs of session order, each with its variable."""
+        """Return the possible session-order pairs, each with its variable."""
         return [(a, b, literal) for (a, b), literal in self.variables.so.items()]
 
     def finished(self, t: int) -> bool:
@@ -45,7 +45,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return True
 
     def in_group(self, a: int, b: int) -> int:
-        """Return the variable that is true if the sessions of a and b are in one group."""
+        """Return the variable that is true if the sessions of a and b are in the same group."""
         return self.variables.together.get((min(a, b), max(a, b)), FALSE)
 
     def bears(self, of: Named, t: int) -> int:
@@ -113,7 +113,7 @@ class SymbolicInterpretation(Interpretation[int]):
         return [(e, t, literal) for e, (t, literal) in self.variables.elements.items()]
 
     def program_order(self) -> list[Pair]:
-        """Return the possible pairs of program order, each with its literal."""
+        """Return the possible program-order pairs, each with its literal."""
         there = {e: literal for e, (_, literal) in self.variables.elements.items()}
         all_of = self.circuit.all_of
         return [
@@ -121,7 +121,7 @@ class SymbolicInterpretation(Interpretation[int]):
         ]
 
     def one_statement(self, a: ReadEvent, b: ReadEvent) -> bool:
-        """Return false, because each statement of a small history has only one read."""
+        """Return false, because each statement in a small history has only one read."""
         return False
 
     def read_event(self, read: ReadEvent) -> int:

@@ -54,7 +54,7 @@ MAX_PAIRS = 200_000
 """The number of pairs above which a relation is not listed, but only tested for having any."""
 
 _LARGE = 200_000
-"""The number of operations above which a history is not analysed for vacuity."""
+"""The maximum number of operations in a history analysed for vacuity."""
 
 WORK = 1_000_000
 """The number of pairs and walk steps that the analysis of all checks may visit. If it needs more,
@@ -373,7 +373,7 @@ class _Candidates:
         )
 
     def _pairs_of(self, letter: str) -> list[Pair] | None:
-        """Return the pairs of a letter; a test has a loop at each transaction that passes it."""
+        """Return a letter's pairs; those of a test are loops at the transactions that pass it."""
         if is_test(letter):
             return [(t, t, -1) for t in self.passing(letter)]
         return self.pairs(letter)

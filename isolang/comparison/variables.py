@@ -86,7 +86,7 @@ class HistoryVariables:
             same group.
         bears: for each ("label" or "level", t, name), a literal that is true if the transaction has
             this label or requested this level.
-        matching: for each ("label" or "level", name), the patterns that the name matches.
+        matching: for each ("label" or "level", name), the patterns matched by the name.
         key_names: for each (x, name), a literal that is true if the key has the name.
         keys_matching: for each key name, the patterns that it matches.
         used_keys: for each key, a literal that is true if some transaction writes or reads it.

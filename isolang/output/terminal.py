@@ -91,7 +91,7 @@ _COLOR: Final = {"choice": "auto"}
 
 
 def use_color(choice: str) -> None:
-    """Set whether output has colours: ``always``, ``never``, or ``auto``.
+    """Set whether to use colours: ``always``, ``never``, or ``auto``.
 
     With ``auto``, output has colours on terminals, unless the environment variable ``NO_COLOR`` or
     ``FORCE_COLOR`` says otherwise.

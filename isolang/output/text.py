@@ -62,7 +62,7 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
 
 
 def _without_excerpt(warning: str) -> str:
-    """Return a warning about a specification as one line, without the excerpt of its text."""
+    """Return a warning about a specification on one line, without the excerpt of its text."""
     return warning.partition("\n")[0].replace(" warning: ", " ", 1)
 
 

@@ -58,7 +58,7 @@ class PairClaim(Struct, frozen=True, kw_only=True):
     Attributes:
         pair: the encoding and the solver.
         outcome: the outcome; ``wrong`` if the checker rejected the pair's model or proof, or if the
-            pair found no model although one exists.
+            pair missed a model that exists.
         detail: what was certified, or why the outcome is unknown.
         seconds: the seconds taken by the pair.
     """

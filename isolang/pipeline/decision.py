@@ -171,7 +171,7 @@ def _unjudgeable_reason(spec: Spec, history: History) -> str:
 
 
 def _unknown_moments(history: History) -> Iterator[str]:
-    """Yield a sentence if committed transactions have operations without times."""
+    """Yield a sentence if some operations of committed transactions have no times."""
     import numpy as np
 
     columns = history.columns
@@ -277,7 +277,7 @@ def _verdict_without_proof(run: PairRun, answer: Answer) -> Verdict:
         return _invalid_verdict(run, proved)
     if not isinstance(proved, Witness | Relations):
         return _verdict_from_core(run, proved)
-    # If the checker accepts the model, the pair's claim is wrong.
+    # If the checker accepts the model, the pair's claim was wrong.
     certification = run.certify(proved, needed=True)
     check = f"not certified ({certification.reason})"
     if certification.accepted:

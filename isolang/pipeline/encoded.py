@@ -25,7 +25,7 @@ _PER_CLAUSE, _PER_STEP = 5, 5
 
 
 def solve_encoded(run: PairRun) -> Answer:
-    """Encode the problem of a run, solve the formula, and decode the model.
+    """Encode a run's problem, solve the formula, and decode the model.
 
     Raises:
         TimeoutError: if the deadline has passed, or if the work limit is reached.

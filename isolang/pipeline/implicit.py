@@ -56,9 +56,9 @@ _ROUNDS = 40
 _COUNTED = 4_000_000
 # In place of a key, -1 means every row returned by the predicate read.
 _EVERY_KEY = -1
-# The number of set-reads is estimated from this many predicate reads.
+# The number of predicate reads in the sample for estimating the number of set-reads.
 _SAMPLE = 100
-# At most this many contradicted set-reads are refuted separately.
+# The maximum number of contradicted set-reads to refute separately.
 _REFUTED_ALONE = 8
 # If no order fits, and at most this many predicate reads have been contradicted, only their
 # set-reads are written out at first.

@@ -76,8 +76,8 @@ class Levels(Struct, frozen=True, kw_only=True):
         history: the history that the results are about.
         levels: the result for each level by name, in the order of ``IMPLIES``.
         seconds: the total seconds for all checks.
-        notes: the caveats of the history. If every valid verdict has the note that nothing was
-            observed, this note comes first.
+        notes: the history's caveats, preceded by the note that nothing was observed if every valid
+            verdict has it.
     """
 
     history: History
@@ -131,7 +131,7 @@ def levels_of(
     Args:
         history: a result of ``load_history`` or ``History.from_transactions``.
         options: the options for checking each level. The timeout applies to each level separately;
-            if it passes, the result for the level is unknown.
+            when it expires, the level's result is unknown.
         progress: a function called with the name of each level and each phase when it begins.
         simplest: whether to search for the simplest violation of each level.
         explained: whether to name the anomaly for each violated level. Without these names, judging

@@ -305,7 +305,7 @@ class _Minimiser:
                 part.history, self._route, deadline, self._options, simplest=False, work=work
             )
         except IsolangError:
-            return False  # the part cannot be judged, for example because it lacks times
+            return False  # the part cannot be judged; for example, it lacks times
         return isinstance(found, Invalid) and not (self._stated and not _is_stated(part.history))
 
     def _makes_wrong(self, part: HistoryPart) -> bool:

@@ -34,7 +34,7 @@ _OPERATIONS, _WORK = 500_000, 2_000_000
 def with_other_reading(
     verdict: Verdict, route: Route, options: Options, deadline: Deadline | None = None
 ) -> Verdict:
-    """Add a note to a verdict if exactly one transaction looks like the initial transaction.
+    """Add a note to a verdict if exactly one transaction looks like the initial one.
 
     Args:
         verdict: the verdict on the history as it was read.
@@ -122,13 +122,13 @@ def _other_outcome(
 
 
 def is_first_writer(verdict: Valid, number: int) -> bool:
-    """Return whether a transaction is the first writer of each of its keys in the witness.
+    """Return whether the witness puts a transaction first among the writers of each of its keys.
 
-    SOUND BECAUSE if it is, the witness is also one for the history with this transaction as T0. In
-    both histories, each transaction that reads from this transaction or from T0 precedes all other
-    writers of the key, by ``rw``. In the new history, this transaction's edges begin at T0, where
-    no edge ends, and all other edges exist in the original one. The checks of a plan forbid closed
-    walks, and fewer edges do not form more closed walks.
+    SOUND BECAUSE if it does, the witness is also one for the history with this transaction as T0.
+    In both histories, each transaction that reads from this transaction or from T0 precedes all
+    other writers of the key, by ``rw``. In the new history, this transaction's edges begin at T0,
+    where no edge ends, and all other edges exist in the original history. The checks of a plan
+    forbid closed walks, and fewer edges do not form more closed walks.
     """
     import numpy as np
 

@@ -110,7 +110,7 @@ class PairRun:
 
         Args:
             history: the history to decide.
-            route: the route of the specification, which the pair must support.
+            route: the route of the specification; the pair must support it.
             pair: the encoding, the solver, and the stage of pruning before the search.
             deadline: the time limit of the check.
             options: the options of the check.
@@ -181,7 +181,7 @@ class PairRun:
         )
 
     def anomalies(self) -> tuple[AnomalyCount, ...]:
-        """Return the intrinsic anomalies that the pre-pass found; empty if it has not run."""
+        """Return the intrinsic anomalies found by the pre-pass; empty if it has not run."""
         if not self._prepared:
             return ()
         problem = self.problem
@@ -197,7 +197,7 @@ class PairRun:
         )
 
     def ignored(self) -> tuple[str, ...]:
-        """Return phrases about reads that the pre-pass ignored; empty if it has not run."""
+        """Return phrases about reads ignored by the pre-pass; empty if it has not run."""
         return self.problem.ignored() if self._prepared else ()
 
     def contradiction(self) -> Refutation | None:
@@ -265,7 +265,7 @@ class PairRun:
         return answer
 
     def spend(self, amount: int) -> None:
-        """Subtract the work of the next step from the remaining work.
+        """Subtract the next step's work from the remaining work.
 
         Raises:
             TimeoutError: if no work remains for another step.

@@ -111,7 +111,7 @@ def _verdict_of_part(found: Verdict, parts: SpecSplit) -> Verdict:
 def _meets_other_checks(
     history: History, route: Relational, parts: SpecSplit, found: Valid
 ) -> Valid | None:
-    """Return the valid verdict on the whole specification; ``None`` if it is not established.
+    """Return the verdict *valid* on the whole specification; ``None`` if not established.
 
     The history is valid if the model of the first part also satisfies the other checks.
     """

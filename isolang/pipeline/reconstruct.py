@@ -70,7 +70,7 @@ def world_of_witness(
     members |= {u for u in sources.values() if u != facts.n}
     world = ConcreteInterpretation(facts, members, sources, events=events)
     for key in range(facts.keys):
-        # The order may also contain indeterminate writers that the witness does not include.
+        # The order may also contain indeterminate writers not included in the witness.
         order = [t for t in listed[starts[key] : starts[key + 1]] if t in members]
         world.choose("ww", key, order_of_sequence([facts.n, *order]))
     return world

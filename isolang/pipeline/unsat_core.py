@@ -29,7 +29,7 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
     """A part of a history and a part of a specification that together have no model.
 
     Attributes:
-        transactions: the numbers of transactions such that no choice of relations over them meets
+        transactions: the numbers of transactions over which no choice of relations meets
             ``checks``.
         checks: the names of the checks.
     """

@@ -42,7 +42,7 @@ class Columns(Struct, frozen=True, kw_only=True):
         of: the number of transactions in the whole history.
         numbers: for each transaction on the page, its number in the whole history; empty if the
             page has all transactions.
-        labels: the name of each transaction in messages; empty if the names are T1, T2 and so on.
+        labels: each transaction's name in messages; empty if the names are T1, T2 and so on.
         sessions: the name of each session.
         session: for each transaction, its session as an index of ``sessions``; -1 for the initial
             transaction.
@@ -57,14 +57,14 @@ class Columns(Struct, frozen=True, kw_only=True):
         file: the file of each transaction as an index of ``files``; empty for a single file.
         files: the names of the files.
         unit: the unit of positions: ``line``, ``byte`` or ``record``.
-        kind: for each operation, a letter: r (read), w (write), a (append), l (read of a list), d
+        kind: for each operation, a letter: r (read), w (write), a (append), l (list read), d
             (delete) or s (set-read).
         key: the key of each operation as an index of ``keys``.
         value: the value of each operation as an index of ``values`` (of ``lists`` for a list read);
             -1 if unknown.
         failed: the indices of the failed operations.
         statements: for each predicate read, the index of its first operation, the index after its
-            last operation, and the predicate.
+            last, and the predicate.
         sent: for each operation, the time from its transaction's begin until it was sent; ``None``
             if unknown. The column is empty if no operation has times from the transactions' clock.
         took: for each operation, the time from its request to its answer.

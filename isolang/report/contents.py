@@ -110,7 +110,7 @@ class Contents(Struct, frozen=True, kw_only=True):
         columns: the packed history.
         order: a transaction order that explains a valid history; ``None`` for none.
         levels: the verdicts of the library levels; ``None`` if they were not requested.
-        course: the course of the run; ``None`` if isocheck did not record the history.
+        course: the course of the run; ``None`` if the history was not recorded by isocheck.
     """
 
     tool: str
@@ -224,7 +224,7 @@ def _cut(value: Any) -> Any:
 
 
 def _facts(report: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield facts about the input and its interpretation, as names and values."""
+    """Yield facts about the input and its interpretation as names and values."""
     read = report["input"]
     yield "format", read["format"]
     yield "files", ", ".join(read["files"]) or report["history"]

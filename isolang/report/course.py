@@ -65,7 +65,7 @@ def course_of(path: Path) -> Course | None:
     """Compute the course of a run from its recorded history.
 
     Args:
-        path: an EDN file with one event per line, in which ``:time`` is in nanoseconds.
+        path: an EDN file with one event per line, and ``:time`` in nanoseconds.
 
     Returns:
         The course; ``None`` if no event has a time.

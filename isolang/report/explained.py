@@ -36,8 +36,8 @@ class SeparatedLevel(Struct, frozen=True, kw_only=True):
 
     Attributes:
         weaker: the name of the weaker level.
-        half: the answer to the question whether the weaker level implies the specification, with
-            the separating history.
+        half: the answer to whether the weaker level implies the specification, with the separating
+            history.
     """
 
     weaker: str

@@ -79,7 +79,7 @@ def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
     Args:
         violation: the violation to draw.
         level: the name of the specification, for the picture's title.
-        key: whether to add a legend for the lines and boxes below the drawing.
+        key: whether to add a legend for the lines and boxes below the picture.
     """
     views = {view.number: view for view in violation.transactions}
     parts = [_argument(violation.argument, views)]
@@ -227,7 +227,7 @@ def drawn_graph(
     """Draw transactions around an ellipse, and the edges between them.
 
     Args:
-        names: the names of the transactions by number, in their order around the ellipse.
+        names: the transactions' names by number, in order around the ellipse.
         edges: the edges between these transactions.
         views: the transactions' views, with the contents of their boxes; T0 has none.
         title: the title of the picture.
@@ -514,7 +514,7 @@ def _stack(parts: Sequence[DrawnPart], *, gap: float) -> DrawnPart:
 
 
 def _row(nodes: Sequence[_Node]) -> DrawnPart:
-    """Return the drawing of boxes side by side, in rows of limited width."""
+    """Return the drawing of boxes laid out in rows of limited width."""
     shapes: list[Box | Line | FilledPolygon | TextLine] = []
     x = y = tallest = 0.0
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Writes verdicts in other forms: Graphviz, Mermaid, Perfetto, JUnit, SARIF, and a bug report.
+"""Writes verdicts in other forms: Graphviz, Mermaid, Perfetto, JUnit, SARIF, and bug reports.
 
 Each function takes a verdict or the result of a command, and returns text. ``FORMS`` lists the
 functions that take a single verdict.
@@ -186,7 +186,7 @@ def markdown_of_report(report: Report) -> str:
 
 
 def _caveats(caveats: Sequence[str]) -> list[str]:
-    """Return caveats as the lines of a Markdown list, after an empty line."""
+    """Return caveats as the lines of a Markdown list, preceded by an empty line."""
     return ["", *(f"* {_prose(one)}" for one in caveats)] if caveats else []
 
 
@@ -194,7 +194,7 @@ _LONGEST, _ENDS = 24, 4  # of a cycle longer than _LONGEST edges, only _ENDS at 
 
 
 def _argument(node: Mapping[str, Any], depth: int) -> Iterator[str]:
-    """Yield the lines of a Markdown list of the lemmas, cases and edges of an argument."""
+    """Yield an argument's lemmas, cases and edges as the lines of a Markdown list."""
     item = f"{'  ' * depth}* "
     match node["kind"]:
         case "argument":

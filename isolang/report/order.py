@@ -42,7 +42,7 @@ class Order(Struct, frozen=True, kw_only=True):
 def order_of(verdict: Valid) -> Order | None:
     """Return the strongest order shown by the witness.
 
-    Return ``None`` if the witness shows no order, or if the history has too many transactions.
+    Return ``None`` if it shows no order, or if the history has too many transactions.
     """
     from isolang.certify.proofs import Witness
 

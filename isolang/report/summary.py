@@ -1,4 +1,4 @@
-"""Summarizes the verdicts of many runs: by target, level, version and seed, with each violation."""
+"""Summarizes many runs: verdicts by target, level, version and seed, and all violations."""
 
 from __future__ import annotations
 
@@ -299,7 +299,7 @@ def summarize(
 
 
 def full_name(target: str, isolation: str, level: str, anomaly: str = "") -> str:
-    """Return a name for a target, its requested level and a specification.
+    """Return a combined name for a target, its requested level and a specification.
 
     If an anomaly is given, the name also contains it.
     """
@@ -312,7 +312,7 @@ def _decided(run: RunVerdict) -> bool:
 
 
 def _without_duplicates(runs: Iterable[RunVerdict]) -> list[RunVerdict]:
-    """Return the verdicts without duplicates, because a report may occur in several files.
+    """Return the verdicts without duplicates: a report may occur in several files.
 
     A history is identified by its hash, or by its name and the report's file if the hash is
     unknown.
