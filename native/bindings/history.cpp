@@ -156,7 +156,7 @@ void restore(History& h, const nb::tuple& state) {
   // States pickled before this field existed do not contain it. In such histories, the times of operations did not
   // bound the begins and ends of transactions.
   h.two_clocks = nb::len(state) > 12 ? nb::cast<bool>(state[12]) : h.has_operation_times();
-  // Numbers the keys again in the same order; each atom of a key occurs once.
+  // Numbers the keys again in the same order. Each atom of a key occurs once.
   const std::vector<std::int32_t> atoms = std::move(h.key_atom), initial = std::move(h.initial_value);
   h.key_atom.clear();
   h.initial_value.clear();

@@ -1,5 +1,5 @@
 // The Python functions of the native readers. A reader takes buffers (bytes, memoryview, mmap) and returns a history
-// together with its remarks. It reads the buffers without the GIL; they are held meanwhile, but not copied.
+// together with its remarks. While it reads the buffers without the GIL, they are held, but not copied.
 #include "readers/readers.hpp"
 
 #include <nanobind/ndarray.h>

@@ -27,8 +27,8 @@ class CountingBounds {
   // key has no other version at that time.
   void require_at(std::size_t event, std::size_t here, const std::vector<std::size_t>& all, bool only);
 
-  // The event cannot happen unless at least this many versions of the group come (or go) before it; in a sweep from the
-  // end, after it.
+  // The event cannot happen unless at least this many versions of the group come (or go) before it or, in a sweep from
+  // the end, after it.
   struct Threshold {
     std::size_t group, least;
     bool comes;
@@ -86,8 +86,8 @@ class CountingBounds {
       if (most < cut.net || (cut.only && least > cut.net)) return false;
       const int needed = most == cut.net                ? 1
                          : cut.only && least == cut.net ? -1
-                                                        // the kind of change that must come before the event; the
-                                                        // other kind comes after it
+                                                        // the kind of change that must come before the event (the other
+                                                        // kind comes after it)
                                                         : 0;
       for (const Change& c : open)
         if (needed != 0 && c.by == needed)

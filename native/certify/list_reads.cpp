@@ -67,7 +67,7 @@ std::span<const ListReads::Element> ListReads::show(std::int64_t op) {
   return std::span<const Element>(shown.elements).subspan(known);
 }
 
-// Returns the value of the writer's append number `index` to the key, or kUnknownValue if the writer made fewer
+// Returns the value of the writer's append to the key with this index, or kUnknownValue if the writer made fewer
 // appends.
 std::int32_t ListReads::made(std::int32_t key, std::int32_t writer, std::int32_t index) const {
   const auto& appends = writes_.appends_of(key, writer);

@@ -12,7 +12,7 @@
 namespace isolang::certify {
 
 // Returns whether a walk leads from the first to the second node of some pair. A pair consists of two positions in
-// `order`, which lists all nodes topologically; the first position comes before the second.
+// `order`, which lists all nodes topologically. The first position comes before the second.
 bool any_walk(const ProductGraph& graph, std::span<const std::int32_t> order,
               std::vector<std::pair<std::int32_t, std::int32_t>> pairs, Budget& budget);
 

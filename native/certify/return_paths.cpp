@@ -675,7 +675,7 @@ class Clocks {
   std::vector<std::uint8_t> leads_, reads_;
   std::vector<std::int32_t> order_, chain_, position_;  // chain_: of each transaction, or -1
   std::int32_t chains_ = 1;
-  bool by_key_ = false;  // the columns are keys and hold the latest writer; otherwise they are chains
+  bool by_key_ = false;  // whether the columns are keys and hold the latest writer, instead of chains
   struct Member {
     std::int32_t chain, position, latest;
   };

@@ -14,7 +14,7 @@ std::span<const std::int32_t> SetRead::values() const {
 }
 
 bool SetRead::allows(std::int32_t value) const {
-  // A predicate read returned a row that does not match; no version explains this.
+  // The predicate read returned a row that does not match. No version explains this.
   // mutant: checker-returned-row
   if (statement_ && h_.kind(op_) == OpKind::read_one_of) return false;
   if (value == h_.deleted) {

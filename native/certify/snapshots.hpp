@@ -37,7 +37,7 @@ void verify_implicit_witness(const History& history, const std::vector<CheckText
                              std::span<const std::int32_t> commits,
                              std::span<const std::int64_t> seen, Budget& budget);
 
-// Returns whether some transaction may have missed a write of a transaction from which it had already read: `wr ; rw`,
+// Returns whether some transaction may have missed a write by a transaction from which it had already read: `wr ; rw`,
 // with the reads in that order, where at least one of the reads is an implicit set-read. If snapshots are ordered, a
 // predicate read must see each transaction that was the source of an earlier read or was seen by an earlier predicate
 // read, and no transaction whose write an earlier read missed.

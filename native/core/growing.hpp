@@ -1,5 +1,5 @@
 // A sequence of plain records that can grow in place. A full vector moves to new memory, whose
-// pages the system has to clear; this class lets the allocator remap a large block instead.
+// pages the system has to clear. This class lets the allocator remap a large block instead.
 #pragma once
 #include <cstddef>
 #include <cstdlib>

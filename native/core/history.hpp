@@ -1,6 +1,6 @@
 // The columnar history: everything that a file states, in flat arrays.
 //
-// Every reader fills one of these; the pre-pass, the problem builder and the certificate checkers
+// Every reader fills one of these. The pre-pass, the problem builder and the certificate checkers
 // read it. Transactions are numbered 0 … n-1, and those of one session are in session order.
 #pragma once
 #include <cstdint>
@@ -178,8 +178,8 @@ struct History {
   // Versions are integers that ascend in the version order of each key.
   bool versions_ordered = false;
   // The moments when each operation and each COMMIT was sent and answered, all by the same clock.
-  // All four are empty if no such time is known. A predicate read has separate times, because it
-  // may have no operations; its operations have the same times.
+  // All four are empty if no such time is known. Predicate reads have separate times, because they
+  // may have no operations. Their operations have the same times.
   std::vector<std::int64_t> op_begin, op_end, commit_begin, commit_end;
   std::vector<std::int64_t> statement_sent, statement_answered;
   bool two_clocks = false;  // whether that clock differs from the one of txn_begin and txn_end

@@ -1,6 +1,6 @@
-// `in_parts` hands out the parts of a task to threads in order; the calling thread takes part in
+// `in_parts` hands out the parts of a task to threads in order. The calling thread takes part in
 // the work. `first_to_answer` runs alternative procedures in parallel, and the first one in order
-// that has an answer wins; the calling thread only waits and notices interrupts. An exception in
+// that has an answer wins. The calling thread only waits and notices interrupts. An exception in
 // one thread stops the others and is rethrown by the calling thread.
 #include "core/parallel.hpp"
 

@@ -11,7 +11,7 @@
 
 namespace isolang {
 
-// Calls work(worker, part, budget) for the parts 0 … parts - 1; a single thread takes them in this
+// Calls work(worker, part, budget) for the parts 0 … parts - 1. A single thread takes them in this
 // order. Each worker, numbered from 0, does one part at a time with its own budget. Worker 0 is the
 // calling thread. If the system refuses a thread, the other threads do its work.
 //

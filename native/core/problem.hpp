@@ -1,7 +1,7 @@
 // The neutral problem of one history: its known facts and its choices. It is independent of levels
 // and encodings.
 //
-// Transactions keep their numbers from the history; the initial transaction T0 has number n.
+// Transactions keep their numbers from the history. The initial transaction T0 has number n.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -39,7 +39,7 @@ enum class AnomalyKind : std::uint8_t {
   duplicate_element = 7,   // a list read shows an append more often than it was made
   split_append = 8,        // G0: the elements of one transaction are not contiguous in a list read
   two_values = 9,          // a read names a version but returns a value other than that version's
-  // Stated versions contradict each other; the first operation need not be a read.
+  // Stated versions contradict each other. The first operation need not be a read.
   contradicting_versions = 10,
 };
 

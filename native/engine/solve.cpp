@@ -1,7 +1,7 @@
 // `solve` tries the checks in turn, from easy to exact: stronger checks first, then the requested
 // checks with assumed orders, and at last without them. Each try is an `Attempt` with its own event
-// graph. A model of any try is a model of the requested checks; a refutation counts only if each of
-// its cycles violates a requested check.
+// graph. A model found by any try is a model of the requested checks. A refutation counts only if
+// each of its cycles violates a requested check.
 #include "engine/solve.hpp"
 
 #include <algorithm>

@@ -146,7 +146,7 @@ void put_times_of_reads(const OperationMoments& of, Problem& p) {
 }
 
 // Makes the writers of `c` the problem's writers, except those of excluded transactions. Returns for each position in
-// `c` its writer or -1; the result is empty if no writer was left out.
+// `c` its writer or -1. The result is empty if no writer was left out.
 std::vector<std::int32_t> put_writers(const prepass::Scan& s, prepass::Candidates& c, Problem& p) {
   std::vector<std::int32_t> writer_of;
   if (s.any_indeterminate) {

@@ -2,7 +2,7 @@
 //
 // A list read is an exact prefix of the key's final list (docs/language.md). So the longest list read by an included
 // transaction represents all of them, and every other list must be a prefix of it. The longest list is examined element
-// by element; a prefix of its clean part need not be examined again.
+// by element, so a prefix of its clean part need not be examined again.
 //
 // If reads contradict each other, the longest list may show fewer writers than another list, because it has elements
 // that no transaction appended, or an element twice. A specification that does not judge reads still uses the order

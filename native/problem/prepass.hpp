@@ -37,7 +37,7 @@ struct Scan {
   std::vector<std::int32_t> writer_txn, writer_key, writer_value;
   std::vector<std::int64_t> writer_op;
 
-  // The external reads, not yet merged. The value of a read on a list key is the last element or kEmptyList; the value
+  // The external reads, not yet merged. The value of a read on a list key is the last element or kEmptyList. The value
   // of a set-read is the number of its list.
   std::vector<std::int32_t> read_txn, read_key, read_value;
   std::vector<std::int64_t> read_op;

@@ -1,7 +1,7 @@
 // Decides which versions of its key a set-read may have seen.
 //
 // In a predicate read, a "none of" lists the rows that match, and the predicate read returned none of them. A "one of"
-// names a row that the predicate read returned although it does not match; no write explains such a row.
+// names a row that the predicate read returned although it does not match. No write explains such a row.
 #include <algorithm>
 
 #include "problem/prepass.hpp"

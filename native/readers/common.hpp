@@ -29,8 +29,8 @@ std::string quoted_byte(unsigned char byte);
 inline constexpr std::uint64_t kMaxInput = std::uint64_t{16} << 30;
 void check_size(const std::string& name, std::uint64_t bytes);
 
-// Interns numbers as atoms. A small number, as nearly all are in practice, takes one array access; any other number
-// takes one probe of a hash table.
+// Interns numbers as atoms. A small number (in practice, nearly every number is small) takes one array access. Any
+// other number takes one probe of a hash table.
 class Numbers {
  public:
   explicit Numbers(Atoms& atoms) : atoms_(&atoms), small_(1024, -1) {}

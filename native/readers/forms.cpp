@@ -1,5 +1,5 @@
 // A `Forms` is a position in the text. Each function reads one form and moves the position behind it. Frequent cases
-// are inline in the header; this file has the slower cases: strings with escapes, floats, comments, and canonical
+// are inline in the header. This file contains the slower cases: strings with escapes, floats, comments, and canonical
 // texts.
 #include "readers/forms.hpp"
 

@@ -8,7 +8,7 @@
 //   without :error, FailedCas decides.
 // - Other operations that failed are aborted. An operation with :info, or without completion, is indeterminate. For
 //   both, the invocation is used, because the completion may contain anything.
-// - A lock is a register that is free or locked; its holder does not matter. :acquire is a :cas [free locked], and
+// - A lock is a register that is free or locked. Its holder does not matter. :acquire is a :cas [free locked], and
 //   :release is a :cas [locked free].
 // - In a log with :append, a value is the text of the last :put and of all appends since. A :get shows which operation
 //   wrote each part, and each append read the text before it. An append that no :get shows may follow anything, so it
@@ -296,7 +296,7 @@ class Parser {
 // A version consists of its last part and the version before it, so a :get shows a chain of versions. If several
 // operations wrote the same text, those that cannot have made a version are excluded: an operation did not make a
 // version seen before the operation began, did not follow an operation that had not been invoked yet, and did not
-// follow the empty text after a write had completed. An :append makes one version; a :put makes only one that has no
+// follow the empty text after a write had completed. An :append makes one version. A :put makes only one that has no
 // version before it.
 class Texts {
  public:

@@ -57,9 +57,9 @@ struct UnplacedTransaction {
 };
 
 // Builds the order from its beginning. The next transaction is the first one, in the given order, whose reads agree
-// with the current rows. A writer is not placed while it would overwrite a row that a transaction near it still has to
-// read. If no transaction can be placed, `repair` finds two transactions that were probably placed in the wrong order,
-// removes all placed transactions from there on, and remembers the right order of the two.
+// with the current rows. A writer is not placed while it would overwrite a row that a transaction close to it still has
+// to read. If no transaction can be placed, `repair` finds two transactions that were probably placed in the wrong
+// order, removes all placed transactions from there on, and remembers the right order of the two.
 class SerialSearch {
  public:
   // `apart` is the largest distance, in the given order, between two transactions that this order has the wrong way

@@ -1,4 +1,5 @@
-// A serial order of transactions near a given one, in which each predicate read sees exactly the rows it returned.
+// A serial order of transactions that is close to a given one, in which each predicate read sees exactly the rows it
+// returned.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,8 +18,8 @@ struct SerialOrder {
 };
 
 // Puts transactions into an order in which each one reads what earlier ones wrote, and the transactions of a session
-// keep their given order. Returns nothing if the search finds no such order near the given one. This does not mean that
-// no order exists, because the search follows a single guess. The caller must check the order before it becomes a
+// keep their given order. Returns nothing if the search finds no such order close to the given one. This does not mean
+// that no order exists, because the search follows a single guess. The caller must check the order before it becomes a
 // witness. Throws std::invalid_argument for a predicate that cannot be judged.
 std::optional<SerialOrder> serial_order_near(const History& history, std::span<const std::int32_t> near,
                                              Budget& budget);

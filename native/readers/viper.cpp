@@ -5,7 +5,7 @@
 // is matched by its value like any other read. The flags *is_dead* and *ready* add no information.
 //
 // A `range` is a predicate read of the keys between two bounds. It returned the rows in its fourth slot and the
-// tombstones in its fifth; all other keys between the bounds had never been written. So it becomes a read of those
+// tombstones in its fifth. All other keys between the bounds had never been written. So it becomes a read of those
 // rows, live and dead, and shows for every other key that no version of it existed.
 //
 // The fourth slot of `r` is *is_dead* in Viper's own logs and the transaction's outcome in IsoVista's. If no operation

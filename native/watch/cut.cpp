@@ -160,7 +160,7 @@ class CutSelection {
   }
 
   // Calls visit(t, u) for each pair of the last writers of a key whose order no read has shown. In the witness, t
-  // precedes u, but a later read may show the opposite order. For a register, only the last writer matters; a list
+  // precedes u, but a later read may show the opposite order. For a register, only the last writer matters. A list
   // shows the order of all appends.
   template <typename Visit>
   void each_guess(const Visit& visit) const {

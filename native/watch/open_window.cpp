@@ -78,7 +78,7 @@ class WindowBuilder {
   void begin_with(std::int32_t key, const Last& last) {
     History& h = window_.history;
     if (last.kind == AtomKind::nil) {
-      // The initial version of a key is either no row or a row with a value; it cannot be a row that is nil.
+      // The initial version of a key is either no row or a row with a value. It cannot be a row that is nil.
       if (!predicates_.empty()) throw NotWatched{key, 0, "a row that is nil, beside predicate reads," + std::string(kWhole)};
       return;
     }

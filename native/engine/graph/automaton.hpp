@@ -118,10 +118,10 @@ struct Automaton {
   bool judges = true;
 
   // A check of components (`irreflexive irw ; (wr | ww | irw | prw)^*`): cycles of its relations
-  // are allowed, but must not contain a pair of `closing`. For each relation, these are the reads
-  // whose pairs count; for ww all pairs count. Such an automaton has no steps. Without predicate
-  // reads it may be turned into an automaton with steps; a cycle without a closing pair then
-  // violates the check `covered_by` instead.
+  // are allowed, but must not contain a pair of `closing`. For each relation except ww, of which
+  // all pairs count, these are the reads whose pairs count. Such an automaton has no steps. Without
+  // predicate reads, it may be turned into an automaton with steps. A cycle without a closing pair
+  // then violates the check `covered_by` instead.
   using Reads = std::array<Pairs, kRelations>;
   Reads component{}, closing{};
   // True if a word begins with its closing pair, false if it ends with it.

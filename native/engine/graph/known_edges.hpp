@@ -37,7 +37,7 @@ struct KnownEdge {
 };
 
 struct KnownCycle {
-  // Numbers of the edges, in order; the first edge closes the cycle.
+  // Numbers of the edges, in order. The first edge closes the cycle.
   std::vector<std::int32_t> edges;
   std::int32_t component = 0;       // the strongly connected component of the cycle
 };

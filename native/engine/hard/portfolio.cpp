@@ -154,7 +154,7 @@ class Portfolio {
         return answer_of(other->outcome);
     std::int64_t least_wrong = kNoLimit;
     std::optional<Search::Effort>
-        next;  // the next turn of CDCL; the turns of the other searches do not depend on it
+        next;  // CDCL's next turn, on which the turns of the other searches do not depend
     double share = 1;
     for (int turn_number = 0; turn_number != turns_; ++turn_number, share *= 1.5) {
       const auto turn = [&](std::int64_t work) {

@@ -59,7 +59,7 @@ double load(const Problem& problem);
 
 // Runs the searches in turns until one of them has an answer, or gives up after `turns` turns of
 // the other searches. If CDCL has refuted the checks, `search` then holds its search, which must
-// not run again. `note` receives statistics by name. Throws OutOfTime or OutOfMemory; the search
+// not run again. `note` receives statistics by name. Throws OutOfTime or OutOfMemory. The search
 // has its own share of `max_bytes`.
 Outcome decide(std::optional<Search>& search, const Pruner& pruner, const std::string& strategy,
                std::uint64_t seed, std::size_t max_bytes, Budget& budget, const Note& note,

@@ -183,7 +183,7 @@ bool StateRules::close(State& s) {
   return true;
 }
 
-// Returns true if some event can never run, even if every value that once exists continues to
+// Returns true if some event can never run, even if every value that has once existed continues to
 // exist. Once every value exists that some read still needs, only the needs between events are
 // left, and these form no cycle.
 bool StateRules::has_stuck_event(const State& s) {

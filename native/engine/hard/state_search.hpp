@@ -48,7 +48,7 @@ class StateSearch {
   };
   struct Origin {
     std::uint32_t parent;
-    std::int32_t chain;  // the chain whose next event ran; the rules ran the events that followed
+    std::int32_t chain;  // the chain whose next event ran, before the rules ran the events that followed
   };
 
   void start_pass();

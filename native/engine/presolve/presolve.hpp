@@ -1,4 +1,4 @@
-// Orders that no check requires, but that the search treats as facts at first. A model that
+// Orders that no check requires, but that the search initially treats as facts. A model that
 // satisfies the checks together with these orders satisfies the checks, and the clocks know far
 // more with them. If an assumed order is refuted, it is withdrawn for the transactions in the
 // refutation.

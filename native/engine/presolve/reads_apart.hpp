@@ -2,11 +2,11 @@
 // reads are set apart.
 //
 // Such a check allows cycles without a closing pair, so a search knows nothing about them until all choices are made.
-// But in most histories, only a few predicate reads, those that missed some row, are on such a cycle at all. So at
-// first every anti-dependency counts for one total order. If that is refuted, and each cycle of the refutation violates
-// a requested check, then the refutation holds for the requested checks as well. Otherwise the predicate reads on the
-// other cycles are apart: the order says nothing about their anti-dependencies, and the check of components judges
-// these at the end. Predicate reads that miss what their own transaction saw are apart from the beginning.
+// But in most histories, only a few predicate reads, those that missed some row, are on such a cycle at all. So
+// initially, every anti-dependency counts for one total order. If that is refuted, and each cycle of the refutation
+// violates a requested check, then the refutation holds for the requested checks as well. Otherwise the predicate reads
+// on the other cycles are apart: the order says nothing about their anti-dependencies, and the check of components
+// judges these at the end. Predicate reads that miss what their own transaction saw are apart from the beginning.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -31,8 +31,8 @@ constexpr std::size_t kColumnsOfOnePass = 128;
 constexpr std::size_t kMaxWritersInRows = 8192, kWritersPerChain = 16;
 constexpr std::size_t kMinPartWeight =
     2000;  // writers and reads: enough work to pay for a thread, but little enough to distribute
-// Writes for each read: from here on, it takes less work to look up the keys of the reads among
-// the writes.
+// From this many writes per read on, it takes less work to look up the keys of the reads among the
+// writes.
 constexpr std::size_t kWritesPerRead = 4;
 
 }  // namespace

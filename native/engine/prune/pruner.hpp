@@ -213,7 +213,7 @@ class Pruner {
   std::vector<std::int32_t> read_before_;
   std::vector<std::int32_t> key_of_;  // per writer
   std::int64_t gained_ = 0;
-  std::int64_t open_;       // gain of the previous pass, at least 1,000; at first, the number of candidates
+  std::int64_t open_;       // gain of the previous pass, at least 1,000; initially, the number of candidates
   std::size_t sorted_ = 0;  // number of edges that `order` respects
   bool begun_ = false, done_ = false, deferring_ = false;
   bool one_pass_ = false;  // one pass finds everything that follows

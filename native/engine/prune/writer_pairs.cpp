@@ -1,4 +1,4 @@
-// For a key with few writers, pairs of writers are stored as rows of bits; for any other key, a
+// The pairs of writers of a key with few writers are stored as rows of bits. For any other key, a
 // single bit is stored. `note` adds what a pass has decided about one writer.
 #include "engine/prune/writer_pairs.hpp"
 

@@ -710,7 +710,7 @@ Theory::Answer Search::complete() {
   if (const std::size_t more = wanted_variables();
       meaning_.size() + more > limit_.variables || (rounds == 1 && more > limit_.first_variables))
     return Answer::gives_up;
-  // New variables are decided after the existing variables, so no decision has to be undone.
+  // New variables are decided after the existing variables, so that no decision has to be undone.
   for (const auto& [a, b, read] : want_order_) activate_order(a, b, read);
   for (const std::int32_t r : want_read_) activate_read(r);
   return Answer::extended;
