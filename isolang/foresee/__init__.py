@@ -2,5 +2,5 @@
 
 ``predict`` starts from one recorded run that satisfies a level. It finds histories of the same
 transactions that a weaker level allows and the stronger level forbids. The other modules start from
-programs, and decide whether the weaker level allows any execution that is not serializable.
+programs, and decide whether the weaker level allows an execution that is not serializable.
 """

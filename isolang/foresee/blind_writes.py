@@ -1,7 +1,7 @@
-"""Decides what a stranger may read if versions have another order than in the recorded run.
+"""Decides what a stranger may read if versions are ordered differently from the recorded run.
 
-Two versions of a key may be ordered differently if a transaction wrote one of them without having
-read the key. Such a write is blind.
+Two versions of a key may have another order if a transaction wrote one of them without having read
+the key. Such a write is called blind.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from typing import Literal, TypeAlias
 from isolang.foresee.run import INITIAL, Arrangement, bits
 
 OverlookRule: TypeAlias = Literal["rc", "ra", "cc", "si", "snapshots", "statements"]
-"""The rule of a level that determines which transactions a stranger overlooks."""
+"""A level's rule that determines which transactions a stranger overlooks."""
 
 
 class BlindWrites:
     """Finds the keys whose versions a level may order differently because of blind writes."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Find the keys whose versions may be ordered differently than in the run.
+        """Find the keys whose versions may be ordered differently from the run.
 
         Args:
             order: the transactions of the run.
@@ -32,7 +32,7 @@ class BlindWrites:
         }
 
     def _has_fixed_order(self, key: int) -> bool:
-        """Return whether each writer of a key depends on the previous writer of the key."""
+        """Return whether each writer of a key depends on the key's previous writer."""
         last = -1
         for i in bits(self._order.writers[key]):
             if last >= 0 and not self._order.ancestors[i] >> last & 1:
@@ -43,10 +43,10 @@ class BlindWrites:
     def allows_other_orders(self, stranger: int, members: int) -> bool:
         """Return whether the level allows other version orders for K and the stranger.
 
-        The version order of a key is fixed if each writer depends on the previous writer. The
-        position of T in it matters only at si, because no transaction reads from T. At si, T is the
-        last writer if every other writer has read the key before: a transaction that overwrites the
-        version of T without having read it would lose an update.
+        A key's version order is fixed if each writer depends on the previous writer. T's position
+        in the version order matters only at si, because no transaction reads from T. At si, T is
+        the last writer if every other writer has read the key before: a transaction that overwrites
+        T's version without having read it would lose an update.
         """
         order = self._order
         if self._level == "si":
@@ -72,14 +72,14 @@ class BlindWrites:
     def may_close_cycle(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
         """Return whether T may read from these sources and close a cycle.
 
-        This is only a necessary condition, which is fast to check. A history that violates ser also
-        violates it with the version orders of the run. And in every version order, the versions
-        that T must have seen come before the versions that it read.
+        This checks only necessary conditions, which is fast. A history that violates ser also
+        violates it with the version orders of the run. In addition, in every version order, the
+        versions that T must have seen come before the versions that it read.
 
         Args:
             stranger: the number of T.
             members: the set K.
-            sources: for each external read of T, the transaction from which T reads.
+            sources: for each external read of T, the transaction that T reads from.
         """
         order, program = self._order, self._order.programs[stranger]
         before, closing, over = order.earlier[stranger], order.earlier[stranger], 0
@@ -105,7 +105,7 @@ class BlindWrites:
             for i in bits(before):
                 before |= self._order.ancestors[i]
         if self._level == "rc":
-            before = 0  # at rc, only the sources of earlier reads of T matter
+            before = 0  # at rc, only the sources of T's earlier reads matter
         if self._level == "si" and self._is_forbidden_by_si(stranger, members, sources):
             return False
         for key, source in zip(reads, sources, strict=True):
@@ -118,7 +118,7 @@ class BlindWrites:
 
     @cached_property
     def _certain_edges(self) -> tuple[list[int], list[int]]:
-        """The edges of every version order: those of ``so | wr | ww``, and those of ``rw``."""
+        """The edges common to all version orders, by ``so | wr | ww`` and by ``rw``."""
         order, follow, overwritten = self._order, list(self._order.depends), [0] * len(self._order)
         for i, program in enumerate(order.programs):
             for key in program.writes:
@@ -133,10 +133,10 @@ class BlindWrites:
         return follow, overwritten
 
     def _is_forbidden_by_si(self, stranger: int, members: int, sources: tuple[int, ...]) -> bool:
-        """Return whether si forbids the sources, because a cycle has no two adjacent rw.
+        """Return whether si forbids the sources because a cycle has no two adjacent rw edges.
 
         T depends on the sources of its reads and on its session. The cycle begins with a version
-        that certainly overwrites what T read, and follows ``(so | wr | ww) ; rw?`` from there.
+        that certainly overwrites one that T read, and follows ``(so | wr | ww) ; rw?`` from there.
         """
         order, program = self._order, self._order.programs[stranger]
         follow, overwritten = self._certain_edges
@@ -161,7 +161,7 @@ class BlindWrites:
         return bool(missed & before)
 
     def _readers_of(self, key: int, source: int) -> int:
-        """Return the transactions that read the version of a key that ``source`` wrote."""
+        """Return the transactions that read the version of a key written by ``source``."""
         found = self._reading.get(key)
         if found is None:
             found = self._reading[key] = {}

@@ -1,4 +1,4 @@
-"""Finds the parameter values with which the transactions of a chain access the same rows."""
+"""Finds parameter values that make the transactions of a chain access the same rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ChainBuilder:
 
         Args:
             split: T1.
-            names: the parameters of T1 whose values other transactions may have, too.
+            names: the parameters of T1 whose values other transactions may share.
             work: limits the steps of the search.
         """
         self._split, self._work = split, work
@@ -39,7 +39,7 @@ class ChainBuilder:
     def instances_on_same_row(
         self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
     ) -> Iterator[ChainedTransaction]:
-        """Yield the instances of a branch in which two given statements access the same row.
+        """Yield the instances of a branch in which a statement accesses another transaction's row.
 
         Args:
             branch: the number of the branch.
@@ -68,11 +68,11 @@ class ChainBuilder:
     def extended_assignments(
         self, branch: int, fixed: Assignment, statement: TemplateStatement
     ) -> Iterator[Assignment]:
-        """Yield all ways to extend an assignment to all parameters of a statement.
+        """Yield all extensions of an assignment to all parameters of a statement.
 
         Args:
             branch: the number of the branch with the statement.
-            fixed: the values that some parameters have already.
+            fixed: the values of the parameters assigned so far.
             statement: the statement.
         """
         program = self._split.templates.branches[branch]
@@ -108,10 +108,10 @@ class ChainBuilder:
     def following_transactions(
         self, at: ChainedTransaction
     ) -> Iterator[tuple[ChainedTransaction, Link, ChainedTransaction]]:
-        """Yield each conflict that leads from a transaction to a next transaction.
+        """Yield each conflict that leads from a transaction to a possible next one.
 
-        Each result is the transaction with the values that its conflicting statement needs, the
-        link, and the next transaction.
+        Each result consists of the transaction with the values needed by its conflicting statement,
+        the link, and the next transaction.
         """
         branch = self._split.templates.branches[at.branch]
         for earlier in branch.statements:
@@ -132,10 +132,10 @@ class ChainBuilder:
                             yield outgoing, link, _with_renumbered_values(found)
 
     def merge(self, one: ChainedTransaction, end: ChainedTransaction) -> ChainedTransaction | None:
-        """Merge the values of a chain's last transaction with the values that close the cycle.
+        """Merge the parameter values of a chain's last transaction with those that close the cycle.
 
-        Return ``None`` if the values contradict each other, or if the transaction with these values
-        may not run within T1.
+        Return ``None`` if the values contradict each other, or if the transaction may not run
+        within T1 with these values.
         """
         values = dict(one.values)
         renamed: dict[KeyValue, KeyValue] = {}

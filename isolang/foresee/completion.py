@@ -1,8 +1,8 @@
-"""Finds, by SAT, reads of a few transactions that one level allows and another level forbids.
+"""Uses a SAT solver to find reads of a few transactions that one level allows and another forbids.
 
-A question gives the operations and sessions of at most four transactions, and leaves the sources of
-some reads open. The SAT solver of ``isocheck spec compare`` proposes sources that the weaker level
-allows, and excludes those that the stronger level allows too. Sources that were excluded for one
+A question states the operations and sessions of at most four transactions, and leaves the sources
+of some reads open. The SAT solver of ``isocheck spec compare`` proposes sources that the weaker
+level allows, and excludes those that the stronger level also allows. Sources excluded for one
 question remain excluded for later questions.
 """
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 MOST_KEYS: Final = 8
 """The largest number of keys in a question."""
 
-_CONFLICTS: Final = 20_000  # the largest number of the solver's conflicts for one question
-# The largest number of one transaction's reads of one key that may return different versions.
+_CONFLICTS: Final = 20_000  # the largest number of solver conflicts for one question
+# The largest number of reads of the same key by one transaction that may return different versions.
 _READS: Final = 2
 
 Step: TypeAlias = tuple[Literal["r", "w"], int]
@@ -38,23 +38,23 @@ Step: TypeAlias = tuple[Literal["r", "w"], int]
 
 
 class OpenReads(Struct, frozen=True, kw_only=True):
-    """A question about a few transactions, of which the sources of some reads are open.
+    """A question about a few transactions in which the sources of some reads are open.
 
-    Transactions and keys are numbered from 0. A transaction that is later in the order of a session
-    has a larger number.
+    Transactions and keys are numbered from 0. Within a session, later transactions have larger
+    numbers.
 
     Attributes:
         steps: for each transaction, its operations. A transaction writes a key at most once.
         sessions: for each transaction, its session.
-        sources: for each transaction, the transactions from which its reads return a version, in
-            the order of ``steps``; ``INITIAL`` for the initial version; ``None`` if its reads are
-            open.
+        sources: for each transaction, the transactions that its reads read from, in the order of
+            ``steps``; ``INITIAL`` for the initial version; ``None`` if its reads are open.
         lists: for each key, whether it is a list.
-        labels: for each transaction and each of its labels, which patterns of the levels match it.
-        levels: for each transaction, which patterns match the level that it requested; ``None`` if
-            it requested no level.
-        groups: for each transaction, the group of its session.
-        keys: for each key, which patterns of the levels match its name.
+        labels: for each transaction and each of its labels, the patterns in the levels that match
+            the label.
+        levels: for each transaction, the patterns that match its requested level; ``None`` if it
+            requested no level.
+        groups: for each transaction, its session's group.
+        keys: for each key, the patterns in the levels that match its name.
     """
 
     steps: tuple[tuple[Step, ...], ...]
@@ -68,11 +68,11 @@ class OpenReads(Struct, frozen=True, kw_only=True):
 
 
 class Completion(Struct, frozen=True, kw_only=True):
-    """An answer to a question: sources for which the levels give different verdicts.
+    """An answer to a question: sources for which the levels have different verdicts.
 
     Attributes:
         sources: for each transaction, the sources of its reads, in the order of its steps.
-        order: the transactions in an order in which each reads from earlier transactions; the last
+        order: the transactions in an order in which each reads only from earlier ones; the last
             transaction is the stranger.
     """
 
@@ -81,7 +81,7 @@ class Completion(Struct, frozen=True, kw_only=True):
 
 
 class Completions:
-    """Answers questions about two levels, and remembers the answers.
+    """Answers questions about two levels and remembers the answers.
 
     Attributes:
         ordered: whether a level depends on the order of the operations within a transaction.
@@ -95,7 +95,7 @@ class Completions:
             against: the level that the answers must violate.
 
         Raises:
-            UnsupportedError: the levels depend on something that a question does not state.
+            UnsupportedError: the levels depend on something that questions do not state.
         """
         self._at, self._against = normal(at), normal(against)
         names = self._at.mentioned() | self._against.mentioned()
@@ -115,28 +115,28 @@ class Completions:
         self._known: dict[OpenReads, Completion | None] = {}
 
     def patterns_of_key(self, name: str) -> frozenset[str]:
-        """Return which patterns of the levels match the name of a key."""
+        """Return the patterns in the levels that match a key's name."""
         return _matching(self._scope.key_patterns, name)
 
     def patterns_of_label(self, name: str) -> frozenset[str]:
-        """Return which patterns of the levels match a label."""
+        """Return the patterns in the levels that match a label."""
         return _matching(self._scope.labels, name)
 
     def patterns_of_level(self, name: str) -> frozenset[str]:
-        """Return which patterns of the levels match the name of a requested level."""
+        """Return the patterns in the levels that match a requested level's name."""
         return _matching(self._scope.levels, name)
 
     @property
     def compares_groups(self) -> bool:
-        """True if a level depends on the groups of sessions."""
+        """True if any of the levels depends on the groups of sessions."""
         return self._scope.groups
 
     def is_answered(self, question: OpenReads) -> bool:
-        """Return whether the question was answered before, so that its answer costs nothing."""
+        """Return whether the question has been answered before, so its answer costs nothing."""
         return question in self._known
 
     def answer(self, question: OpenReads) -> Completion | None:
-        """Return sources that one level allows and the other forbids; ``None`` if there are none.
+        """Return sources that one level allows and the other forbids; ``None`` if none exist.
 
         Raises:
             TimeoutError: the question is too hard.
@@ -163,13 +163,14 @@ def _matching(patterns: Sequence[str], name: str) -> frozenset[str]:
 
 
 class _QuestionEncoder:
-    """Translates a question to literals of a symbolic history, and a model to an answer."""
+    """Translates a question into literals of a symbolic history, and a model into an answer."""
 
     def __init__(self, question: OpenReads, separator: Separator) -> None:
         self.question = question
         self.circuit = separator.histories.circuit
         self.of = separator.histories.variables
-        # For each transaction, the slot of each read: its key, and which read of the key it is.
+        # For each transaction, the slot of each read: its key, and its number among the reads of
+        # the key.
         self.slots: list[list[tuple[int, int]]] = []
         for own in question.steps:
             seen: dict[int, int] = {}
@@ -181,7 +182,7 @@ class _QuestionEncoder:
             self.slots.append(slots)
 
     def literals(self) -> Iterator[int]:
-        """Yield literals that together fix the sessions and operations that the question states."""
+        """Yield literals that fix the sessions and operations stated by the question."""
         named = self.circuit.alias_of
         for x, is_list in enumerate(self.question.lists):
             if self.of.scope.lists:
@@ -206,7 +207,7 @@ class _QuestionEncoder:
         yield from self._name_literals()
 
     def _source_literals(self, t: int, sources: Sequence[int]) -> Iterator[int]:
-        """Yield literals that give a transaction's reads their recorded sources."""
+        """Yield literals that fix the recorded sources of a transaction's reads."""
         seen: dict[int, list[int]] = {}
         for (x, _), source in zip(self.slots[t - 1], sources, strict=True):
             own = seen.setdefault(x, [])
@@ -214,7 +215,7 @@ class _QuestionEncoder:
                 own.append(source)
         for x, own in seen.items():
             if not self.of.scope.operations:
-                own.sort()  # if the order of reads has no meaning, the scope has only this order
+                own.sort()  # if the order of reads is irrelevant, the scope has only this order
             for j in self.of.slots:
                 if j < len(own):
                     yield self.of.source[t, x, j, _number(own[j])]
@@ -254,7 +255,7 @@ class _QuestionEncoder:
     # --- answers ---
 
     def completion(self, model: Sequence[int]) -> Completion | None:
-        """Return the answer in a model; ``None`` if the transactions cannot be ordered by it."""
+        """Return the answer in a model; ``None`` if the transactions cannot be put in order."""
         value = self.circuit.value
         found: dict[tuple[int, int, int], int] = {}
         for (t, x, j, source), literal in self.of.source.items():

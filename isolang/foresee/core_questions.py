@@ -1,4 +1,4 @@
-"""Asks what the transactions of a core can read, and turns the answers into candidates."""
+"""Asks what a core's transactions can read, and turns the answers into candidates."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from isolang.history import columns as c
 
 
 class Core(Struct, frozen=True):
-    """A core about which a question can be asked.
+    """A core that a question can be asked about.
 
     Attributes:
-        members: the transactions of the core; with one stranger, T comes last.
-        keys: the keys of the core, in the order in which the question numbers them.
+        members: the transactions of the core; if there is one stranger, T comes last.
+        keys: the keys of the core, in the order of their numbers in the question.
         context: the transactions that must run before the core, as bits.
     """
 
@@ -28,19 +28,19 @@ class Core(Struct, frozen=True):
 
 
 class CoreQuestions:
-    """Builds the questions about the cores of one run."""
+    """Builds the questions about the cores of a run."""
 
     def __init__(self, run: PassedRun, completions: Completions) -> None:
         """Prepare questions about the cores of a run.
 
         Args:
             run: the run.
-            completions: the object that answers questions about the two levels.
+            completions: answers questions about the two levels.
         """
         self._run, self._order, self._completions = run, run.order, completions
 
     def question(self, core: Core, stranger: int | None) -> OpenReads:
-        """Return the question about what the transactions of a core can read.
+        """Return the question of what the transactions of a core can read.
 
         Args:
             core: the core.
@@ -63,8 +63,8 @@ class CoreQuestions:
                     own.append((("w", x), INITIAL))
                 elif step.source is not None:
                     source = self._source(step, i, inside)
-                    # A read of a list shows the appends of other transactions, whether it comes
-                    # before or after an own append.
+                    # A list read shows the appends of other transactions, whether it comes before
+                    # or after the transaction's own append.
                     kinds = [kind for kind, _ in own]
                     at = kinds.index(("w", x)) if ("w", x) in kinds else len(own)
                     own.insert(at, (("r", x), place.get(source, INITIAL)))
@@ -94,7 +94,7 @@ class CoreQuestions:
         )
 
     def _source(self, step: Access, reader: int, inside: int) -> int:
-        """Return the member from which a read returned a version, or ``INITIAL``."""
+        """Return the member that a read reads from, or ``INITIAL``."""
         source = step.source
         assert source is not None
         if step.kind == c.READ_LIST and source >= 0:
@@ -111,12 +111,12 @@ class CoreQuestions:
     def candidate(
         self, core: Core, stranger: int | None, answer: Completion
     ) -> tuple[Candidate, Sequence[int]]:
-        """Return the candidate for an answer, with the number of each transaction in the run."""
+        """Return the candidate for an answer, with each transaction's number in the run."""
         proposed = self._rearranged_candidate if stranger is None else self._candidate_with_stranger
         return proposed(core, answer)
 
     def _open_reads(self, core: Core, answer: Completion) -> Iterator[dict[int, int]]:
-        """Yield, for each member, the sources of its reads of the core's keys, by step."""
+        """Yield, for each member, the sources of its reads of the core's keys, by step index."""
         number = {key: x for x, key in enumerate(core.keys)}
         for i, sources in zip(core.members, answer.sources, strict=True):
             steps = self._order.programs[i].steps
@@ -161,7 +161,7 @@ class CoreQuestions:
             who.append(i)
         place = {i: n for n, i in enumerate(who)}
         opened = dict(zip(core.members, self._open_reads(core, answer), strict=True))
-        newest: dict[int, int] = {}  # the last writer of each key in the context
+        newest: dict[int, int] = {}  # the last writer of each key within the context
         last: dict[int, int] = {}
         programs = []
         for n, i in enumerate(who):
@@ -196,7 +196,7 @@ class CoreQuestions:
 def _candidate(
     order: Arrangement, stranger: int, sources: Sequence[int], others: Sequence[int], members: int
 ) -> Candidate:
-    """Return a candidate; the overlooked version is the first version that a read misses."""
+    """Return a candidate whose overlooked version is the first version missed by a read."""
     program = order.programs[stranger]
     core = sum(1 << i for i in others)
     missed = [

@@ -1,13 +1,13 @@
 """Finds predictions for any two monotone levels, in cores of at most four transactions.
 
-A core consists of a stranger T and up to three more transactions. They are connected by conflicts
-or sessions. The transactions on which the core depends are its context. The context runs first, so
-its versions are the initial versions for the core. A SAT solver decides what the core can read; the
-levels then judge the whole predicted history.
+A core consists of a stranger T and up to three more transactions, connected by conflicts or
+sessions. The transactions that the core depends on are its context. The context runs first, so its
+versions are the initial versions for the core. A SAT solver decides what the core can read. The
+whole predicted history is then checked at both levels.
 
 With *one stranger*, all transactions except T read what was recorded, and the context contains all
-transactions on which they and the session of T depend. With the *same statements*, all reads are
-open, and the context contains the predecessors in the sessions, one after the other.
+transactions that they and T's session depend on. With the *same statements*, all reads are open,
+and the context contains the predecessors in the sessions, one after another.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ MOST_MEMBERS: Final = 4
 """The largest number of transactions in a core, including the stranger."""
 
 _CORE_COST: Final = (
-    10  # the units of work that one core costs, plus one unit for each ``_RUN_PER_UNIT``
+    10  # the units of work for one core, to which one unit per ``_RUN_PER_UNIT`` is added
 )
 _RUN_PER_UNIT: Final = 100  # transactions of the run
-_QUESTION_COST: Final = 500  # the units that a new question costs
+_QUESTION_COST: Final = 500  # the units of work for a new question
 
 CandidateTest = Callable[[Candidate, Sequence[int]], bool]
-"""A function that returns whether a candidate is a prediction, given the number of each of its
-transactions in the run."""
+"""A function that returns whether a candidate is a prediction, given the candidate and its
+transactions' numbers in the run."""
 
 
 class Cores:
-    """Finds the candidates in the cores of one run."""
+    """Finds the candidates in the cores of a run."""
 
     def __init__(self, run: PassedRun, completions: Completions) -> None:
-        """Compute the relations on which all searches depend.
+        """Compute the relations that all searches depend on.
 
         Args:
             run: the run.
@@ -69,7 +69,7 @@ class Cores:
     # --- which cores ---
 
     def neighbors(self, txn: int, near: int) -> tuple[int, ...]:
-        """Return the transactions that conflict with ``txn``, or are next to it in its session.
+        """Return the transactions that conflict with ``txn`` or are next to it in its session.
 
         Args:
             txn: the transaction.
@@ -89,7 +89,7 @@ class Cores:
     def _sets_grown_by_one(
         self, cores: Sequence[int], allowed: int, near: int, work: Work
     ) -> Iterator[int]:
-        """Yield each connected set that adds one transaction to one of the given sets."""
+        """Yield each connected set that extends one of the given sets by one transaction."""
         seen = set[int]()
         for core in cores:
             for member in bits(core):
@@ -104,14 +104,14 @@ class Cores:
                     yield grown
 
     def search(self, take: CandidateTest, work: Work, *, one_stranger: bool, near: int) -> bool:
-        """Pass candidates to a function, those of smaller cores first.
+        """Pass candidates to a function, in order of core size.
 
         Args:
-            take: the function. If it returns true, cores that contain this core are not tried.
+            take: the function. If it returns true, cores containing this core are not tried.
             work: the budget.
-            one_stranger: whether only one transaction may read other versions than in the run.
-            near: the number of conflicting transactions that are tried on each side of a
-                transaction; 0 means all.
+            one_stranger: whether only one transaction may read versions other than in the run.
+            near: the number of conflicting transactions to try on each side of a transaction; 0
+                means all.
 
         Returns:
             Whether every core was tried.
@@ -165,7 +165,7 @@ class Cores:
     # --- one core ---
 
     def _core_of(self, members: int, stranger: int | None) -> Core | None:
-        """Return a core; ``None`` if no keys are shared, or if the context cannot run before it."""
+        """Return a core; ``None`` if no keys are shared or the context cannot run before it."""
         order = self.order
         every = tuple(i for i in bits(members) if i != stranger)
         if stranger is not None:
@@ -191,12 +191,12 @@ class Cores:
     def _keys(
         self, every: Sequence[int], members: int, stranger: int | None
     ) -> tuple[int, ...] | None:
-        """Return the keys that two members access and one of them writes.
+        """Return the keys accessed by two members and written by one of them.
 
         Return ``None`` if no question can be asked about the core.
 
-        A member that accesses none of these keys has one more key, because every transaction of a
-        question needs an operation.
+        For a member that accesses none of these keys, another key is added, because every
+        transaction in a question needs an operation.
         """
         order, shared = self.order, list[int]()
         written = dict.fromkeys(key for i in every for key in sorted(order.programs[i].writes))
@@ -205,22 +205,22 @@ class Cores:
             if using & (using - 1):
                 shared.append(key)
         if stranger is not None and self._read[stranger].isdisjoint(shared):
-            return None  # T reads no version of another member
+            return None  # T reads no other member's versions
         for i in every:
             own = order.programs[i].writes | self._read[i]
             if own.isdisjoint(shared):
                 if not own:
                     return None
-                shared.append(min(own))  # each transaction of a question needs an operation
+                shared.append(min(own))  # each transaction in a question needs an operation
         if len(shared) > MOST_KEYS:
             self.complete = False
             return None
         return tuple(shared)
 
     def _can_run_after_context(self, core: Core, members: int, stranger: int | None) -> bool:
-        """Return whether the context can run before the core, and create its initial versions.
+        """Return whether the context can run before the core and create its initial versions.
 
-        Between two members of a session, other transactions of the session may run if the core does
+        Other transactions of a session may run between two members of the session if the core does
         not access their versions.
         """
         order = self.order

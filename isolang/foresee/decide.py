@@ -1,4 +1,4 @@
-"""Decides whether templates are robust at a level, which changes help, and the lowest levels.
+"""Decides whether templates are robust at a level, which changes help, and their lowest levels.
 
 The lowest levels are found by lowering one program at a time. The order of the programs does not
 matter, because the optimum is unique (B. Vandevoort, B. Ketsman, F. Neven, *Allocating Isolation
@@ -21,23 +21,23 @@ from isolang.foresee.split import Counterexample, counterexample
 from isolang.foresee.templates import Templates
 
 MOST_CANDIDATES: Final = 500
-"""The largest number of candidates to run in search of a counterexample."""
+"""The largest number of candidates to run when searching for a counterexample."""
 
 MOST_MENDS: Final = 3
-"""The largest number of reads to change in order to make templates robust."""
+"""The largest number of reads to change to make templates robust."""
 
 Standing: TypeAlias = Literal["robust", "not robust", "unknown"]
 _Read: TypeAlias = tuple[str, int]  # a program, and the number of a step
 
 
 class Mend(Struct, frozen=True, kw_only=True):
-    """A change of a program that replaces a read by an update which changes no value.
+    """A change to a program that replaces a read with an update that changes no value.
 
     Attributes:
         program: the name of the program.
-        step: the number of the read among the steps of the program, numbered from 0.
+        step: the number of the read among the program's steps, from 0.
         read: the text of the read.
-        update: the text of the update that replaces it.
+        update: the text of the update replacing it.
     """
 
     program: str
@@ -47,13 +47,12 @@ class Mend(Struct, frozen=True, kw_only=True):
 
 
 class Decision(Struct, frozen=True, kw_only=True):
-    """The answer to the question whether templates are robust at given levels.
+    """The answer to whether templates are robust at given levels.
 
     Attributes:
         standing: the answer; ``unknown`` if the search gave up, or if candidates were found but
-            none of them led to a certified counterexample.
-        counterexample: an execution that is not serializable; ``None`` unless the templates are not
-            robust.
+            none led to a certified counterexample.
+        counterexample: a non-serializable execution; ``None`` unless the templates are not robust.
         tried: the number of candidates that were run.
         gave_up: the reason why the search gave up; empty if it was complete.
     """
@@ -72,16 +71,16 @@ def decide(
     most: int = MOST_CANDIDATES,
     work: int = MOST_STEPS,
 ) -> Decision:
-    """Decide whether templates are robust; if they are not, find a short counterexample.
+    """Decide whether templates are robust. If they are not, find a short counterexample.
 
-    A counterexample that databases with row locks allow is preferred to shorter counterexamples
+    A counterexample allowed by databases with row locks is preferred to shorter counterexamples
     that they do not allow.
 
     Args:
         templates: the templates.
         levels: the isolation level of each program.
-        sessions: whether any transaction may follow any other transaction in its session. If false,
-            sessions are ignored.
+        sessions: whether any transaction may follow any other in its session. If false, sessions
+            are ignored.
         most: the largest number of candidates to run.
         work: the number of steps after which the search gives up.
 
@@ -121,13 +120,13 @@ def mends(
     most: int = MOST_MENDS,
     work: int = MOST_STEPS,
 ) -> tuple[tuple[Mend, ...], ...]:
-    """Find the smallest sets of reads to replace by updates so that the templates become robust.
+    """Find the smallest sets of reads to replace with updates to make the templates robust.
 
     Args:
         templates: the templates, which are not robust.
         levels: the isolation level of each program.
-        sessions: whether any transaction may follow any other transaction in its session. If false,
-            sessions are ignored.
+        sessions: whether any transaction may follow any other in its session. If false, sessions
+            are ignored.
         most: the largest number of reads in a set.
         work: the number of steps after which the search gives up.
 
@@ -136,7 +135,7 @@ def mends(
         suffices.
 
     Raises:
-        UnsupportedError: if the search gave up.
+        UnsupportedError: the search gave up.
     """
     reads: dict[_Read, Mend] = {}
     for branch in templates.branches:
@@ -160,7 +159,7 @@ def mends(
 
 
 class _MendSearch:
-    """Searches for sets of reads whose replacement by updates makes templates robust."""
+    """Searches for sets of reads that make templates robust when replaced with updates."""
 
     def __init__(
         self,
@@ -177,12 +176,12 @@ class _MendSearch:
         self.found: set[frozenset[_Read]] = set()
 
     def extend(self, some: frozenset[_Read], more: int) -> None:
-        """Find the sufficient sets that contain ``some`` and exactly ``more`` further reads.
+        """Find the sufficient sets consisting of ``some`` and exactly ``more`` further reads.
 
         SOUND BECAUSE: a split schedule remains a split schedule if only other programs change.
-        Therefore, each sufficient set contains a further read in one of the programs of any
-        remaining candidate. This read is on a relation that another transaction of the candidate
-        also accesses, because without a conflict, an update changes nothing.
+        Therefore, for any remaining candidate, each sufficient set contains a further read in one
+        of the candidate's programs. This read is on a relation also accessed by another transaction
+        of the candidate, because without a conflict, an update changes nothing.
         """
         candidate = self._candidate(some)
         if candidate is None or not more:
@@ -194,7 +193,7 @@ class _MendSearch:
                 self.extend(some | {one}, more - 1)
 
     def _candidate(self, some: frozenset[_Read]) -> SplitSchedule | None:
-        """Return a split schedule that remains possible after some reads have become updates."""
+        """Return a split schedule that is still possible after some reads have become updates."""
         if some not in self._candidates:
             every = candidates(
                 self._templates.promoted(some).reduced(),
@@ -207,7 +206,7 @@ class _MendSearch:
 
 
 def _reads_to_promote(candidate: SplitSchedule) -> Iterator[_Read]:
-    """Yield the reads of a candidate from relations that several of its transactions access."""
+    """Yield a candidate's reads on relations accessed by several of its transactions."""
     every = [one.branch for one in (candidate.split, *candidate.chain)]
     accessing = Counter(
         relation for own in every for relation in {one.relation for one in own.statements}
@@ -224,16 +223,16 @@ def _reads_to_promote(candidate: SplitSchedule) -> Iterator[_Read]:
 def lowest(
     templates: Templates, *, sessions: bool = True, work: int = MOST_STEPS
 ) -> dict[str, Level]:
-    """Return the lowest level for each program such that all programs together are robust.
+    """Return the lowest level of each program such that all programs together are robust.
 
     Args:
         templates: the templates.
-        sessions: whether any transaction may follow any other transaction in its session. If false,
-            sessions are ignored.
+        sessions: whether any transaction may follow any other in its session. If false, sessions
+            are ignored.
         work: the number of steps after which the search gives up.
 
     Raises:
-        UnsupportedError: if the search gave up.
+        UnsupportedError: the search gave up.
     """
     budget = SearchBudget(work)
     templates = templates.reduced()

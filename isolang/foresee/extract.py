@@ -1,21 +1,21 @@
-"""Extracts templates from a recorded run: the sequences of statements that its programs executed.
+"""Extracts templates from a recorded run: the sequences of statements executed by its programs.
 
 All transactions with the same label are instances of one program. Transactions without a label are
-instances of the same program if they execute the same sequence of statements. Each sequence that a
-program executed is a branch of the program. A row is identified by its table and the values of its
-primary key (``savings/7``). Within a transaction, the same row always becomes the same parameter.
+instances of the same program if they execute the same sequence of statements. Each sequence
+executed by a program is a branch of the program. A row is identified by its table and its primary
+key values (``savings/7``). Within a transaction, the same row always becomes the same parameter.
 Rows of different tables share a parameter only through a foreign key. A run does not show foreign
-keys, so the database's catalogue or the argument ``same_keys`` must state them.
+keys, so they must come from the database's catalogue or the argument ``same_keys``.
 
-A read and a later write of its row are one update if the run says that one statement executed both,
-or that the read locked the row. Otherwise they remain a read and a write, and a read that locks a
-row that is not written remains a read. The templates then allow more executions, so the answer
-"robust" remains correct.
+A read and a later write of its row become one update if, according to the run, one statement
+executed both or the read locked the row. Otherwise they remain a read and a write, and a locking
+read of a row that is not written remains a read. The templates then allow more executions, so the
+answer "robust" remains correct.
 
-SOUND BECAUSE a lock that is held until the commit prevents other transactions from writing the row
-between the read and the write. A locking read returns the last committed version, or fails if its
-snapshot is older. An update in its place has the same effect. Neither prevents other transactions
-from reading.
+SOUND BECAUSE a lock held until the commit prevents other transactions from writing the row between
+the read and the write. A locking read returns the last committed version, or fails if its snapshot
+is older. An update in its place has the same effect. Neither prevents other transactions from
+reading.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from isolang.history.statements import Statements
 
 ROWS: Final = "rows"
-"""The relation to which keys without a table belong."""
+"""The relation for keys without a table."""
 
 _TABLE: Final = re.compile(r':table\s+(?:"([^"]+)"|:?([^\s,}\]"]+))')
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -64,15 +64,15 @@ _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
-    """The templates that were extracted from a run.
+    """The templates extracted from a run.
 
     Attributes:
         templates: the templates.
-        counts: for each branch of the templates, how many transactions of the run are instances.
-        transactions: the number of all instances in the run.
-        ignored: the number of transactions without a branch, because it is not certain that they
-            committed, or because they access no row.
-        foreign_keys: sentences that name the foreign keys that were used.
+        counts: for each branch of the templates, the number of its instances in the run.
+        transactions: the total number of instances in the run.
+        ignored: the number of transactions without a branch, either because it is uncertain whether
+            they committed, or because they access no rows.
+        foreign_keys: sentences naming the foreign keys used.
     """
 
     templates: Templates
@@ -92,13 +92,12 @@ def extract(
 
     Args:
         history: the history of the run.
-        same_keys: sets of tables that share their primary keys, because the keys are also foreign
-            keys.
-        catalogue: the foreign keys of the database of the run; ``None`` if they are not known.
+        same_keys: sets of tables that share primary keys, because the keys are also foreign keys.
+        catalogue: the foreign keys of the run's database; ``None`` if they are unknown.
 
     Raises:
-        UnsupportedError: if no committed transaction accesses a row, if a predicate read names no
-            table, or if the catalogue has none of the run's tables.
+        UnsupportedError: no committed transaction accesses a row, a predicate read names no table,
+            or the catalogue has none of the run's tables.
 
     >>> from isolang import History, Transaction
     >>> found = extract(History.from_transactions([
@@ -170,16 +169,16 @@ def _with_step_numbers(
     callers: Sequence[str],
     numbers: dict[tuple[str, ...], int],
 ) -> Iterator[TemplateStatement]:
-    """Yield a sequence's statements, numbered so that the same statement has the same number.
+    """Yield a sequence's statements, giving the same number to the same statement of the program.
 
     Statements of a program are the same if the same line executed them on the same relation. If no
-    lines were recorded, they are the same if they have the same text, and as many statements with
-    this text come before them in their sequences.
+    lines were recorded, they are the same if they have the same text and are preceded by equally
+    many statements with this text in their sequences.
 
     Args:
         statements: the statements.
-        callers: the ``file:line`` that executed each of them; empty if it is not known.
-        numbers: the numbers of the program's statements, to which new numbers are added.
+        callers: the ``file:line`` that executed each of them; empty if unknown.
+        numbers: the numbers of the program's statements; new numbers are added to it.
     """
     seen: Counter[str] = Counter()
     for one, caller in zip(statements, callers, strict=True):
@@ -189,9 +188,9 @@ def _with_step_numbers(
 
 
 def shown(templates: Templates) -> Iterator[str]:
-    """Yield each branch as a program in one line, in the syntax of ``parse_templates``.
+    """Yield each branch as a one-line program, in the syntax of ``parse_templates``.
 
-    If a program has several branches, the branches get different names.
+    If a program has several branches, they get different names.
     """
     numbers: dict[str, int] = {}
     for branch in templates.branches:
@@ -209,11 +208,11 @@ def _step_text(one: TemplateStatement) -> str:
 
 
 class _TemplateNames:
-    """Chooses the names of relations and parameters in the extracted templates.
+    """Chooses the names of relations and parameters in extracted templates.
 
     Args:
-        domains: maps each column of a primary key that shares its values with other columns to one
-            of these columns.
+        domains: maps each primary key column that shares its values with other columns to one of
+            these columns.
 
     Attributes:
         tables: the tables of all rows so far.
@@ -225,7 +224,7 @@ class _TemplateNames:
         self.tables: set[str] = set()
 
     def word(self, text: str) -> str:
-        """Return a valid identifier for a text; different texts get different identifiers."""
+        """Return a valid identifier for a text. Different texts get different identifiers."""
         if text not in self._words:
             found = re.sub(r"[^A-Za-z0-9_]+", "_", text) or "_"
             found = f"_{found}" if found[0].isdigit() or found in RESERVED else found
@@ -237,15 +236,14 @@ class _TemplateNames:
     def statements(
         self, ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
     ) -> tuple[list[int], tuple[TemplateStatement, ...]]:
-        """Return the statements of a transaction, with parameters in place of its rows' keys.
+        """Return the statements of a transaction, with parameters instead of row keys.
 
-        The first result contains, for each statement, the number of its operation in the
-        transaction.
+        The first result contains, for each statement, its operation's number in the transaction.
 
         Args:
             ops: the operations of the transaction.
             failed: the numbers of the operations that failed.
-            sent: the statement of each operation; empty if the statements are not known.
+            sent: the statement of each operation; empty if the statements are unknown.
         """
         updates = _updates(ops, failed, sent)
         merged = set(updates.values())
@@ -298,10 +296,10 @@ class _TemplateNames:
 def _updates(
     ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
 ) -> dict[int, int | None]:
-    """Return the reads that are updates in the templates, each with the write that it includes.
+    """Return the reads that become updates in the templates, each with the write it includes.
 
     A read includes the write of its row by the same statement. A locking read includes no write
-    (``None``), because the row is written by a later statement.
+    (``None``), because a later statement writes the row.
     """
     found: dict[int, int | None] = {}
     for number, statement in enumerate(sent):
@@ -324,7 +322,7 @@ def _updates(
 
 
 def _row_of(key: object) -> tuple[str, tuple[str, ...]]:
-    """Split a key of a history into the table and the values of the primary key."""
+    """Split a key of a history into the table and the primary key values."""
     if isinstance(key, tuple | list) and len(key) > 1:
         return str(key[0]), tuple(map(str, key[1:]))
     table, slash, row = str(key).partition("/")
@@ -334,10 +332,10 @@ def _row_of(key: object) -> tuple[str, tuple[str, ...]]:
 
 
 def _table_of(predicate: object) -> str:
-    """Return the table that a predicate names.
+    """Return the table named by a predicate.
 
     Raises:
-        UnsupportedError: if the predicate names no table.
+        UnsupportedError: the predicate names no table.
     """
     found = _TABLE.search(str(predicate))
     if found is not None:

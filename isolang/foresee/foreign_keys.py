@@ -1,8 +1,8 @@
-"""Reads from a database's catalogue which primary keys of its tables are foreign keys.
+"""Reads the primary keys that are also foreign keys from a database's catalogue.
 
-SOUND BECAUSE: only foreign keys in the catalogue are used. If a column of a primary key refers to a
+SOUND BECAUSE: only foreign keys in the catalogue are used. If a primary key column refers to a
 column of another primary key, both columns contain the same values. Therefore, equal values of
-these columns in one transaction are the same parameter.
+these columns within a transaction are the same parameter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 KeyColumn: TypeAlias = tuple[str, int]
-"""A column of a primary key: the name of its table in a history, and its place in the key."""
+"""A primary key column: the name of its table in a history, and its position in the key."""
 
 _NAME: Final = (
     "CASE WHEN {0}n.nspname = 'public' THEN {0}c.relname "
@@ -45,11 +45,11 @@ _KEYS: Final = f"""SELECT {_NAME.format("")}, k.place - 1, {_NAME.format("r")}, 
 
 
 class ForeignKeys(Struct, frozen=True, kw_only=True):
-    """The columns of primary keys that are foreign keys to other primary keys.
+    """The primary key columns that are foreign keys to other primary keys.
 
     Attributes:
-        columns: for each table, the columns of its primary key.
-        refers: pairs of such columns, in which the first column refers to the second column.
+        columns: for each table, its primary key columns.
+        refers: pairs of such columns; the first column refers to the second.
     """
 
     columns: Mapping[str, tuple[str, ...]]
@@ -60,7 +60,7 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
         return f"{one[0]}.{self.columns[one[0]][one[1]]}"
 
     def sentences(self, tables: Collection[str]) -> list[str]:
-        """Return sentences that name the foreign keys of these tables."""
+        """Return sentences naming the foreign keys of these tables."""
         return [
             f"{self.column_name(column)} is {self.column_name(referred)}, by a foreign key of the "
             "database"
@@ -70,7 +70,7 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
 
 
 def foreign_keys(url: str) -> ForeignKeys:
-    """Read the foreign keys from the catalogue of a PostgreSQL database.
+    """Read the foreign keys from a PostgreSQL database's catalogue.
 
     Args:
         url: the URL of the database.
@@ -97,11 +97,11 @@ def foreign_keys(url: str) -> ForeignKeys:
 def domains(
     same_keys: Iterable[Collection[str]], found: ForeignKeys | None
 ) -> Mapping[KeyColumn, KeyColumn]:
-    """Return the domain of each column of a primary key that shares its values with another column.
+    """Return the domain of each primary key column that shares its values with another column.
 
     Args:
         same_keys: sets of tables that share their primary keys.
-        found: the foreign keys of the catalogue; ``None`` if it was not read.
+        found: the foreign keys in the catalogue; ``None`` if it was not read.
 
     >>> two = ForeignKeys(columns={}, refers=((("savings", 0), ("customer", 0)),))
     >>> domains([], two)[("savings", 0)]
@@ -126,11 +126,11 @@ def domains(
     return {one: root(one) for one in group}
 
 
-_MOST_COLUMNS: Final = 32  # the largest number of columns in a primary key of PostgreSQL
+_MOST_COLUMNS: Final = 32  # the largest number of columns in a PostgreSQL primary key
 
 
 def require_tables(history: History, tables: Collection[str], found: ForeignKeys) -> None:
-    """Require that the catalogue has the tables of a run.
+    """Require that the catalogue has some tables of a run.
 
     Raises:
         UnsupportedError: the catalogue has none of them, so it belongs to another database.

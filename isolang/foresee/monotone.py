@@ -1,4 +1,4 @@
-"""Checks that a level allows predictions: it must be monotone, and must not compare times."""
+"""Checks that a level allows predictions: it must be monotone and must not compare times."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from isolang.language.vocabulary import COMPARING_TIMES, MOMENTS
 def require_monotone(spec: Spec) -> None:
     """Check that a level is monotone.
 
-    A level is monotone if every part of a valid history is valid too, provided that the part
-    contains, with each transaction, the earlier transactions of its session and the transactions
-    that it reads from. A sufficient condition is checked: the level has no check under ``not``, no
-    flag, and no difference except one that subtracts ``id``, and each check has one of the
-    following bounds. A bound is the name of a relation, or a union, an intersection or an inverse
-    of bounds. Whether such a bound relates two transactions does not depend on other transactions.
+    A level is monotone if every part of a valid history is also valid, provided that the part
+    contains, with each transaction, the earlier transactions of its session and the transactions it
+    reads from. A sufficient condition is checked: the level has no check under ``not``, no flag,
+    and no difference except one that subtracts ``id``, and each check has one of the following
+    bounds. A bound is the name of a relation, or a union, an intersection or an inverse of bounds.
+    Whether such a bound relates two transactions does not depend on any other transactions.
 
     Args:
         spec: the level.
@@ -53,7 +53,7 @@ def require_monotone(spec: Spec) -> None:
 
 
 def require_no_times(spec: Spec) -> None:
-    """Check that a level compares no times, because a predicted history has no times.
+    """Check that a level does not compare times, because predicted histories have no times.
 
     Raises:
         SpecError: the level compares times.
@@ -76,7 +76,7 @@ def _rejection(spec: Spec, what: str) -> SpecError:
 
 
 def _depends_on_pair_only(e: Core) -> bool:
-    """Return whether the relation between two transactions depends on these two alone."""
+    """Return whether the relation between two transactions depends only on these two."""
     if isinstance(e, Union | Inter | Inverse | Opt | Lift):
         return all(map(_depends_on_pair_only, children(e)))
     return isinstance(e, Rel | Named)

@@ -1,14 +1,15 @@
 """Predicts executions that a weaker level allows and a stronger level forbids, from one run.
 
 The two rules are those of docs/foresee.md. With *one stranger* (B1), a part of the run remains as
-it was recorded, and one transaction reads other versions of this part. With the *same statements*
-(B2), some transactions first run in another order, which determines what they read, and then one
-stranger follows. It suffices to search for a correct run with one stranger, because a smallest
-history that violates the stronger level has a transaction on which no other transaction depends,
-and without this transaction, it satisfies the level.
+recorded, and one transaction reads other versions of this part. With the *same statements* (B2),
+some transactions first run in a different order, which determines what they read, followed by one
+stranger. It suffices to search for a correct run with one stranger, because a smallest history that
+violates the stronger level has a transaction that no other transaction depends on, and without this
+transaction, it satisfies the level.
 
-The search either proposes candidates that are valid by construction, or enumerates what a few
-transactions can read. In both cases, two certified verdicts on the whole predicted history decide.
+The search either proposes candidates that are valid by construction, or enumerates the possible
+reads of a few transactions. In both cases, two certified verdicts on the whole predicted history
+decide.
 """
 
 from __future__ import annotations
@@ -66,16 +67,16 @@ if TYPE_CHECKING:
 WORK: Final = 2_000_000
 """The budget of a search, in steps from one transaction to another."""
 
-_CHECK_COST: Final = 1_000  # the units that a verdict on a few transactions costs
+_CHECK_COST: Final = 1_000  # the units of work for a verdict on a few transactions
 _SMALL_HISTORY: Final = (
-    100  # a history with at most this number of transactions is judged as a whole
+    100  # a history with at most this number of transactions is checked as a whole
 )
-_MOST_REJECTED: Final = 8  # the number of rejected candidates after which a kind is given up
+_MOST_REJECTED: Final = 8  # the number of rejected candidates after which a kind is abandoned
 _NEAR_RECORDED: Final = PathBounds(near=3, most=200, nodes=40, window=300)
 _ANY_ORDER: Final = PathBounds(ordered=False)
-_COMBINATIONS: Final = 256  # the largest number of combinations of one transaction's sources
+_COMBINATIONS: Final = 256  # the largest number of source combinations for one transaction
 _NEAR_CONFLICTS: Final = (
-    4  # the number of conflicting transactions on each side that are tried first
+    4  # the number of conflicting transactions that are tried first on each side
 )
 
 Kind: TypeAlias = tuple[Rule, str, str, str, str, bool]
@@ -95,26 +96,25 @@ def predict(
     work: int = WORK,
     programs: Mapping[int, str] | None = None,
 ) -> Predictions:
-    """Predict what a run could have done at a weaker level.
+    """Predict what could have happened in a run at a weaker level.
 
     Args:
         history: the recorded run, which must satisfy ``against``.
         at: the weaker level: its name, a file, or a specification.
-        against: the level that a predicted history violates.
+        against: the level that predicted histories violate.
         most: the largest number of kinds to certify and return.
         work: the budget of the search, in steps from one transaction to another.
-        programs: maps the numbers of transactions in the history to the names of their programs;
-            all other programs are named by labels, callers or operations.
+        programs: maps transaction numbers in the history to program names; all other programs are
+            named by labels, callers or operations.
 
     Returns:
-        The predictions, one of each kind. Each prediction is a history with certified verdicts at
-        both levels.
+        The predictions, one of each kind. Each is a history with certified verdicts at both levels.
 
     Raises:
-        SpecError: a level is not monotone, or compares times.
+        SpecError: a level is not monotone or compares times.
         HistoryError: the run does not satisfy ``against``, so there is nothing to predict.
-        UnsupportedError: the levels compare something that a prediction does not have, or
-            ``against`` could not be decided.
+        UnsupportedError: the levels compare something that predictions do not have, or ``against``
+            could not be decided.
 
     >>> from isolang import History, Transaction
     >>> run = History.from_transactions([
@@ -157,7 +157,7 @@ class _Levels:
         self._completions = None if self.direct else Completions(at, against)
 
     def run(self, history: History) -> PassedRun:
-        """Return the run, with the sources that a certified witness for the stronger level has."""
+        """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
         verdict = check(history, self.against)
         if isinstance(verdict, Invalid):
@@ -196,25 +196,25 @@ class _Levels:
 
 
 def _have_same_axioms(one: Spec, other: Spec) -> bool:
-    """Return whether two specifications have the same axioms, whatever their names."""
+    """Return whether two specifications have the same axioms, regardless of their names."""
     return (one.checks, one.exists) == (other.checks, other.exists)
 
 
 def _programs_on_cycle(kind: Kind) -> tuple[str, ...]:
-    """Return the programs on the cycle of a kind, sorted, because a cycle can begin anywhere."""
+    """Return the programs on a kind's cycle, sorted because a cycle can begin anywhere."""
     _, stranger, _, overlooked, closes, several = kind
     return tuple(sorted((stranger, overlooked, closes) if several else (stranger, overlooked)))
 
 
 class _FoundKind:
-    """The first example of a kind of prediction, and how often the kind occurred."""
+    """The first example of a kind of prediction, and the number of its occurrences."""
 
     def __init__(self, candidate: Candidate, who: Sequence[int]) -> None:
         self.candidate, self.who, self.count = candidate, who, 1
 
 
 class _RunSearch:
-    """Searches one run for predictions, and records where the search gave up."""
+    """Searches a run for predictions, and records where the search gave up."""
 
     timed: ScheduledRule | None = None
     bound = ""
@@ -242,13 +242,13 @@ class _RunSearch:
         raise NotImplementedError
 
     def same_statements(self) -> None:
-        """Search by rule B2; leave out cycles of programs that rule B1 has already found."""
+        """Search by rule B2, leaving out cycles of programs already found by rule B1."""
         raise NotImplementedError
 
     def consider(
         self, rule: Rule, candidate: Candidate | None, who: Sequence[int], whole: bool = False
     ) -> bool:
-        """Check a candidate with both levels, and return whether it is a prediction."""
+        """Check a candidate at both levels, and return whether it is a prediction."""
         if candidate is None:
             return False
         kind = self.kind(rule, candidate, who)
@@ -279,7 +279,7 @@ class _RunSearch:
     # --- results ---
 
     def predictions(self, most: int) -> Predictions:
-        """Return at most ``most`` predictions, each certified on its whole history."""
+        """Return up to ``most`` predictions, each certified on its whole history."""
         ranked = sorted(self.found.items(), key=lambda item: self._sort_key(*item))
         certified: list[Prediction] = []
         looked = 0
@@ -309,7 +309,7 @@ class _RunSearch:
         )
 
     def _sort_key(self, kind: Kind, found: _FoundKind) -> tuple[object, ...]:
-        """Return a sort key by which kinds that need the fewest changes come first."""
+        """Return a sort key that puts the kinds with the fewest changes first."""
         changed = len(changed_reads(self.run, found.candidate, found.who))
         return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
 
@@ -339,7 +339,7 @@ class _RunSearch:
 
 
 class _DirectSearch(_RunSearch):
-    """A search at a level for which a rule states which transactions a stranger overlooks."""
+    """A search at a level with a rule for the transactions that a stranger overlooks."""
 
     def __init__(
         self,
@@ -377,7 +377,7 @@ class _DirectSearch(_RunSearch):
             )
 
     def _attempt_all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:
-        """Call ``attempt`` for each transaction; return whether every search was complete."""
+        """Call ``attempt`` for each transaction. Return whether every search was complete."""
         complete = True
         for t in transactions:
             complete &= attempt(t)
@@ -396,10 +396,10 @@ class _DirectSearch(_RunSearch):
     def _try_all_sources(
         self, rule: Rule, on: Strangers, stranger: int, who: Sequence[int]
     ) -> bool:
-        """Try all sources of a stranger in each part of the run; return whether all were tried.
+        """Try all sources of a stranger in each part of the run. Return whether all were tried.
 
-        This matters only if some versions overwrite others that nobody read, because a level may
-        then order them in another way.
+        This matters only if there are blind writes, because a level may order their versions
+        differently.
         """
         if not on.blind.may_allow_other_orders(stranger):
             return True
@@ -439,9 +439,9 @@ class _DirectSearch(_RunSearch):
     # --- same statements ---
 
     def same_statements(self) -> None:
-        """Search with a chain of transactions in another order before the stranger.
+        """Search with a chain of reordered transactions before the stranger.
 
-        Cycles of programs that one stranger closes are not shown again.
+        Cycles of programs that can be closed by one stranger are not shown again.
         """
         self._shown = {_programs_on_cycle(kind) for kind in self.found}
         orders = Reorderings(self.run.order, self.level)
@@ -454,7 +454,7 @@ class _DirectSearch(_RunSearch):
             )
 
     def _try_chain(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
-        """Try one chain; return ``None`` if its continuations must be tried."""
+        """Try one chain. Return ``None`` if its continuations must be tried."""
         order = self.run.order
         rule: Rule = "same statements"
         program = order.programs[t]
@@ -482,7 +482,7 @@ class _DirectSearch(_RunSearch):
         self.work.spend(len(core))
         if self._candidate_of_chain(t, at, chain, core, 0) is None:
             return None
-        # In the whole history, the transactions of the same sessions run first.
+        # In the whole history, the earlier transactions of the same sessions run first.
         who = (*bits(before), *core)
         self.work.spend(len(who))
         candidate = self._candidate_of_chain(t, at, chain, who, len(who) - len(core))
@@ -497,7 +497,7 @@ class _DirectSearch(_RunSearch):
         return on.candidate_within(place[t], at, path, (1 << place[t]) - 1)
 
     def _try_chain_with_all_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
-        """Try one chain with all sources of the stranger, for levels that leave orders open."""
+        """Try one chain with all sources of the stranger, for levels with open version orders."""
         placed = _place_chain(self.run.order, chain, t)
         if placed is None:
             return None
@@ -512,7 +512,7 @@ class _DirectSearch(_RunSearch):
         return True if self.found else None if complete else False
 
     def _may_have_blind_writes(self, who: Sequence[int]) -> bool:
-        """Return whether versions may be ordered differently if transactions run in this order.
+        """Return whether versions may have other orders if transactions run in this order.
 
         The last transaction is the stranger. See :meth:`BlindWrites.allows_other_orders`.
         """
@@ -532,7 +532,7 @@ class _DirectSearch(_RunSearch):
 
 
 class _CoreSearch(_RunSearch):
-    """A search that asks a solver what a few transactions can read."""
+    """A search that uses a solver to find what a few transactions can read."""
 
     bound = f"cores of up to {MOST_MEMBERS} transactions"
 
@@ -549,7 +549,7 @@ class _CoreSearch(_RunSearch):
         self._seen: set[tuple[int, int, int]] = set()
 
     def one_stranger(self) -> None:
-        """Search the cores in which all transactions except the stranger read what was recorded."""
+        """Search the cores in which all transactions but the stranger read what was recorded."""
         with self.work.part(0.5) as work:
             self._search("one stranger", work)
 
@@ -597,9 +597,9 @@ class _CoreSearch(_RunSearch):
 
 
 def _written_and_read(history: History, name: str) -> tuple[bytes, History]:
-    """Return the content of the file of a history, and the history that is read from it.
+    """Return the file content for a history, and the history read from it.
 
-    Certificates for the history that was read are also certificates for the file.
+    Certificates for this history are therefore also certificates for the file.
     """
     import io
 
@@ -622,9 +622,9 @@ def _place_chain(
 ) -> tuple[int, tuple[int, ...]] | None:
     """Return the transactions that run before a chain, and the chain followed by the stranger.
 
-    The chain keeps its order. The predecessors of its transactions in their sessions come first.
-    Predecessors that must come between two transactions of the chain come directly before the
-    second transaction. ``None`` means that no such order exists.
+    The chain keeps its order. The session predecessors of its transactions come first. Predecessors
+    that must run between two transactions of the chain come directly before the second one.
+    ``None`` means that no such order exists.
     """
     before, core = 0, list[int]()
     for i in (*chain, t):
@@ -647,7 +647,7 @@ def _place_chain(
 
 
 def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
-    """Return the arrangement in which some transactions run in this order, one at a time."""
+    """Return the arrangement in which these transactions run in this order, one at a time."""
     last: dict[int, int] = {}
     programs = []
     for n, i in enumerate(who):

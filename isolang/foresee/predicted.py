@@ -1,4 +1,4 @@
-"""Represents predictions, and turns candidates into histories that can be checked."""
+"""Represents predictions, and turns candidates into checkable histories."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Valid
 
 Rule: TypeAlias = Literal["one stranger", "same statements"]
-"""The rule by which a prediction is made from a run: B1 or B2 of docs/foresee.md."""
+"""The rule that derives a prediction from a run: B1 or B2 in docs/foresee.md."""
 
 ASSUMED: Final[dict[Rule, str]] = {
     "one stranger": "{} executes the same statements after its first changed read",
@@ -28,13 +28,12 @@ ASSUMED: Final[dict[Rule, str]] = {
 
 
 class ChangedRead(Struct, frozen=True, kw_only=True):
-    """A read that returns another version in the predicted history than in the recorded run.
+    """A read that returns a different version in the predicted history than in the recorded run.
 
     Attributes:
         transaction: the name of the reading transaction.
-        operation: the read as it was recorded, such as ``r(account/1, 100)``.
-        caller: the ``file:line`` of the application that executed the read; empty if it is not
-            known.
+        operation: the read as recorded, such as ``r(account/1, 100)``.
+        caller: the ``file:line`` in the application that executed the read; empty if unknown.
         recorded: the name of the transaction whose version the read returned in the run; ``T0`` for
             the initial version.
         predicted: the name of the transaction whose version the read returns in the predicted
@@ -52,22 +51,21 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
     """A history of a run's transactions that the weaker level allows and the stronger forbids.
 
     Attributes:
-        rule: the rule by which the history was made from the run.
+        rule: the rule that derived the history from the run.
         history: the predicted history, in which versions are named after the run's transactions.
-        edn: the history as the content of a file, to which the certificates refer.
+        edn: the history as file content; the certificates refer to this file.
         valid: the certified verdict that the history satisfies the weaker level.
         invalid: the certified verdict that the history violates the stronger level.
-        stranger: the name of the transaction that reads other versions than in the run.
+        stranger: the name of the transaction that reads versions other than in the run.
         overlooked: the name of a transaction whose version the stranger does not see.
-        path: the names of the transactions on the cycle, beginning with the overlooked transaction
+        path: the names of the transactions on the cycle, starting with the overlooked transaction
             and without the stranger.
-        programs: for the stranger, the overlooked transaction and the last transaction on the path,
-            the program of which it is an instance: its labels, its ``file:line``, or its
-            operations.
-        changed: the reads that return other versions than in the run; those of the stranger come
+        programs: the programs of the stranger, the overlooked transaction, and the last transaction
+            on the path, each as labels, a ``file:line`` or operations.
+        changed: the reads that return versions other than in the run; the stranger's reads come
             first.
         count: the number of predictions of this kind in the run.
-        candidate: the candidate from which the history was made.
+        candidate: the candidate that the history was made from.
         who: for each transaction of the candidate's arrangement, its number in the run.
     """
 
@@ -87,14 +85,14 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def assumption(self) -> str:
-        """A sentence that states when the application can execute the predicted history."""
+        """A sentence stating when the application can execute the predicted history."""
         return ASSUMED[self.rule].format(self.stranger)
 
 
 class Predictions(Struct, frozen=True, kw_only=True, eq=False):
     """The predictions from a run, one of each kind.
 
-    Predictions with one stranger come first, then those with shorter cycles and those with fewer
+    Predictions with one stranger come first; after that, those with shorter cycles and fewer
     changed reads. "Nothing found" never means "safe"; see docs/foresee.md.
 
     Attributes:
@@ -102,11 +100,10 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
         at: the name of the weaker level.
         against: the name of the stronger level.
         found: one prediction of each kind, with certified verdicts at both levels.
-        more: the number of further kinds, which were found but not certified because the caller
+        more: the number of further kinds that were found but not certified, because the caller
             limits the number of predictions.
-        bound: what the search was restricted to, as a phrase; empty if the levels need no such
-            restriction.
-        gave_up: a phrase for each place where the search gave up; empty if it was complete.
+        bound: a phrase describing the search's restriction; empty if the levels need none.
+        gave_up: a phrase for each point where the search gave up; empty if it was complete.
     """
 
     run: PassedRun
@@ -119,7 +116,7 @@ class Predictions(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def outcome(self) -> Literal["found", "nothing found", "gave up"]:
-        """The result; ``gave up`` means that nothing was found by an incomplete search."""
+        """The result. ``gave up`` means that an incomplete search found nothing."""
         if self.found:
             return "found"
         return "gave up" if self.gave_up else "nothing found"
@@ -137,16 +134,15 @@ def history_of(
     least: int = 0,
     timed: ScheduledRule | None = None,
 ) -> History:
-    """Return the history of a candidate, in which no two versions have the same value.
+    """Return the history of a candidate, with different values for all versions.
 
     Args:
-        run: the run from which the candidate was made.
+        run: the run that the candidate was made from.
         candidate: the candidate.
         who: for each transaction of the candidate's arrangement, its number in the run.
         least: the number of the first transaction to include; the versions of earlier transactions
             become the initial state.
-        timed: the rule of the level if the history gets the times of a schedule; otherwise
-            ``None``.
+        timed: the level's rule if the history gets the times of a schedule; otherwise ``None``.
     """
     inside = candidate.members & -(1 << least) | 1 << candidate.stranger
     writer = _TransactionWriter(run, candidate.order, who, inside)
@@ -163,13 +159,13 @@ def history_of(
 
 
 def schedule(candidate: Candidate, timed: ScheduledRule) -> tuple[list[int], int, list[int]]:
-    """Return the schedule in which a database can execute a candidate.
+    """Return the schedule that a database can use to execute a candidate.
 
-    All transactions except the stranger run one after the other, without overlapping each other.
+    All transactions except the stranger run one after another, without overlapping.
 
     Returns:
-        The transactions that run before the stranger begins; the number of steps that the stranger
-        then executes; and the transactions that run before the stranger executes its other steps.
+        The transactions that run before the stranger begins; the number of steps the stranger then
+        executes; and the transactions that run before its remaining steps.
     """
     program = candidate.order.programs[candidate.stranger]
     steps = steps_before_overlooked(program, candidate.at, timed)
@@ -214,7 +210,7 @@ def _with_times(transaction: Transaction, moments: list[int]) -> Transaction:
 
 
 class _TransactionWriter:
-    """Creates the transactions of a predicted history, and names the versions that they write."""
+    """Creates the transactions of a predicted history, and names the versions they write."""
 
     def __init__(self, run: PassedRun, order: Arrangement, who: Sequence[int], inside: int) -> None:
         self.run, self.order, self.who, self.inside = run, order, who, inside
@@ -277,7 +273,7 @@ class _TransactionWriter:
 
 
 def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> list[ChangedRead]:
-    """Return the reads that return another version than in the run, the stranger's reads first."""
+    """Return the reads with a different version than in the run, the stranger's reads first."""
     found = []
     order, t = candidate.order, candidate.stranger
     for i in (t, *bits(candidate.members & ~(1 << t))):

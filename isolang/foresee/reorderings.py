@@ -1,10 +1,9 @@
-"""Finds chains of transactions that may run in another order before a stranger.
+"""Finds chains of transactions that may run before a stranger in a different order.
 
-A chain begins with X, whose version the stranger T overlooks. Each transaction is followed by a
-transaction that conflicts with it or comes later in its session. With the version orders of the
-chain, T is not a stranger at the level if T overlooks a transaction that it must not overlook. If
-this holds for the beginning of a chain, it holds for the whole chain, so the chain is not
-continued.
+A chain begins with X, whose version the stranger T overlooks. Each transaction is followed by one
+that conflicts with it or comes later in its session. With the version orders of the chain, T is not
+a stranger at the level if it overlooks a transaction that it must not overlook. If this holds for
+the beginning of a chain, it also holds for the whole chain, so such a chain is not continued.
 """
 
 from __future__ import annotations
@@ -19,27 +18,27 @@ from isolang.foresee.run import Arrangement, bits
 from isolang.limits import Work
 
 MOST_IN_CHAIN: Final = 3
-"""The largest number of transactions in a chain; with the stranger, there are four."""
+"""The largest number of transactions in a chain, which together with the stranger makes four."""
 
 # The units of work for one more transaction in a chain, plus one unit for each ``_RUN_PER_UNIT``.
 _LINK_COST: Final = 4
-_RUN_PER_UNIT: Final = 400  # transactions of the run, because sets are then longer
+_RUN_PER_UNIT: Final = 400  # transactions of the run, because longer runs have longer sets
 
-# The rules by which T never reads from a transaction that it overlooks.
+# The rules under which T never reads from a transaction that it overlooks.
 _NEVER_READ_OVERLOOKED: Final = ("ra", "cc", "si", "snapshots")
 
 ChainAttempt: TypeAlias = Callable[[int, int, tuple[int, ...]], bool | None]
-"""A function that tries a chain. It gets T, the index of the read of T that overlooks X, and the
-chain. It returns whether the continuations were tried, or ``None`` if they must be tried."""
+"""A function that tries a chain. Its arguments are T, the index of T's read that overlooks X, and
+the chain. It returns whether the continuations were tried, or ``None`` if they must be tried."""
 
 
 class _Chain(Struct, frozen=True):
-    """A chain, and which of its transactions T overlooks.
+    """A chain, and the transactions in it that T overlooks.
 
     Attributes:
-        members: the transactions, in their order.
+        members: the transactions, in chain order.
         missed: the transactions that T overlooks, as bits.
-        reached: those of them to which a dependency leads from a transaction that T overlooks.
+        reached: those among ``missed`` that depend on a transaction that T overlooks, as bits.
         passed: the transactions that conflict with a member other than the last member, as bits.
     """
 
@@ -50,12 +49,12 @@ class _Chain(Struct, frozen=True):
 
 
 class _Start(Struct, frozen=True):
-    """The read with which a set of chains begins, and the function that tries them.
+    """The read that a set of chains begins with, and the function that tries them.
 
     Attributes:
         stranger: the number of T.
         at: the index of the read, among the external reads of T.
-        versions: the writers of the key of the read, as bits.
+        versions: the writers of the key that is read, as bits.
         kept: the transactions that T must not overlook, as bits.
         attempt: the function that tries a chain.
         work: the budget.
@@ -72,10 +71,10 @@ class _Start(Struct, frozen=True):
 
 
 class Reorderings:
-    """Finds the chains of a run at one level."""
+    """Finds the chains in a run at one level."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Compute the relations on which all chains depend, whatever their order.
+        """Compute the relations that all chains depend on, regardless of their order.
 
         Args:
             order: the transactions of the run.
@@ -83,8 +82,8 @@ class Reorderings:
         """
         self.order, self.level = order, level
         readers, writers = order.readers, order.writers
-        # For each transaction: the readers of what it writes, the writers of what it reads, and the
-        # writers of what it writes.
+        # For each transaction: the readers of the keys it writes, the writers of the keys it reads,
+        # and the writers of the keys it writes.
         self._reading = [0] * len(order)
         self._written = [0] * len(order)
         self._writing = [0] * len(order)
@@ -97,14 +96,14 @@ class Reorderings:
         self._session = [order.earlier[i] | order.later[i] for i in range(len(order))]
 
     def search(self, attempt: ChainAttempt, work: Work, *, ordered: bool) -> bool:
-        """Pass chains to a function, each before its continuations.
+        """Pass chains to a function, each chain before its continuations.
 
         Args:
             attempt: the function.
             work: the budget.
             ordered: whether the version orders must be those of the chain. If so, useless chains
-                are left out, in which T would overlook a transaction that it must not overlook, or
-                for which a shorter chain has the same ends.
+                are left out: those in which T would overlook a transaction that it must not
+                overlook, and those for which a shorter chain has the same ends.
 
         Returns:
             Whether all chains were tried.
@@ -125,8 +124,8 @@ class Reorderings:
     def _must_see(self, stranger: int) -> int:
         """Return the transactions that T must not overlook, as bits.
 
-        These are the earlier transactions of its session, and at some levels also the writers of
-        the keys that T writes.
+        These are the earlier transactions of its session and, at some levels, the writers of the
+        keys that T writes.
         """
         kept = self.order.earlier[stranger] if self.level != "rc" else 0
         if self.level in ("si", "snapshots"):
@@ -134,7 +133,7 @@ class Reorderings:
         return kept
 
     def _try_with_continuations(self, start: _Start, chain: _Chain) -> bool:
-        """Try a chain and its continuations; return whether all of them were tried."""
+        """Try a chain and its continuations. Return whether all of them were tried."""
         order, work, t = self.order, start.work, start.stranger
         if not work.left:
             return False
@@ -152,7 +151,7 @@ class Reorderings:
             follow &= ~(1 << member)
         if start.ordered:
             # SOUND BECAUSE the chain without the transactions in between has the same ends, and T
-            # overlooks no more of it. Writers of one key that do not read it are an exception,
+            # overlooks no more of it. Writers of the same key that do not read it are an exception,
             # because their order is open.
             follow &= ~chain.passed
         passed = chain.passed | self._reading[last] | self._written[last] | self._session[last]
@@ -165,7 +164,7 @@ class Reorderings:
         return complete
 
     def _overlooked(self, start: _Start, chain: _Chain, i: int) -> tuple[int, int]:
-        """Return ``missed`` and ``reached`` for a chain that is extended by one transaction."""
+        """Return ``missed`` and ``reached`` for a chain extended by one transaction."""
         missed, reached, level = chain.missed, chain.reached, self.level
         depends = self._written[i] | self._session[i]
         if level in ("si", "snapshots"):
@@ -180,7 +179,7 @@ class Reorderings:
         return (missed | 1 << i if overlooks else missed), reached
 
     def _may_close(self, start: _Start, chain: _Chain) -> bool:
-        """Return whether T may depend on a chain's last transaction, or follow its session."""
+        """Return whether T may depend on a chain's last transaction or follow it in a session."""
         t, last = start.stranger, 1 << chain.members[-1]
         closing = self._reading[t] | self._writing[t]
         overlooked = start.ordered and chain.missed & last and self.level in _NEVER_READ_OVERLOOKED

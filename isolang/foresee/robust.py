@@ -1,17 +1,16 @@
-"""Decides whether templates are robust: whether each execution at a level is serializable.
+"""Decides whether templates are robust: whether every execution at a level is serializable.
 
 An execution has any number of instances of the templates, with any parameters. Some execution is
 not serializable if and only if some *split schedule* is not serializable::
 
     the beginning of T1 · T2 · … · Tm · the rest of T1
 
-In a split schedule, T2 writes a row that a statement b1 of T1 reads, but b1 does not see that
-write. Each of T2 … Tm-1 conflicts with the next transaction, or the next transaction follows it in
-its session. Tm conflicts with T1. At MVRC, the beginning of T1 ends with b1. At SI and SSI, the
-beginning is the first statement of T1, because its snapshot is used by all statements of T1. T2 …
-Tm run one after the other, so they are restricted only by the writes of T1. At MVRC, they do not
-write any row that T1 writes in its beginning. At SI and SSI, they do not write any row that T1
-writes anywhere.
+In a split schedule, T2 writes a row that is read by a statement b1 of T1, but b1 does not see that
+write. Each of T2 … Tm-1 conflicts with the next transaction, or is followed by it in its session.
+Tm conflicts with T1. At MVRC, the beginning of T1 ends with b1. At SI and SSI, the beginning is the
+first statement of T1, because all statements of T1 use its snapshot. T2 … Tm run one after another,
+so they are restricted only by the writes of T1. At MVRC, they do not write any row that T1 writes
+in its beginning. At SI and SSI, they do not write any row that T1 writes at all.
 
 Sources: B. Vandevoort, B. Ketsman, C. Koch, F. Neven, *Robustness against Read Committed for
 Transaction Templates*, PVLDB 14(11), 2021, for MVRC; A. Fekete, *Allocating Isolation Levels to
@@ -20,9 +19,9 @@ to Transactions in a Multiversion Setting*, PODS 2023, for mixtures with SSI. Th
 sessions. If there are sessions, any transaction may follow any other transaction in its session, so
 split schedules of three transactions suffice.
 
-This module finds candidates, and :mod:`isolang.foresee.split` runs them. Therefore the answer "not
-robust" is always proved by a history that both checkers certified. The answer "robust" relies on
-the theorem, and on the fact that every counterexample is among the candidates.
+This module finds candidates, and :mod:`isolang.foresee.split` runs them. Therefore, the answer "not
+robust" is always proved by a history certified by both checkers. The answer "robust" relies on the
+theorem, and on the fact that every counterexample is among the candidates.
 """
 
 from __future__ import annotations
@@ -54,19 +53,19 @@ def candidates(
     sessions: bool = True,
     budget: SearchBudget | None = None,
 ) -> Iterator[SplitSchedule]:
-    """Yield split schedules that may be counterexamples, those with fewer transactions first.
+    """Yield split schedules that may be counterexamples, starting with those with few transactions.
 
     If nothing is yielded, the templates are robust.
 
     Args:
         templates: the templates.
         levels: the isolation level of each program.
-        sessions: whether any transaction may follow any other transaction in its session. If false,
-            sessions are ignored.
-        budget: limits the steps of the search; by default ``MOST_STEPS`` steps.
+        sessions: whether any transaction may follow any other in its session. If false, sessions
+            are ignored.
+        budget: limits the steps of the search; by default, to ``MOST_STEPS`` steps.
 
     Raises:
-        UnsupportedError: if the search gave up.
+        UnsupportedError: the search gave up.
 
     >>> from isolang.foresee.templates import templates as of
     >>> from isolang.programs.syntax import parse_templates
@@ -105,15 +104,15 @@ def robust(
 def _patterns(
     templates: Templates, branch: Branch, names: Sequence[str], work: SearchBudget
 ) -> Iterator[Assignment]:
-    """Yield values for the parameters of T1, one assignment for each pattern of equal values.
+    """Yield values for the parameters of T1, one assignment per pattern of equal values.
 
     Only the parameters in ``names`` may be equal to each other or to constants. All other
     parameters get different values.
 
-    SOUND BECAUSE: only the rows of b1 and of the statement that closes the cycle must be rows of
-    other transactions too. If another parameter of T1 had the same value as one of their
-    parameters, T1 would access more of the rows of other transactions, and fewer transactions could
-    run within T1.
+    SOUND BECAUSE: only the rows of b1 and of the statement that closes the cycle must also be rows
+    of other transactions. If another parameter of T1 had the same value as one of their parameters,
+    T1 would access more of the rows of other transactions, and fewer transactions could run within
+    T1.
     """
     others = [one for one in branch.parameters if one not in names]
 
@@ -137,7 +136,7 @@ def _patterns(
 
 
 def _different_parameters(branch: Branch, name: str) -> Iterator[str]:
-    """Yield the parameters that the program declares to be different from a parameter."""
+    """Yield the parameters that are declared to be different from a parameter."""
     for one, other in branch.different:
         if name in (one, other):
             yield other if name == one else one
@@ -150,7 +149,7 @@ def _splits(
     accesses: Mapping[str, Sequence[TemplateStatement]],
     work: SearchBudget,
 ) -> Iterator[_SplitSearch]:
-    """Yield each choice of T1 from a branch, with b1 and the statement that closes the cycle."""
+    """Yield each choice of T1 for a branch, with b1 and the statement that closes the cycle."""
     at_mvrc = levels[branch.program] == "mvrc"
     for after, b1 in enumerate(branch.statements):
         if not any(have_common_column(b1.reads, one.writes) for one in accesses[b1.relation]):
@@ -194,7 +193,7 @@ class _SplitSearch:
         Args:
             split: T1.
             levels: the isolation level of each program.
-            names: the parameters of T1 whose values other transactions may have, too.
+            names: the parameters of T1 whose values other transactions may share.
             work: limits the steps of the search.
         """
         self._split, self._work = split, work
@@ -204,7 +203,7 @@ class _SplitSearch:
     # --- candidates ---
 
     def pairs(self) -> Iterator[SplitSchedule]:
-        """Yield the candidates in which only one transaction, T2, runs within T1."""
+        """Yield the candidates in which a single transaction, T2, runs within T1."""
         for start, missed in self._choices_of_t2:
             for end in self._choices_of_tm.get(start.branch, ()):
                 self._work.step()
@@ -217,8 +216,8 @@ class _SplitSearch:
 
         Each iterator yields candidates with fewer transactions first.
 
-        SOUND BECAUSE: at SSI, it depends on T2 which transactions may follow, so each T2 gets its
-        own search. In a common search, paths from different T2 could meet at a transaction that is
+        SOUND BECAUSE: at SSI, T2 determines which transactions may follow, so each T2 gets its own
+        search. In a common search, paths from different T2 could meet at a transaction that is
         allowed after only one of them.
         """
         if not self._choices_of_t2 or not self._choices_of_tm:
@@ -242,7 +241,7 @@ class _SplitSearch:
         while todo:
             at = todo.popleft()
             if sessions and parents[at] is not None:
-                continue  # with sessions, every end may follow T2, so three transactions suffice
+                continue  # with sessions, any end may follow T2, so three transactions suffice
             for outgoing, link, incoming in self._chaining.following_transactions(at):
                 if incoming in parents or not self._ssi.must_be_continued(
                     outgoing, first=parents[at] is None
@@ -269,16 +268,16 @@ class _SplitSearch:
         ],
         missed: dict[ChainedTransaction, TemplateStatement],
     ) -> Iterator[SplitSchedule]:
-        """Yield the split schedules whose last transaction Tm is ``last``.
+        """Yield the split schedules with ``last`` as their last transaction Tm.
 
         There are none if no statement of ``last`` conflicts with a statement of T1 that can close
         the cycle.
 
         Args:
             last: the transaction that runs last before T1 continues.
-            parents: for each transaction that the search found, the previous transaction on its
-                path from T2; ``None`` for T2.
-            missed: for each choice of T2, the statement whose write b1 does not see.
+            parents: for each transaction found, the previous transaction on its path from T2;
+                ``None`` for T2.
+            missed: for each choice of T2, the statement whose write is not seen by b1.
         """
         for end in self._choices_of_tm.get(last.branch, ()):
             merged = self._chaining.merge(last, end)
@@ -310,7 +309,7 @@ class _SplitSearch:
 
     @cached_property
     def _choices_of_t2(self) -> list[tuple[ChainedTransaction, TemplateStatement]]:
-        """All choices of T2: transactions that write what b1 reads, with that statement."""
+        """All choices of T2: transactions that write a row read by b1, with that statement."""
         split = self._split
         return [
             (found, a2)
@@ -325,7 +324,7 @@ class _SplitSearch:
 
     @cached_property
     def _choices_of_tm(self) -> dict[int, list[ChainedTransaction]]:
-        """All choices of Tm by branch: transactions whose conflict closes the cycle."""
+        """All choices of Tm by branch: transactions with a conflict that closes the cycle."""
         split, a1 = self._split, self._split.a1
         ends: dict[int, list[ChainedTransaction]] = {}
         for number, branch in enumerate(split.templates.branches):

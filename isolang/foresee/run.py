@@ -1,7 +1,7 @@
-"""Represents a run: a history's committed transactions, with the sources that a witness states.
+"""Represents a run: a history's committed transactions, with the sources stated by a witness.
 
 Transactions are renumbered in an order in which each transaction reads from earlier transactions.
-If the level has a serial order, it is that order. A set of transactions is an integer whose bits
+If the level has a serial order, that order is used. A set of transactions is an integer whose bits
 are the numbers of its members, because operations on such sets are fast: in a run of ten thousand
 transactions, they take only a few machine instructions for each transaction and step.
 """
@@ -37,14 +37,14 @@ _UPDATES: Final = (c.WRITE, c.APPEND)
 
 
 class Access(Struct, frozen=True):
-    """An operation of a transaction in a run.
+    """A transaction's operation in a run.
 
     Attributes:
         op: the number of the operation in the history.
         kind: the kind, as a code of the columns: a read, a write, an append or a read of a list.
         key: the number of the key.
-        source: for an external read the transaction that it reads from, or ``INITIAL``; ``None``
-            for a write, an internal read, and a read whose result is unknown.
+        source: for an external read, the transaction that it reads from, or ``INITIAL``; ``None``
+            for a write, an internal read, or a read with an unknown result.
         sent: the statement that executed the operation; ``None`` if it was not recorded.
     """
 
@@ -56,12 +56,12 @@ class Access(Struct, frozen=True):
 
 
 class ExecutedProgram(Struct, frozen=True):
-    """The operations that a transaction executed in a run.
+    """The operations executed by a transaction in a run.
 
     Attributes:
         steps: the operations, in program order.
         reads: the indices of the external reads in ``steps``.
-        writes: the keys that the transaction writes.
+        writes: the keys written by the transaction.
     """
 
     steps: tuple[Access, ...]
@@ -78,7 +78,7 @@ class ExecutedProgram(Struct, frozen=True):
         )
 
     def end_of_statement(self, at: int) -> int:
-        """Return the index after the last step of the statement that executed a step."""
+        """Return the index after the last step of the statement that a step belongs to."""
         sent, end = self.steps[at].sent, at + 1
         while sent is not None and end < len(self.steps):
             other = self.steps[end].sent
@@ -88,12 +88,12 @@ class ExecutedProgram(Struct, frozen=True):
         return end
 
     def locked_keys(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
-        """Return the keys that the first steps lock against all others, and against writers only.
+        """Return the keys locked by the first steps: against all others, and against writers only.
 
-        A step locks a key that it writes, or that it reads in a locking statement.
+        A step locks a key that it writes or that it reads in a locking statement.
 
         Args:
-            end: the number of steps; by default all steps.
+            end: the number of steps; by default, all steps.
         """
         alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
         shared: set[int] = set()
@@ -104,7 +104,7 @@ class ExecutedProgram(Struct, frozen=True):
 
 
 def bits(numbers: int) -> Iterator[int]:
-    """Yield the numbers of the bits that are set in an integer, in ascending order."""
+    """Yield the positions of the set bits in an integer, in ascending order."""
     while numbers:
         low = numbers & -numbers
         yield low.bit_length() - 1
@@ -112,10 +112,10 @@ def bits(numbers: int) -> Iterator[int]:
 
 
 class Arrangement:
-    """Transactions, each of which reads from earlier transactions, with their relations.
+    """Transactions that read only from earlier ones, with their relations.
 
-    A relation is a list that contains, for each transaction, the set of transactions to which the
-    relation leads. The version order of each key is the order of the transactions.
+    A relation is a list that contains, for each transaction, the set of transactions that the
+    relation leads to. The version order of each key is the order of the transactions.
 
     Attributes:
         programs: the operations of each transaction.
@@ -124,12 +124,12 @@ class Arrangement:
         later: for each transaction, the later transactions of its session.
         writers: for each key, the transactions that write it.
         readers: for each key, the transactions that read it from outside.
-        blind: for each key with several writers, the writers that do not read it, if there are any.
+        blind: for each key with several writers, the writers that do not read it, if any.
         locking: for each key, the transactions that lock it against all other transactions.
         sharing: for each key, the transactions that lock it against writers only.
         depends: the later transactions of the session, and the readers of the versions (so | wr).
-        direct: these transactions, and those that overwrite the versions (so | wr | ww).
-        overwritten: the transactions that overwrite what the transaction read (rw).
+        direct: the same, and the transactions that overwrite the versions (so | wr | ww).
+        overwritten: the transactions that overwrite versions read by the transaction (rw).
     """
 
     def __init__(self, programs: Sequence[ExecutedProgram], sessions: Sequence[int]) -> None:
@@ -137,7 +137,7 @@ class Arrangement:
 
         Args:
             programs: the operations of each transaction, in an order in which each transaction
-                reads from earlier transactions.
+                reads only from earlier ones.
             sessions: the session of each transaction.
         """
         self.programs, self.sessions = programs, sessions
@@ -180,9 +180,9 @@ class Arrangement:
         ]
 
     def _seen(self, step: Access, reader: int) -> int:
-        """Return the transactions whose writes a read shows.
+        """Return the transactions whose writes are visible in a read.
 
-        A read of a list shows the writers of all elements. The reader itself is left out.
+        For a list read, these are the writers of all elements. The reader itself is left out.
         """
         assert step.source is not None
         if step.source == INITIAL:
@@ -210,12 +210,12 @@ class Arrangement:
 
     @cached_property
     def conflicts(self) -> list[int]:
-        """The transactions that conflict with each transaction, or come later in its session."""
+        """The conflicts of each transaction, and the later transactions of its session."""
         return [d | o for d, o in zip(self.direct, self.overwritten, strict=True)]
 
     @cached_property
     def descendants(self) -> list[int]:
-        """The descendants of each transaction: itself and all that depend on it by ``so | wr``."""
+        """Each transaction's descendants: itself and all that depend on it by ``so | wr``."""
         found = [1 << i for i in range(len(self))]
         for i in reversed(range(len(self))):
             rest = self.depends[i]
@@ -229,7 +229,7 @@ class Arrangement:
 
     @cached_property
     def ancestors(self) -> list[int]:
-        """The ancestors of each transaction: itself and all on which it depends by ``so | wr``."""
+        """Each transaction's ancestors: itself and all that it depends on by ``so | wr``."""
         n = len(self)
         found = [1 << i for i in range(n)]
         for i, program in enumerate(self.programs):
@@ -244,13 +244,13 @@ class Arrangement:
 
 
 class PassedRun(Struct, frozen=True, eq=False):
-    """The committed transactions of a history, with the sources that a certified witness states.
+    """The committed transactions of a history, with the sources stated by a certified witness.
 
     Attributes:
         history: the history.
-        order: the transactions in an order in which each reads from earlier transactions.
+        order: the transactions in an order in which each reads only from earlier ones.
         numbers: for each transaction in ``order``, its number in the history.
-        omitted: how many transactions were left out, by reason.
+        omitted: the number of transactions left out, by reason.
     """
 
     history: History
@@ -263,11 +263,11 @@ class PassedRun(Struct, frozen=True, eq=False):
         return self.history.name_of(self.numbers[txn])
 
     def program_name(self, txn: int) -> str:
-        """Return a name for the program of which a transaction is an instance.
+        """Return a name for the program that a transaction is an instance of.
 
-        The name consists of the transaction's labels, in which a call such as ``pay(1, 30)`` is
-        replaced by the name of its function. Without labels, it is the first recorded
-        ``file:line``, or else the transaction's shape.
+        The name consists of the transaction's labels, with a call such as ``pay(1, 30)`` replaced
+        by its function's name. Without labels, it is the first recorded ``file:line``, or else the
+        transaction's shape.
         """
         history, number = self.history, self.numbers[txn]
         if labels := history.labels_of(number):
@@ -277,9 +277,9 @@ class PassedRun(Struct, frozen=True, eq=False):
         return next(iter(callers), "") or self.shape(txn)
 
     def shape(self, txn: int) -> str:
-        """Return the operations of a transaction as text with letters for rows: ``r account[a]``.
+        """Return a transaction's operations as text, with letters for rows: ``r account[a]``.
 
-        Transactions of one program usually have the same shape.
+        Transactions of the same program usually have the same shape.
         """
         letters: dict[str, str] = {}
         parts = []
@@ -292,7 +292,7 @@ class PassedRun(Struct, frozen=True, eq=False):
 
 
 def program_of(labels: Iterable[str]) -> str:
-    """Return the program that the labels of a transaction name.
+    """Return the program named by a transaction's labels.
 
     A label that is a call names its function.
 
@@ -316,13 +316,12 @@ def table_and_row(key: str) -> tuple[str, str]:
 
 
 def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
-    """Return the run whose sources and version orders a witness states.
+    """Return the run with the sources and version orders stated by a witness.
 
     Args:
         verdict: a certified valid verdict, with its witness.
-        serial: whether the level has a serial order, in which the transactions are then numbered.
-            Otherwise the transactions are numbered in an order that follows ``so``, ``wr`` and
-            ``ww``.
+        serial: whether the level has a serial order. If so, the transactions are numbered in this
+            order; otherwise, in an order that follows ``so``, ``wr`` and ``ww``.
 
     Raises:
         UnsupportedError: the witness does not consist of sources and version orders, or no order of
@@ -393,7 +392,7 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
 
 
 def _without_transactions(run: PassedRun, gone: int) -> PassedRun:
-    """Return the run without the transactions in ``gone``, on which no others may depend."""
+    """Return the run without the transactions in ``gone``; no others may depend on them."""
     kept = [i for i in range(len(run.order)) if not gone >> i & 1]
     new = {i: at for at, i in enumerate(kept)} | {INITIAL: INITIAL}
 
@@ -411,7 +410,7 @@ def _without_transactions(run: PassedRun, gone: int) -> PassedRun:
 
 
 def _included(history: History, witness: Witness) -> list[int]:
-    """Return the committed transactions, and the indeterminate transactions in the witness."""
+    """Return the committed transactions and the indeterminate transactions in the witness."""
     import numpy as np
 
     status = history.columns.txn_status
@@ -424,7 +423,7 @@ def _included(history: History, witness: Witness) -> list[int]:
 
 
 def _with_predicates(history: History) -> frozenset[int]:
-    """Return the transactions with predicate reads or set-reads, which a run cannot contain."""
+    """Return the transactions with predicate reads or set-reads, which are not allowed in runs."""
     import numpy as np
 
     columns = history.columns
@@ -445,8 +444,8 @@ def _dependency_order(
 ) -> list[int]:
     """Sort transactions in an order that follows ``so``, ``wr`` and ``ww``.
 
-    If ``serial`` is true, the order also follows ``rw``. Transactions that ended earlier come first
-    where the order leaves a choice.
+    If ``serial`` is true, the order also follows ``rw``. Where the order leaves a choice,
+    transactions that ended earlier come first.
 
     Raises:
         UnsupportedError: the relations that the order must follow have a cycle.

@@ -1,4 +1,4 @@
-"""Represents split schedules: their transactions, and how these depend on each other."""
+"""Represents split schedules: their transactions, and the dependencies between them."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from isolang.errors import UnsupportedError
 from isolang.foresee.templates import Branch, TemplateStatement
 
 Level: TypeAlias = Literal["mvrc", "si", "ssi"]
-"""The levels READ COMMITTED, REPEATABLE READ and SERIALIZABLE, as PostgreSQL implements them."""
+"""PostgreSQL's levels READ COMMITTED, REPEATABLE READ and SERIALIZABLE."""
 
 LEVELS: Final[tuple[Level, ...]] = ("mvrc", "si", "ssi")
 
 MOST_STEPS: Final = 200_000
-"""The number of steps after which a search for split schedules gives up."""
+"""The largest number of steps in a search for split schedules, after which it gives up."""
 
 KeyValue: TypeAlias = int | tuple[int]
-"""The value of a parameter. A tuple contains a constant. An integer that is at least 0 stands for a
-value of a parameter of T1. A negative integer stands for a value that no parameter of T1 has; each
+"""The value of a parameter. A tuple contains a constant. An integer of at least 0 represents the
+value of a parameter of T1. A negative integer represents a value that no parameter of T1 has; each
 transaction has its own negative integers."""
 
 Assignment: TypeAlias = dict[str, KeyValue]
@@ -27,11 +27,11 @@ Row: TypeAlias = tuple[str, tuple[KeyValue, ...]]
 
 
 class Link(Struct, frozen=True, kw_only=True):
-    """A dependency of a transaction in a chain on the previous transaction.
+    """A dependency of a transaction in a chain on the previous one.
 
     Attributes:
-        kind: ``conflict`` if the two transactions conflict, ``session`` if the transaction follows
-            in the same session.
+        kind: ``conflict`` if the two transactions conflict; ``session`` if the transaction follows
+            the previous one in the same session.
         earlier: the conflicting statement of the previous transaction; ``None`` for ``session``.
         later: the conflicting statement of this transaction; ``None`` for ``session``.
     """
@@ -44,7 +44,7 @@ class Link(Struct, frozen=True, kw_only=True):
 class Instance(Struct, frozen=True, kw_only=True):
     """A transaction: a branch with values for some parameters.
 
-    Each of its other parameters has a value that no other transaction has.
+    Each other parameter has a value that no other transaction has.
     """
 
     branch: Branch
@@ -56,9 +56,9 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
 
     Attributes:
         split: T1, the transaction that is split.
-        after: the index of the last statement that T1 executes before T2 begins.
-        missed: the statement of T2 that writes what b1, a statement of T1, does not see.
-        chain: the transactions T2 … Tm, in the order in which they run.
+        after: the index of the last statement executed by T1 before T2 begins.
+        missed: the statement of T2 whose write is not seen by b1, a statement of T1.
+        chain: the transactions T2 … Tm, in execution order.
         links: how each of T3 … Tm depends on the previous transaction.
     """
 
@@ -70,14 +70,14 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
 
 
 class ChainedTransaction(Struct, frozen=True, kw_only=True):
-    """A transaction in a chain: a branch, with the parameter values that its conflicts need."""
+    """A transaction in a chain: a branch with the parameter values needed for its conflicts."""
 
     branch: int
     values: tuple[tuple[str, KeyValue], ...]
 
 
 class SearchBudget:
-    """Counts the steps of a search, and ends the search after too many steps."""
+    """Counts the steps of a search, and stops the search after too many."""
 
     def __init__(self, most: int = MOST_STEPS) -> None:
         self._most = most
@@ -87,7 +87,7 @@ class SearchBudget:
         """Count one step of the search.
 
         Raises:
-            UnsupportedError: if the search has taken more steps than allowed.
+            UnsupportedError: the search has taken more steps than allowed.
         """
         self._done += 1
         if self._done > self._most:

@@ -1,10 +1,9 @@
 """Runs a split schedule on a simulated database, and certifies the resulting history.
 
-The simulation executes statements as PostgreSQL does at each level. At MVRC, a statement reads what
-was committed before the statement. At SI and SSI, it reads what was committed before the first
-statement of its transaction. A write would wait while another transaction holds the lock of the
-row, so such a schedule is rejected. At SI and SSI, a row that was changed since the snapshot cannot
-be written.
+The simulation executes statements as PostgreSQL does at each level. At MVRC, a statement reads the
+versions committed before the statement. At SI and SSI, it reads those committed before the first
+statement of its transaction. A write would wait while another transaction holds the row's lock, so
+such a schedule is rejected. At SI and SSI, a row changed since the snapshot cannot be written.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ SPECIFICATIONS: Final[Mapping[Level, str]] = {
     "si": "si",
     "ssi": "ser",
 }
-"""The specification that a counterexample must satisfy if all programs run at the same level."""
+"""The specification that a counterexample must satisfy if all programs run at one level."""
 
 MIXED: Final = "postgresql-mixed"
 """The specification that a counterexample must satisfy if programs run at different levels."""
@@ -42,12 +41,12 @@ _MOST_CHOICES: Final = 64
 
 
 class RanStatement(Struct, frozen=True, kw_only=True):
-    """A statement that was executed in a counterexample.
+    """A statement executed in a counterexample.
 
     Attributes:
         transaction: the number of the transaction that executed it, numbered from 1.
         statement: the statement of the template.
-        text: the statement as text, with the values of its keys.
+        text: the statement as text, with its key values.
     """
 
     transaction: int
@@ -56,18 +55,18 @@ class RanStatement(Struct, frozen=True, kw_only=True):
 
 
 class Counterexample(Struct, frozen=True, kw_only=True):
-    """An execution of templates that the level allows and that is not serializable.
+    """A non-serializable execution of templates that is allowed at the level.
 
     Attributes:
-        names: for each transaction, its program with the values of its parameters.
+        names: for each transaction, its program with its parameter values.
         programs: for each transaction, the name of its program.
         sessions: for each transaction, the number of its session, from 1.
-        ran: the statements, in the order in which they were executed.
-        history: the history, as it is read from ``edn``.
+        ran: the statements, in execution order.
+        history: the history, as read from ``edn``.
         edn: the content of the history file.
         allowed: the verdict that the history satisfies the level.
         forbidden: the verdict that the history is not serializable.
-        accepted: for each of the two verdicts, a sentence that says which checkers accepted its
+        accepted: for each of the two verdicts, a sentence naming the checkers that accepted its
             proof.
         refused_by_rows: whether two concurrent transactions write different columns of the same
             row. Databases with row locks do not allow this.
@@ -88,18 +87,17 @@ class Counterexample(Struct, frozen=True, kw_only=True):
 def counterexample(
     templates: Templates, levels: Mapping[str, Level], candidate: SplitSchedule, *, against: str
 ) -> Counterexample | None:
-    """Run a candidate, and check that the level allows its history and serializability forbids it.
+    """Run a candidate, and check that its history satisfies the level and is not serializable.
 
     Args:
         templates: the templates.
         levels: the isolation level of each program.
         candidate: the split schedule to run.
-        against: the level that the history must violate: ``ser``, or ``pl-3`` if sessions are
-            ignored.
+        against: the level that the history must violate: ``ser``; ``pl-3`` if sessions are ignored.
 
     Returns:
-        The counterexample. If the schedule cannot be executed, or if not all checkers accept both
-        proofs, ``None``.
+        The counterexample; ``None`` if the schedule cannot be executed or if not all checkers
+        accept both proofs.
     """
     empty = _SimulatedDatabase(templates, levels, candidate, [])
     at = MIXED if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
@@ -116,7 +114,7 @@ def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexa
     from isolang.history.writers import write_history
     from isolang.verdict import Invalid, Valid
 
-    for versions in (False, True):  # state versions only if the order of blind writes matters
+    for versions in (False, True):  # versions are stated only if the order of blind writes matters
         stream = io.BytesIO()
         write_history(machine.history(versions=versions), stream, format="edn")
         edn = stream.getvalue()
@@ -148,7 +146,7 @@ def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexa
 
 
 def _acceptance_sentence(verdict: Valid | Invalid) -> str:
-    """Return a sentence that says which checkers accept the proof of a verdict.
+    """Return a sentence naming the checkers that accept the proof of a verdict.
 
     Return an empty string if a checker rejects the proof or cannot decide it.
     """
@@ -173,7 +171,7 @@ class _SimulatedDatabase:
         found: list[tuple[Row, ...]],
     ) -> None:
         self._templates, self._levels, self._candidate = templates, levels, candidate
-        self._found = found  # the rows that the conditions of writing statements select, in order
+        self._found = found  # the rows selected by the conditions of writing statements, in order
         self._instances = [candidate.split, *candidate.chain]
         self._values = readable_values(templates, candidate)
         self._columns = _columns_of(templates)
@@ -187,10 +185,10 @@ class _SimulatedDatabase:
         self.mixed = len({levels[program] for program in self.programs}) > 1
         self.ran: list[RanStatement] = []
         self.shares_rows = False
-        # For each transaction: its operations, and the version and the times of each operation.
+        # For each transaction: its operations, and the version and times of each operation.
         count = len(self._instances)
         self._ops: list[list[Op]] = [[] for _ in range(count)]
-        # ``None`` in place of a version stands for a version of the transaction itself.
+        # ``None`` instead of a version means that the version is the transaction's own.
         self._versions: list[list[int | None]] = [[] for _ in range(count)]
         self._times: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self._own: list[dict[tuple[Row, str], int]] = [{} for _ in range(count)]
@@ -202,7 +200,7 @@ class _SimulatedDatabase:
         self._commits = 0
         self._clock = 0
         self._value = 0
-        # The committed versions of each item, the oldest first. The initial version has commit 0.
+        # The committed versions of each item, oldest first. The initial version has commit 0.
         self._states: dict[tuple[Row, str], list[tuple[int, int]]] = {}
         self._presence: dict[Row, list[tuple[int, bool]]] = {}
         self._before: dict[Row, bool] = {}
@@ -217,10 +215,10 @@ class _SimulatedDatabase:
         return tuple(found)
 
     def _named_rows(self) -> dict[str, list[Row]]:
-        """Return the rows of each relation: those that statements name, and a few more.
+        """Return the rows of each relation: those named in statements, and a few more.
 
         Each statement with a condition gets at least one matching row. If the statement writes, it
-        gets two, because then two transactions may write different rows.
+        gets two, so that two transactions can write different rows.
         """
         found: dict[str, list[Row]] = {}
         every = [
@@ -255,7 +253,7 @@ class _SimulatedDatabase:
         return found
 
     def _order(self) -> list[tuple[int, TemplateStatement]]:
-        """Return the statements in the order of the schedule, each with its transaction's index."""
+        """Return the statements in schedule order, each with its transaction's index."""
         first, split = self._instances[0].branch.statements, self._candidate.after + 1
         return [
             *((0, own) for own in first[:split]),
@@ -321,10 +319,9 @@ class _SimulatedDatabase:
         self._times[number] += [(start, start + 1)] * missing
 
     def _set_presence(self, number: int, row: Row, expected: bool, sees: int) -> bool:
-        """Return whether a row exists, or does not exist, as a statement expects.
+        """Return whether the existence of a row is as expected by a statement.
 
-        If nothing has determined yet whether the row existed at the beginning, the expectation
-        determines it.
+        If it is still open whether the row existed at the beginning, the expectation decides that.
         """
         if row in self._exists[number]:
             return self._exists[number][row] == expected
@@ -358,7 +355,7 @@ class _SimulatedDatabase:
                 continue
             self.shares_rows = True
             if any((row, column) in self._own[other] for column in columns):
-                # Another transaction wrote this row. That is allowed only if the row was deleted
+                # Another transaction wrote this row. This is allowed only if the row was deleted
                 # and is now inserted again.
                 gone = own.kind == "insert" and not active and row[0] in self._templates.deleted
                 if not gone:
@@ -388,7 +385,7 @@ class _SimulatedDatabase:
         self._ends[number] = self._clock - 1
 
     def _aborted_by_ssi(self) -> bool:
-        """Return whether SSI aborts T1, given what the transactions actually read and wrote."""
+        """Return whether SSI aborts T1, given the transactions' actual reads and writes."""
         if self._level(0) != "ssi":
             return False
         missed = False
@@ -401,7 +398,7 @@ class _SimulatedDatabase:
         return False
 
     def _overlooked(self, reader: int, writer: int) -> bool:
-        """Return whether ``reader`` read an older version of an item that ``writer`` wrote."""
+        """Return whether ``reader`` read an older version of an item written by ``writer``."""
         return any(
             item in self._own[writer] and version < self._committed[writer]
             for item, version in self._read_from[reader]
@@ -414,7 +411,7 @@ class _SimulatedDatabase:
         from isolang.history.history import History
         from isolang.history.transaction import Transaction
 
-        order = range(len(self._instances))  # T1 begins before the others
+        order = range(len(self._instances))  # T1 begins first
         return History.from_transactions(
             [
                 Transaction(
@@ -434,9 +431,9 @@ class _SimulatedDatabase:
         )
 
     def _stated_versions(self, one: int) -> list[int | None]:
-        """Return the stated version of each operation: the number of the commit that created it.
+        """Return each operation's stated version: the number of the commit that created it.
 
-        A version that its own transaction overwrites has no number.
+        A version overwritten by its own transaction has no number.
         """
         last = {op[1]: op[2] for op in self._ops[one] if op[0] == "w"}
         return [
@@ -454,9 +451,10 @@ def _matches(row: Row, keys: tuple[str | None, ...]) -> bool:
 
 
 def _columns_of(templates: Templates) -> dict[str, list[str]]:
-    """Return the columns of each relation that statements name.
+    """Return the columns of each relation that are named in statements.
 
-    If no statement names a column of a relation, the relation gets one column with an empty name.
+    If no statement names any of a relation's columns, the relation gets one column with an empty
+    name.
     """
     found: dict[str, set[str]] = {}
     for branch in templates.branches:
@@ -480,7 +478,7 @@ def _item_text(item: tuple[Row, str]) -> str:
 
 
 def readable_values(templates: Templates, candidate: SplitSchedule) -> list[dict[str, str]]:
-    """Return the parameter values of each transaction in a candidate, as readable texts.
+    """Return the parameter values of each transaction in a candidate as readable texts.
 
     Values that may be different get different texts.
     """
@@ -516,12 +514,12 @@ def readable_values(templates: Templates, candidate: SplitSchedule) -> list[dict
 
 
 def _is_own(value: KeyValue) -> bool:
-    """Return whether a value belongs to a single transaction, because no parameter of T1 has it."""
+    """Return whether a value belongs to a single transaction other than T1."""
     return isinstance(value, int) and value < 0
 
 
 def _values_taken_over(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str, str]:
-    """Return the values that a transaction takes over from the previous transaction in the chain.
+    """Return the values that a transaction takes from the previous transaction in the chain.
 
     Args:
         instance: the transaction.

@@ -1,31 +1,31 @@
-"""Finds histories in which one transaction, the stranger, reads other versions than in the run.
+"""Finds histories in which one transaction, the stranger, reads versions other than in the run.
 
 A candidate consists of a set K of transactions and a stranger T. K contains, with each transaction,
-the earlier transactions of its session and those from which it reads, and all transactions in K
-read what was recorded. T overlooks a version that a transaction X wrote: T reads an older version
-of the key. A path of dependencies and anti-dependencies leads from X to a transaction Y in K, and T
-depends on Y or follows Y in its session. Together they are a cycle. No transaction depends on T, so
-T is the last writer in every version order, and the cycle can lead out of T only by the
+the earlier transactions of its session and those that it reads from, and all transactions in K read
+what was recorded. T overlooks a version written by a transaction X: T reads an older version of the
+key. A path of dependencies and anti-dependencies leads from X to a transaction Y in K, and T
+depends on Y or follows Y in its session. Together, they form a cycle. No transaction depends on T,
+so T is the last writer in every version order, and the cycle can leave T only through the
 anti-dependency to X.
 
 The level determines which other transactions T overlooks, and T reads the newest version that it
-does not overlook. Each rule overlooks the smallest set of transactions for which the order that the
-level requires exists, with the version orders of the run:
+does not overlook. Under each rule, T overlooks the smallest set of transactions for which the order
+required by the level exists, with the version orders of the run:
 
 * rc: the versions from X's version on, and only up to that read; later reads see all versions.
 * ra: the versions from X's version on. Their writers do not precede T in its session.
-* cc: these writers, and what depends on them by so and wr. No cause of T is among them.
-* si: these writers, and what follows them by ``(so | wr | ww) ; rw?``, so every cycle has two
-  adjacent anti-dependencies. None of these transactions writes a key of T.
-* snapshots: all transactions to which conflicts lead from X, so they can run after the snapshot of
-  T. None of them writes a key that T writes or locks.
-* statements: all transactions from X on, which run directly after the statement of T that reads X's
-  key. Later statements of T see them, and none of them waits for a lock of T.
+* cc: these writers, and everything that depends on them by so and wr. No cause of T is among them.
+* si: these writers, and everything that follows them by ``(so | wr | ww) ; rw?``, so every cycle
+  has two adjacent anti-dependencies. None of these transactions writes a key that T writes.
+* snapshots: all transactions that conflicts lead to from X, so they can run after T's snapshot.
+  None of them writes a key that T writes or locks.
+* statements: all transactions from X on, which run directly after T's statement that reads X's key.
+  Later statements of T see them, and none of them waits for a lock held by T.
 
-The last two are schedules of databases with snapshots of transactions, or of statements. There, T
-has locked the rows that its statements so far have written, or have read by ``SELECT … FOR UPDATE``
-or ``FOR SHARE`` according to the recording. No transaction that runs before T ends writes or locks
-these rows.
+The last two are schedules of databases with transaction snapshots or statement snapshots. There, T
+has locked the rows that its statements so far have written, or have read with ``SELECT … FOR
+UPDATE`` or ``FOR SHARE`` according to the recording. No transaction that runs before T ends writes
+or locks these rows.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
     "postgresql-repeatable-read": "snapshots",
     "postgresql-read-committed": "statements",
 }
-"""The rule for each level to which one of the rules applies directly."""
+"""The rule of each level that one of the rules applies to directly."""
 
 SCHEDULED_RULES: Final[frozenset[OverlookRule]] = frozenset(("snapshots", "statements"))
-"""The rules whose candidates are schedules, in which each operation has a time."""
+"""The rules whose candidates are schedules, with a time for each operation."""
 
 _WHOLE_SNAPSHOT: Final = ("si", "snapshots")
 _BY_STATEMENT: Final = ("rc", "statements")
@@ -64,12 +64,12 @@ class Candidate(Struct, frozen=True, eq=False):
     Attributes:
         order: the transactions; all numbers in the other attributes refer to them.
         stranger: the number of T.
-        sources: for each external read of T, in program order, the transaction from which T reads.
+        sources: for each external read of T, in program order, the transaction that T reads from.
         overlooked: the number of X, whose version T overlooks.
         path: the numbers of the transactions from X to Y.
         members: the set K, as bits.
         missed: the set of all transactions in K that T overlooks, as bits.
-        at: the index, among the external reads of T, of the read that overlooks X.
+        at: the index of the read that overlooks X, among the external reads of T.
     """
 
     order: Arrangement
@@ -82,7 +82,7 @@ class Candidate(Struct, frozen=True, eq=False):
     at: int
 
     def changed(self) -> tuple[int, ...]:
-        """Return the indices of the steps of T that read another version than in the run."""
+        """Return the indices of T's steps that read a different version than in the run."""
         program = self.order.programs[self.stranger]
         return tuple(
             at
@@ -92,13 +92,13 @@ class Candidate(Struct, frozen=True, eq=False):
 
 
 def steps_before_overlooked(program: ExecutedProgram, at: int, level: OverlookRule) -> int:
-    """Return how many steps a stranger executes before the overlooked transactions run.
+    """Return the number of steps that a stranger executes before the overlooked transactions run.
 
     These steps are whole statements: the first statement, which takes the snapshot, or all
     statements up to the one that overlooks X.
 
     Args:
-        program: what the stranger executed.
+        program: the operations of the stranger.
         at: the index of the read that overlooks X, among its external reads.
         level: the rule; one of ``SCHEDULED_RULES``.
     """
@@ -109,11 +109,11 @@ class PathBounds(Struct, frozen=True, kw_only=True):
     """The bounds of a search for paths; 0 means no bound.
 
     Attributes:
-        near: the number of versions to try as that of X on each side of the recorded version.
+        near: the number of versions to try as X's version on each side of the recorded version.
         most: the number of paths to try from each X.
-        nodes: the number of transactions from which a path from X is continued.
-        window: the largest difference between the numbers of X and T, and between their larger
-            number and the numbers of later transactions on the path.
+        nodes: the number of transactions that a path from X is continued from.
+        window: the largest difference between the numbers of X and T, and between the larger of the
+            two and the numbers of later transactions on the path.
         ordered: whether the version orders must be those of the run.
     """
 
@@ -128,7 +128,7 @@ class Strangers:
     """Finds the candidates in an arrangement of transactions at one level."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Prepare searches in an arrangement at one level.
+        """Prepare to search an arrangement at one level.
 
         Args:
             order: the transactions of the run.
@@ -138,7 +138,7 @@ class Strangers:
 
     @cached_property
     def blind(self) -> BlindWrites:
-        """The blind writes, because of which versions may be ordered differently."""
+        """The blind writes, which allow versions to be ordered differently."""
         return BlindWrites(self.order, self.level)
 
     def search(
@@ -148,15 +148,15 @@ class Strangers:
         take: Callable[[int, tuple[int, ...]], bool],
         look: PathBounds,
     ) -> bool:
-        """Pass paths that may close a cycle through a stranger to a function.
+        """Pass to a function the paths that may close a cycle through a stranger.
 
         For each X, shorter paths come first.
 
         Args:
             stranger: the number of T.
-            work: the budget; each transaction from which paths are continued costs one unit.
-            take: the function, which gets the index of the read of T that overlooks X and the path
-                from X to Y. If it returns true, no further path from this X is passed.
+            work: the budget; each transaction that paths are continued from costs one unit.
+            take: the function. Its arguments are the index of T's read that overlooks X, and the
+                path from X to Y. If it returns true, no further paths from this X are passed.
             look: the bounds of the search.
 
         Returns:
@@ -206,10 +206,10 @@ class Strangers:
 
         Args:
             x: the number of X.
-            ends: the set of the possible Y.
-            allowed: the set of the transactions that may be on the path.
+            ends: the set of possible Y.
+            allowed: the set of transactions that may be on the path.
             work: the budget.
-            nodes: the number of transactions from which the path is continued; 0 means no bound.
+            nodes: the number of transactions that the path is continued from; 0 means no bound.
         """
         allowed &= (1 << ends.bit_length()) - 1
         parent: dict[int, int] = {}
@@ -231,14 +231,14 @@ class Strangers:
                 todo.append(y)
 
     def candidate(self, stranger: int, at: int, path: tuple[int, ...]) -> Candidate | None:
-        """Return a candidate in which T overlooks X; ``None`` if the level forbids every candidate.
+        """Return a candidate in which T overlooks X; ``None`` if the level forbids all candidates.
 
-        K also contains the transactions from which T had read in the run, as far as the level
-        allows this, because then fewer reads change.
+        As far as the level allows, K also contains the transactions that T read from in the run,
+        because fewer reads then change.
 
         Args:
             stranger: the number of T.
-            at: the index, among the external reads of T, of the read that overlooks X.
+            at: the index of the read that overlooks X, among the external reads of T.
             path: the numbers of the transactions from X to Y.
         """
         least = self.smallest_part(stranger, path)
@@ -299,7 +299,7 @@ class Strangers:
         return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
 
     def _waiting_for_stranger(self, program: ExecutedProgram, first: int) -> int:
-        """Return the transactions that would wait for T, or make T fail, after T's first steps."""
+        """Return the transactions that would wait for T or make T fail after T's first steps."""
         order, found = self.order, 0
         alone, shared = program.locked_keys(first)
         for key in alone:
@@ -314,7 +314,7 @@ class Strangers:
         return found
 
     def smallest_part(self, stranger: int, path: tuple[int, ...]) -> int:
-        """Return the smallest set K for a path: all on which the path and T's session depend."""
+        """Return the smallest set K for a path: all that the path and T's session depend on."""
         earlier = self.order.earlier[stranger]
         # SOUND BECAUSE the last transaction of a session depends on all earlier ones.
         found = self.order.ancestors[earlier.bit_length() - 1] if earlier else 0
@@ -323,9 +323,9 @@ class Strangers:
         return found
 
     def _overlooked_transactions(self, x: int, late: int, members: int, kept: int) -> int:
-        """Return all transactions that T overlooks if it overlooks the writers of a key from X on.
+        """Return all transactions that T overlooks if it overlooks a key's writers from X on.
 
-        If the set contains a transaction of ``kept``, the level forbids the candidate, and the set
+        If the set contains a transaction in ``kept``, the level forbids the candidate, and the set
         may be incomplete.
 
         Args:
@@ -367,11 +367,11 @@ class Strangers:
 
 
 def _nearest_writers(versions: int, source: int, near: int) -> Iterator[int]:
-    """Yield writers of a key alternately from both sides of a version, nearer writers first.
+    """Yield the writers of a key alternately from both sides of a version, nearest first.
 
     Args:
-        versions: the set of the writers.
-        source: the writer of the version, which itself comes first.
+        versions: the set of writers.
+        source: the writer of the version, which is yielded first.
         near: the largest number of writers on each side; 0 means no bound.
     """
     before = versions & (2 << source) - 1 if source >= 0 else 0

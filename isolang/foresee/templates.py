@@ -1,9 +1,8 @@
-"""Defines templates, the form of programs from which robustness is decided.
+"""Defines templates, the form of programs used to decide robustness.
 
-A statement of a template states which row it accesses, and which columns of the row it reads and
-writes. A program with ``if`` has one branch for each path through it. Values and conditions are
-ignored, and each statement is assumed to run with any values. This is sound, because it allows more
-executions.
+A template statement names the row it accesses, and the columns of the row it reads and writes. A
+program with ``if`` has one branch per path through it. Values and conditions are ignored: each
+statement is assumed to run with any values. This is sound, because it only allows more executions.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ MOST_BRANCHES: Final = 64
 """The largest number of paths through one program."""
 
 ALL_COLUMNS: Final = "*"
-"""The name that stands for all columns, for a statement that accesses the whole row."""
+"""The name that represents all columns, for a statement that accesses the whole row."""
 
 Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
 
 Key: TypeAlias = str | int | None
-"""A component of the key of a row: a parameter, a constant, or ``None`` if it may be any value."""
+"""A component of a row's key: a parameter, a constant, or ``None`` if it may have any value."""
 
 
 class TemplateStatement(Struct, frozen=True, kw_only=True):
@@ -54,10 +53,10 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
         kind: the kind of access.
         relation: the relation that contains the row.
         keys: the components of the row's key.
-        reads: the columns that the statement reads.
-        writes: the columns that the statement writes.
-        step: the number of the statement among the steps of its program, from 0. It is the same in
-            all branches.
+        reads: the columns read by the statement.
+        writes: the columns written by the statement.
+        step: the number of the statement among its program's steps, from 0. It is the same in all
+            branches.
         text: the statement as text.
     """
 
@@ -71,7 +70,7 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
 
     @property
     def keyed(self) -> bool:
-        """``True`` if the statement names its row; false if it selects rows by a condition."""
+        """``True`` if the statement names its row; ``False`` if it selects rows by a condition."""
         return None not in self.keys
 
 
@@ -80,8 +79,7 @@ class Branch(Struct, frozen=True, kw_only=True):
 
     Attributes:
         program: the name of the program.
-        way: the conditions under which the program takes this path, as text; empty if the program
-            has only one path.
+        way: the conditions for taking this path, as text; empty if the program has only one path.
         parameters: the parameters that identify rows.
         different: pairs of parameters that never have the same value.
         statements: the statements, in the order in which they run.
@@ -100,15 +98,15 @@ class Branch(Struct, frozen=True, kw_only=True):
 
 
 class Templates(Struct, frozen=True, kw_only=True):
-    """The branches of some programs, and which parameters and constants may have equal values.
+    """The branches of some programs, and the parameters and constants that may have equal values.
 
     Attributes:
         branches: the branches of all programs.
-        types: for each parameter, by program and name, the number of its type. Parameters that may
-            identify rows of the same relation have the same type.
-        constants: for each type, the constants that statements use.
-        deleted: the relations from which some statement deletes rows.
-        dropped: the number of omitted paths, which abort or access no row.
+        types: the type number of each parameter, by program and name. Parameters that may identify
+            rows of the same relation have the same type.
+        constants: for each type, the constants used in statements.
+        deleted: the relations that some statement deletes rows from.
+        dropped: the number of paths omitted because they abort or access no row.
     """
 
     branches: tuple[Branch, ...]
@@ -123,13 +121,13 @@ class Templates(Struct, frozen=True, kw_only=True):
         return tuple(dict.fromkeys(branch.program for branch in self.branches))
 
     def of(self, programs: Iterable[str]) -> Templates:
-        """Return the templates without the programs that are not in ``programs``."""
+        """Return the templates of the given programs only."""
         chosen = set(programs)
         branches = tuple(one for one in self.branches if one.program in chosen)
         return templates_of_branches(branches, dropped=self.dropped)
 
     def with_whole_rows(self) -> Templates:
-        """Return templates in which each statement reads or writes all columns of its row."""
+        """Return templates whose statements read or write all columns of their rows."""
 
         def whole(one: TemplateStatement) -> TemplateStatement:
             return replace(
@@ -141,10 +139,10 @@ class Templates(Struct, frozen=True, kw_only=True):
         return self.with_statements(whole)
 
     def promoted(self, reads: Iterable[tuple[str, int]]) -> Templates:
-        """Return templates in which some reads are replaced by updates that change no value.
+        """Return templates with some reads replaced by updates that change no value.
 
         Args:
-            reads: the reads, each as the name of its program and the number of its step.
+            reads: the reads, each as a program name and a step number.
         """
         chosen = set(reads)
 
@@ -163,14 +161,14 @@ class Templates(Struct, frozen=True, kw_only=True):
         return replace(self, branches=branches)
 
     def reduced(self) -> Templates:
-        """Return templates with fewer statements, which are robust if and only if these are.
+        """Return templates with fewer statements that are robust if and only if these are.
 
         SOUND BECAUSE: in a split schedule, each transaction conflicts with other transactions in at
-        most two of its statements. The rows that these statements do not name can be rows that no
-        other transaction accesses, on which the transaction neither waits nor conflicts. Therefore,
-        a branch can be replaced by its parts that have the parameters of two statements and those
-        of its first statement, which takes the snapshot. Whatever such a part does in a split
-        schedule, the whole branch can do, too, with separate rows for its other statements.
+        most two of its statements. The rows not named by these statements can be rows that no other
+        transaction accesses, so the transaction neither waits nor conflicts on them. Therefore, a
+        branch can be replaced by its parts that have the parameters of two statements and those of
+        its first statement, which takes the snapshot. Whatever such a part does in a split
+        schedule, the whole branch can also do, with separate rows for its other statements.
         """
         found: dict[object, Branch] = {}
         for branch in self.branches:
@@ -178,11 +176,11 @@ class Templates(Struct, frozen=True, kw_only=True):
                 found.setdefault(self._shape(part), part)
         shorter = sum(len(one.statements) for one in found.values())
         if shorter >= sum(len(one.statements) for one in self.branches):
-            return self  # a few long branches are searched faster than many short branches
+            return self  # a few long branches are searched faster than many short ones
         return replace(self, branches=tuple(found.values()))
 
     def _shape(self, branch: Branch) -> object:
-        """Return a value that is equal for branches that differ only in names of parameters."""
+        """Return a value that is equal for branches that differ only in parameter names."""
         numbers = {name: number for number, name in enumerate(branch.parameters)}
         kinds = tuple(self.types[branch.program, name] for name in branch.parameters)
         statements = tuple(
@@ -201,7 +199,7 @@ class Templates(Struct, frozen=True, kw_only=True):
     def with_statements(
         self, change: Callable[[TemplateStatement], TemplateStatement]
     ) -> Templates:
-        """Return templates in which each statement is replaced by the result of a function."""
+        """Return templates with each statement replaced by the result of a function."""
         branches = tuple(
             replace(branch, statements=tuple(map(change, branch.statements)))
             for branch in self.branches
@@ -210,7 +208,7 @@ class Templates(Struct, frozen=True, kw_only=True):
 
 
 def _reduced_parts(branch: Branch) -> Iterator[Branch]:
-    """Yield the parts of a branch that :meth:`Templates.reduced` needs."""
+    """Yield the parts of a branch that replace it in :meth:`Templates.reduced`."""
     together = {name: frozenset([name]) for name in branch.parameters}
     for statement in branch.statements:
         names = [key for key in statement.keys if isinstance(key, str)]
@@ -227,7 +225,7 @@ def _reduced_parts(branch: Branch) -> Iterator[Branch]:
 
 
 def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
-    """Return a branch without the statements that have parameters other than ``names``."""
+    """Return a branch without the statements that use parameters other than ``names``."""
     statements = tuple(
         one
         for one in branch.statements
@@ -243,7 +241,7 @@ def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
 
 
 def have_common_column(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Return whether two sets of columns have a column in common.
+    """Return whether two sets of columns share a column.
 
     >>> have_common_column(frozenset("ab"), frozenset("b"))
     True
@@ -257,14 +255,14 @@ def have_common_column(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 def templates(programs: Sequence[Program]) -> Templates:
-    """Compile programs to templates.
+    """Compile programs into templates.
 
     Args:
-        programs: the programs, as :func:`isolang.programs.syntax.parse_templates` returns them.
+        programs: the programs, as returned by :func:`isolang.programs.syntax.parse_templates`.
 
     Raises:
-        ProgramError: if a program has too many branches, if statements identify rows of a relation
-            by different numbers of components, or if all paths abort or access no row.
+        ProgramError: a program has too many branches, statements identify rows of a relation by
+            different numbers of components, or all paths abort or access no row.
 
     >>> from isolang.programs.syntax import parse_templates
     >>> text = "program P(c) a = r(x[c].n) if a = 0 { u(x[c].n, .n + 1) } else { abort }"
@@ -309,14 +307,14 @@ def templates(programs: Sequence[Program]) -> Templates:
 
 
 def templates_of_branches(branches: tuple[Branch, ...], *, dropped: int = 0) -> Templates:
-    """Return the templates that consist of some branches, after computing the types of parameters.
+    """Return the templates that consist of some branches, with computed parameter types.
 
     Args:
         branches: the branches.
-        dropped: the number of paths that the caller left out.
+        dropped: the number of paths left out by the caller.
 
     Raises:
-        ProgramError: if statements identify rows of a relation by different numbers of components.
+        ProgramError: statements identify rows of a relation by different numbers of components.
     """
     lengths: dict[str, int] = {}
     group: dict[tuple[str, object], tuple[str, object]] = {}
@@ -377,8 +375,8 @@ def _paths_through(
 ) -> list[tuple[tuple[str, ...], tuple[Step, ...] | None]]:
     """Return all paths through some steps.
 
-    Each path has the conditions under which it is taken, and its steps. In place of the steps,
-    ``None`` means that the path aborts.
+    Each path has the conditions for taking it, and its steps. ``None`` instead of the steps means
+    that the path aborts.
     """
     ways: list[tuple[tuple[str, ...], tuple[Step, ...] | None]] = [((), ())]
     for step in steps:
@@ -412,7 +410,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateSt
     """Return the statement for a step of a program.
 
     Args:
-        step: the step, which is neither a condition nor an abort.
+        step: the step, which must be neither a condition nor an abort.
         number: the number of the step in its program, from 0.
         parameters: the parameters of the program.
     """
@@ -445,7 +443,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateSt
 
 
 def _keys(row: RowKey, parameters: Sequence[str]) -> tuple[Key, ...]:
-    """Return the components of a row's key, with ``None`` for a value that the program has read."""
+    """Return the components of a row's key, with ``None`` for a value read by the program."""
     found: list[Key] = []
     for one in row.arguments:
         match one:

@@ -9,13 +9,13 @@ from isolang.foresee.templates import Templates, TemplateStatement, have_common_
 
 
 class SplitTransaction:
-    """T1 with its parameter values, and its statements b1 and a1, with which the cycle is closed.
+    """T1 with its parameter values, and its statements b1 and a1, which close the cycle.
 
     Attributes:
         templates: the templates.
         instance: T1.
         level: the isolation level of T1.
-        after: the index of the last statement that T1 executes before T2 begins.
+        after: the index of the last statement executed by T1 before T2 begins.
         b1: the statement that does not see the write of T2.
         a1: the statement that closes the cycle.
     """
@@ -23,7 +23,7 @@ class SplitTransaction:
     def __init__(
         self, templates: Templates, level: Level, instance: Instance, places: tuple[int, int]
     ) -> None:
-        """Prepare T1: find its rows, and the statement after which it is split.
+        """Prepare T1: find its rows, and the statement that it is split after.
 
         Args:
             templates: the templates.
@@ -55,14 +55,14 @@ class SplitTransaction:
         return self.conflict_on_row(bm, a1)
 
     def may_insert_again(self, own: TemplateStatement) -> bool:
-        """Return whether a statement may insert a row that another transaction deleted.
+        """Return whether a statement may insert a row deleted by another transaction.
 
         PostgreSQL allows this at every level, even if the row was deleted after the snapshot.
         """
         return own.kind == "insert" and own.relation in self.templates.deleted
 
     def conflict_on_row(self, one: TemplateStatement, other: TemplateStatement) -> bool:
-        """Return whether two statements conflict if they access the same row."""
+        """Return whether two statements conflict when they access the same row."""
         if one.kind == other.kind == "insert" and one.relation not in self.templates.deleted:
             return False  # a row that is never deleted can be inserted only once
         return (
@@ -74,9 +74,9 @@ class SplitTransaction:
     def pairs_on_same_row(
         self, chained: ChainedTransaction
     ) -> Iterator[tuple[int, TemplateStatement, TemplateStatement]]:
-        """Yield pairs of statements of T1 and of another transaction that access the same row.
+        """Yield pairs of statements of T1 and another transaction that access the same row.
 
-        Each pair comes with the index of T1's statement, and the statements certainly access the
+        Each pair comes with the index of T1's statement, and its statements certainly access the
         same row.
         """
         values = dict(chained.values)
@@ -87,11 +87,11 @@ class SplitTransaction:
                     yield number, one, own
 
     def allows(self, chained: ChainedTransaction) -> bool:
-        """Return whether a transaction may run within T1, although T1 writes rows."""
+        """Return whether a transaction may run within T1 despite the rows written by T1."""
         return not any(self.prevents(*shared) for shared in self.pairs_on_same_row(chained))
 
     def prevents(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
-        """Return whether a statement of T1 prevents a statement of a transaction within T1.
+        """Return whether a statement of T1 prevents a statement in a transaction within T1.
 
         Args:
             number: the index of the statement of T1.
@@ -107,7 +107,7 @@ class SplitTransaction:
         return self.level != "mvrc"  # T1 would find a version newer than its snapshot, and abort
 
     def prevents_by_condition(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
-        """Return whether T1 prevents a statement with a condition from writing a row of T1.
+        """Return whether T1 prevents a statement with a condition from writing one of T1's rows.
 
         Args:
             found: the statement with a condition.
@@ -119,14 +119,14 @@ class SplitTransaction:
         return any(self.prevents(number, one, found) for number, one in self._rows[row])
 
     def insert_same_row(self, one: ChainedTransaction, other: ChainedTransaction) -> bool:
-        """Return whether two transactions insert the same row, which no transaction deletes."""
+        """Return whether two transactions insert the same row, and no transaction deletes it."""
         return not self._inserted_for_good(one).isdisjoint(self._inserted_for_good(other))
 
     def _inserted_for_good(self, one: ChainedTransaction) -> set[Row]:
-        """Return the rows that a transaction inserts and no transaction deletes.
+        """Return the rows that a transaction inserts and that no transaction deletes.
 
-        Rows that contain own values of the transaction are left out, because no other transaction
-        inserts them.
+        Rows with the transaction's own values are left out, because no other transaction inserts
+        them.
         """
         values, found = dict(one.values), set[Row]()
         for own in self.templates.branches[one.branch].statements:
@@ -138,16 +138,16 @@ class SplitTransaction:
 
 
 class SsiRules:
-    """The rules by which SSI aborts T1 because of the transactions that run within it."""
+    """The rules under which SSI aborts T1 because of the transactions that run within it."""
 
     def __init__(self, split: SplitTransaction, levels: Mapping[str, Level]) -> None:
         self._split, self._levels = split, levels
 
     def allows_commit(self, chain: list[ChainedTransaction]) -> bool:
-        """Return whether SSI lets T1 commit after the transactions of a chain.
+        """Return whether SSI allows T1 to commit after the transactions of a chain.
 
-        SSI aborts T1 if a transaction T at SSI does not see a write of T1, and T1 does not see a
-        write of T, or of a transaction at SSI that comes before T in the chain.
+        SSI aborts T1 if a transaction T at SSI does not see a write by T1, and T1 does not see a
+        write by T or by a transaction at SSI before T in the chain.
         """
         if self._split.level != "ssi":
             return True
@@ -165,11 +165,11 @@ class SsiRules:
         return True
 
     def must_be_continued(self, one: ChainedTransaction, *, first: bool) -> bool:
-        """Return whether a search at SSI needs to continue a path after a transaction.
+        """Return whether a search at SSI must continue a path after a transaction.
 
-        SOUND BECAUSE: consider a transaction between T2 and Tm. If it reads what T1 writes, either
-        it can take the place of Tm, which gives a shorter candidate, or SSI aborts T1. If T1 reads
-        what it writes, either it can take the place of T2, or SSI aborts T1.
+        SOUND BECAUSE: consider a transaction between T2 and Tm. If it reads a row that T1 writes,
+        either it can replace Tm, which gives a shorter candidate, or SSI aborts T1. If T1 reads a
+        row that it writes, either it can replace T2, or SSI aborts T1.
         """
         if self._split.level != "ssi" or not self._is_ssi(one):
             return True
@@ -179,14 +179,14 @@ class SsiRules:
         return self._levels[self._split.templates.branches[one.branch].program] == "ssi"
 
     def _is_overlooked_by_split(self, one: ChainedTransaction) -> bool:
-        """Return whether T1 certainly reads a row that the transaction writes."""
+        """Return whether T1 certainly reads a row written by the transaction."""
         return any(
             have_common_column(of_split.reads, own.writes)
             for of_split, own in self._certain_pairs(one)
         )
 
     def _overlooks_split(self, one: ChainedTransaction) -> bool:
-        """Return whether the transaction certainly reads a row that T1 writes."""
+        """Return whether the transaction certainly reads a row written by T1."""
         return any(
             have_common_column(of_split.writes, own.reads)
             for of_split, own in self._certain_pairs(one)
@@ -195,7 +195,7 @@ class SsiRules:
     def _certain_pairs(
         self, one: ChainedTransaction
     ) -> Iterator[tuple[TemplateStatement, TemplateStatement]]:
-        """Yield pairs of statements of T1 and of a transaction that certainly access the same row.
+        """Yield pairs of statements of T1 and a transaction that certainly access the same row.
 
         Relations with deletes are left out. Without them, two transactions that write the same row
         never run within each other, so no statement of a pair reads a write of its own transaction.

@@ -1,11 +1,11 @@
-"""Lists all outcomes of a program: the values that its reads could return at any level.
+"""Lists all outcomes of a program: the values that its reads could return at some level.
 
-An external read returns the initial value, or a value that another transaction wrote, even if that
+An external read returns the initial value, or a value written by another transaction, even if that
 transaction aborts or overwrites the value itself. A read of a key that its own transaction has
-written returns the last such write. Each level allows some of these outcomes.
+written returns the last value written. Each level allows some of these outcomes.
 
-ASSUMPTION: no value comes out of thin air. Each value is computed from values that were computed
-before, so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the only outcome 0, 0.
+ASSUMPTION: no value comes out of thin air. Each value is computed from previously computed values,
+    so ``a = r(x) w(y, a) || b = r(y) w(x, b)`` has the only outcome 0, 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from isolang.programs.syntax import (
 )
 
 MOST: Final = 100_000
-"""The maximum number of combinations of sources that are tried."""
+"""The maximum number of combinations of sources to try."""
 
 _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul,
@@ -44,7 +44,7 @@ _OPERATORS: Final[Mapping[str, Callable[[int, int], Any]]] = {
 }  # fmt: skip
 
 Source: TypeAlias = tuple[int, int] | None
-"""A transaction and its n-th write of the key, counted from 0; ``None`` for the initial value."""
+"""A transaction and the number of its write to the key, from 0; ``None`` for the initial value."""
 
 
 class ExecutedOperation(Struct, frozen=True):
@@ -73,11 +73,11 @@ class ExecutedTransaction(Struct, frozen=True):
 
 
 class _Trace:
-    """The execution of a transaction, which ends where the value of a read is needed but unknown.
+    """The execution of a transaction, up to the point where an unknown value is needed.
 
-    An unknown value is ``None``, and so is every value that is computed from it. At a condition on
-    an unknown value, the trace ends for now. If a write writes a constant, its value is known even
-    before the reads that precede it. Therefore two transactions may read from each other, which
+    An unknown value is ``None``, and so is every value computed from it. At a condition on an
+    unknown value, the trace ends for now. If a write writes a constant, its value is known even
+    before the values of preceding reads. Two transactions can therefore read from each other, which
     some levels allow.
     """
 
@@ -87,17 +87,17 @@ class _Trace:
         self.operations: list[tuple[str, str, int | None, str, bool]] = []
         self.writes: dict[str, list[int | None]] = {}
         self.reads: list[str] = []  # the keys of the external reads, in order
-        self.open = ""  # the key of the first read whose source is not chosen
+        self.open = ""  # the key of the first read whose source has not been chosen
         self.waits = False  # whether a condition on an unknown value stops the trace
         self.aborted = False
-        self.refused = False  # whether a read returned a value that the program excludes
+        self.refused = False  # whether a read returned a value excluded by the program
         self._initial, self._values = initial, values
         self._named: dict[str, int | None] = {}
         self._execute(steps)
 
     @property
     def ended(self) -> bool:
-        """Return whether no further step can be executed, at least for now."""
+        """Return whether no further steps can be executed, at least for now."""
         return bool(self.open) or self.waits or self.aborted
 
     def done(self) -> ExecutedTransaction:
@@ -144,7 +144,7 @@ class _Trace:
         if step.expected is not None and value is not None:
             expected = step.expected
             # The trace continues because traces must only grow. If its later writes disappeared,
-            # their readers would lose values, and as a result this read might lose its value, too.
+            # their readers would lose values, and this read might lose its value as a result.
             self.refused |= value != (
                 self._initial.get(step.key, 0) if expected == "nil" else expected
             )
@@ -153,7 +153,7 @@ class _Trace:
 
 
 class _NotYetError(Exception):
-    """Raised if a value is needed that is still unknown."""
+    """Raised when a value is needed but still unknown."""
 
 
 _Known = TypeVar("_Known")
@@ -167,14 +167,14 @@ def _value_if_known(compute: Callable[[], _Known]) -> _Known | None:
 
 
 def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransaction, ...]]:
-    """Return each outcome of a program once, sorted by the values that the reads return.
+    """Return each outcome of a program once, sorted by the values returned by reads.
 
     Args:
         program: the program, which must not be a template.
         most: the maximum number of combinations of sources to try.
 
     Raises:
-        ProgramError: if there are more combinations.
+        ProgramError: there are more combinations.
 
     >>> from isolang.programs.syntax import parse_program
     >>> skew = parse_program("r(x) w(y, 1) || r(y) w(x, 1)")
@@ -209,7 +209,7 @@ def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransac
                 todo += [(*chosen[:t], (*chosen[t], one), *chosen[t + 1 :]) for one in sources]
                 break
         else:
-            # A value that is still unknown never becomes known: its source does not happen, or
+            # A value that is still unknown will never become known: its source does not happen, or
             # depends on the value itself.
             if not any(map(_has_unknown_values, traces)):
                 found[tuple(trace.done() for trace in traces)] = None
@@ -226,7 +226,7 @@ def _execute(
     initial: Mapping[str, int],
     chosen: Sequence[Sequence[Source]],
 ) -> list[_Trace]:
-    """Execute each transaction as far as the values of its sources are known.
+    """Execute each transaction as far as its sources' values are known.
 
     SOUND BECAUSE a trace only grows when values become known. Therefore the result does not depend
     on the order in which they become known.
@@ -274,13 +274,13 @@ def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
     """Return the value of an expression, given the values of the named reads.
 
     Raises:
-        KeyError: if the expression depends on a read that did not happen.
-        _NotYetError: if the expression depends on a read whose value is still unknown.
+        KeyError: the expression depends on a read that did not happen.
+        _NotYetError: the expression depends on a read whose value is still unknown.
     """
     match value:
         case Number():
             return value.value
-        case Column():  # only in updates, which the parser refuses in programs with outcomes
+        case Column():  # occurs only in updates, which the parser rejects in programs with outcomes
             raise ProgramError(f"`.{value.name}` has no value here")
         case Variable():
             found = named[value.name]
@@ -293,7 +293,7 @@ def evaluate(value: Value, named: Mapping[str, int | None]) -> int:
 
 
 def is_condition_true(condition: Condition, named: Mapping[str, int | None]) -> bool:
-    """Return whether a condition holds, given the values of the reads (see :func:`evaluate`)."""
+    """Return whether a condition holds, given the values of reads (see :func:`evaluate`)."""
     match condition:
         case Compared():
             left, right = evaluate(condition.left, named), evaluate(condition.right, named)

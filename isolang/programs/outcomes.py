@@ -1,8 +1,8 @@
 """Finds out which outcomes of a program each level allows, with a verdict and a proof.
 
-An outcome is turned into a history, which contains the values that clients saw. A level allows the
-outcome if and only if this history satisfies the level. The check for histories decides that and
-certifies it; this module itself knows nothing about levels.
+An outcome is turned into a history with the values that clients saw. A level allows the outcome if
+and only if this history satisfies the level. This is decided and certified by the check for
+histories; this module itself knows nothing about levels.
 """
 
 from __future__ import annotations
@@ -116,11 +116,11 @@ def outcomes(
         levels: the name of each level, and the route that decides it.
         options: the options for the checks; the timeout is the time limit for each verdict.
         most: the maximum number of combinations of sources to try.
-        progress: a function that is called with the name of each phase before it begins.
+        progress: a function called with the name of each phase before it begins.
 
     Raises:
-        ProgramError: if the program has too many outcomes.
-        HistoryError: if a level compares times, which outcomes do not have.
+        ProgramError: the program has too many outcomes.
+        HistoryError: a level compares times, but outcomes have no times.
 
     >>> from isolang.api import load_spec
     >>> from isolang.language.classify.route import route
@@ -169,7 +169,7 @@ def outcomes(
 
 
 def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, int]]:
-    """Yield the name of each read (``T1.x`` or ``T1.x.2`` if the program gives none) and value."""
+    """Yield each read's name (``T1.x`` or ``T1.x.2`` if it is unnamed in the program) and value."""
     for t, one in enumerate(transactions, 1):
         seen: dict[str, int] = {}
         for op in one.operations:
@@ -179,7 +179,7 @@ def _reads(transactions: Sequence[ExecutedTransaction]) -> Iterator[tuple[str, i
 
 
 def _columns(rows: Sequence[Outcome]) -> tuple[str, ...]:
-    """Return the names of all reads, in the order of transactions and of the program."""
+    """Return the names of all reads, ordered by transaction and then by position."""
     places: dict[str, tuple[int, int]] = {}
     for row in rows:
         for t, one in enumerate(row.transactions):
@@ -194,7 +194,7 @@ def _history(
     transactions: Sequence[ExecutedTransaction],
     number: int,
 ) -> tuple[bytes, History]:
-    """Return the history that the clients saw in an outcome, and the EDN that contains it.
+    """Return the history seen by the clients in an outcome, and its EDN.
 
     The history is read back from this EDN, so certificates are about the file.
     """
@@ -222,10 +222,10 @@ def _history(
 
 
 def _op(op: ExecutedOperation, initial: int, written: dict[str, set[int]]) -> tuple[Any, ...]:
-    """Return an operation for a history, in which the initial value of a key is nil.
+    """Return an operation for a history in which the initial value of each key is nil.
 
-    If a transaction writes a value that equals the initial value, a read of this value may have
-    returned the initial value or the written value.
+    If a transaction writes a value equal to the initial value, a read of this value may have
+    returned either the initial value or the written one.
     """
     if op.kind == "w" or op.own or op.value != initial:
         return op.kind, op.key, op.value
@@ -235,16 +235,16 @@ def _op(op: ExecutedOperation, initial: int, written: dict[str, set[int]]) -> tu
 
 
 def save(table: OutcomeTable, folder: Path) -> list[Path]:
-    """Save the history of each outcome, and for each level a certificate and a picture.
+    """Save each outcome's history, and a certificate and a picture for each level.
 
     The picture for a forbidden outcome shows why the level forbids it. The picture for an allowed
     outcome shows the dependencies in its witness, if there are any.
 
     Returns:
-        The paths of all files that were written.
+        The paths of all files written.
 
     Raises:
-        ProgramError: if a file cannot be written.
+        ProgramError: a file cannot be written.
     """
     from isolang.files import open_replacement, write_atomically
     from isolang.report.dependencies import dependencies
@@ -276,5 +276,5 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
 
 
 def file_name(level: str) -> str:
-    """Return the name of a level, with characters that are safe in file names."""
+    """Return a level's name, using only characters that are safe in file names."""
     return "".join(c if c.isalnum() or c in "-_" else "-" for c in Path(level).stem) or "level"

@@ -1,4 +1,4 @@
-"""Writes the table of outcomes in HTML for web pages, and in LaTeX for papers."""
+"""Formats the outcome table in HTML for web pages, and in LaTeX for papers."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _CLASSES: Final = {"allowed": "valid", "forbidden": "invalid", "unknown": "unkno
 
 
 def cell(verdict: Verdict) -> str:
-    """Return the text for a verdict in the table: the anomaly if the level forbids the outcome."""
+    """Return a verdict's text in the table, which is the anomaly if the outcome is forbidden."""
     return (
         verdict.violation.anomaly if isinstance(verdict, Invalid) else standing_of_verdict(verdict)
     )
 
 
 def read_values(table: OutcomeTable, outcome: Outcome) -> list[str]:
-    """Return the value of each read for the table; ``-`` for a read that did not happen."""
+    """Return each read's value for the table, or ``-`` for a read that did not happen."""
     return [str(outcome.reads.get(name, "-")) for name in table.reads]
 
 
 def has_aborts(table: OutcomeTable) -> bool:
-    """Return whether any transaction aborts in any outcome; the table then has a column for it."""
+    """Return whether any outcome has an aborted transaction; if so, the table has a column for it."""
     return any(one.aborted for one in table.outcomes)
 
 
@@ -42,7 +42,7 @@ def aborted_names(outcome: Outcome) -> str:
 
 
 def program_lines(table: OutcomeTable) -> Iterator[str]:
-    """Yield the lines of the program's text, with one transaction on each line."""
+    """Yield the lines of the program's text, with one transaction per line."""
     number = 0
     for session, own in enumerate(table.program.texts, 1):
         for written in own:
@@ -54,7 +54,7 @@ def program_lines(table: OutcomeTable) -> Iterator[str]:
 
 
 def html(table: OutcomeTable) -> str:
-    """Return the web page: first the table, and then each outcome with its history and proof."""
+    """Return the web page: the table, followed by each outcome with its history and proof."""
     program = table.program
     title = f"{program.name}: {program.title}" if program.title else program.name
     lines = "\n".join(text(line) for line in program_lines(table))
@@ -166,5 +166,5 @@ def _row(cells: list[str]) -> str:
 
 
 def escaped(value: str) -> str:
-    """Return LaTeX code that prints the characters of a text unchanged."""
+    """Return LaTeX code that prints a text verbatim."""
     return escape_invisible(value).translate(_ESCAPES)

@@ -1,17 +1,17 @@
 """Defines and parses the syntax of programs.
 
-A program consists of a few sessions, which are separated by ``||``. A session consists of a few
-transactions, which are separated by ``->``. A transaction is a sequence of steps::
+A program consists of a few sessions, separated by ``||``. A session consists of a few transactions,
+separated by ``->``. A transaction is a sequence of steps::
 
     program lost-update "Berenson et al. 1995, P4"
     init x = 100
     a = r(x) w(x, a + 20) || b = r(x) w(x, b + 30)
     exists a = 100 and b = 100 "lost update"
 
-Programs do not have loops, so each program has only finitely many outcomes.
+Programs have no loops, so each program has only finitely many outcomes.
 
-A template is a program of one transaction with parameters, which appear in the brackets of keys. A
-file can contain any number of templates::
+A template is a program with a single transaction and with parameters, which appear in the brackets
+of keys. A file can contain any number of templates::
 
     program Withdraw(c, d) where c != d
     a = r(savings[c].balance) if a >= 10 { u(savings[d].balance, .balance + 10) }
@@ -37,7 +37,7 @@ DEEPEST: Final = 30
 
 
 class ProgramError(IsolangError):
-    """The error that a program cannot be parsed, or has too many outcomes to list."""
+    """Raised when a program cannot be parsed, or has too many outcomes to list."""
 
 
 class Number(Struct, frozen=True):
@@ -53,13 +53,13 @@ class Variable(Struct, frozen=True):
 
 
 class Column(Struct, frozen=True):
-    """The value that a column of a row had before the statement that updates the row."""
+    """The value of a column before the statement that updates its row."""
 
     name: str
 
 
 class Computed(Struct, frozen=True):
-    """A value that is computed from two other values."""
+    """A value computed from two other values."""
 
     op: Operator
     left: Value
@@ -70,7 +70,7 @@ Value: TypeAlias = Number | Variable | Column | Computed
 
 
 class AnyRow(Struct, frozen=True):
-    """The argument ``*``, which stands for all rows that an unspecified condition selects."""
+    """The argument ``*``, which represents all rows selected by an unspecified condition."""
 
 
 Argument: TypeAlias = Number | Variable | AnyRow
@@ -82,7 +82,7 @@ class RowKey(Struct, frozen=True):
     Attributes:
         relation: the name of the relation (table).
         arguments: the values that identify the row.
-        columns: the names of the columns; empty if the key means the whole row.
+        columns: the names of the columns; empty if the key refers to the whole row.
     """
 
     relation: str
@@ -99,7 +99,7 @@ class Compared(Struct, frozen=True):
 
 
 class Combined(Struct, frozen=True):
-    """A combination of conditions by ``and``, ``or`` or ``not``."""
+    """A combination of conditions with ``and``, ``or`` or ``not``."""
 
     op: Literal["and", "or", "not"]
     parts: tuple[Condition, ...]
@@ -112,8 +112,8 @@ class ReadStep(Struct, frozen=True):
     """A read: ``name = r(key)``, or ``r(key, expected)`` to list only outcomes with that value.
 
     Attributes:
-        key: the key as the program writes it.
-        name: the name of the variable that holds the value; empty if there is none.
+        key: the key as written in the program.
+        name: the name of the variable for the value; empty if there is none.
         expected: the value that the read must return, or ``"nil"`` for the initial value; ``None``
             if it may return any value.
         row: the parsed key, if the program is a template.
@@ -137,8 +137,8 @@ class UpdateStep(Struct, frozen=True):
     """An update: ``u(key, value, …)``, one statement that both reads and writes a row.
 
     Attributes:
-        key: the key as the program writes it.
-        values: the new values; the columns that occur in them are read, too.
+        key: the key as written in the program.
+        values: the new values; columns that occur in them are also read.
         row: the parsed key.
     """
 
@@ -171,7 +171,7 @@ class If(Struct, frozen=True):
 
 
 class AbortStep(Struct, frozen=True):
-    """An ``abort``, which ends the transaction so that none of its writes take effect."""
+    """An ``abort``, which ends the transaction so that none of its writes takes effect."""
 
 
 Step: TypeAlias = ReadStep | WriteStep | UpdateStep | InsertStep | DeleteStep | If | AbortStep
@@ -240,7 +240,7 @@ def load_program(path: str | Path) -> Program:
     """Read a program from a file.
 
     Raises:
-        ProgramError: if the file cannot be read or parsed. The message names the line and column.
+        ProgramError: the file cannot be read or parsed. The message states the line and column.
     """
     return parse_program(_text_of(Path(path)), str(path))
 
@@ -249,7 +249,7 @@ def load_templates(path: str | Path) -> tuple[Program, ...]:
     """Read the templates in a file (see :func:`parse_templates`).
 
     Raises:
-        ProgramError: if the file cannot be read or parsed. The message names the line and column.
+        ProgramError: the file cannot be read or parsed. The message states the line and column.
     """
     return parse_templates(_text_of(Path(path)), str(path))
 
@@ -271,7 +271,7 @@ def parse_program(text: str, file: str = "<text>") -> Program:
         file: the file name to use in error messages.
 
     Raises:
-        ProgramError: if the text does not follow the syntax.
+        ProgramError: the text does not follow the syntax.
 
     >>> found = parse_program("a = r(x) w(y, a + 1) || r(y) -> w(x, 2)")
     >>> [len(own) for own in found.sessions], found.texts[0]
@@ -288,7 +288,7 @@ def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
         file: the file name to use in error messages.
 
     Raises:
-        ProgramError: if the text does not follow the syntax.
+        ProgramError: the text does not follow the syntax.
 
     >>> found = parse_templates(
     ...     "program Add(c) u(x[c].n, .n + 1)  program Both(c, d) where c != d r(x[c]) r(x[d])"
@@ -300,7 +300,7 @@ def parse_templates(text: str, file: str = "<text>") -> tuple[Program, ...]:
 
 
 class _TokenReader:
-    """Splits a text into tokens, and takes them one by one."""
+    """Splits a text into tokens, and consumes them one by one."""
 
     def __init__(self, text: str, file: str) -> None:
         self._text, self._file = text, file
@@ -368,7 +368,7 @@ class _ExpressionParser(_TokenReader):
     """Parses values and conditions."""
 
     def _value(self, known: frozenset[str], depth: int, row: RowKey | None = None) -> Value:
-        """Parse a value, which may contain the columns of ``row`` unless ``row`` is ``None``."""
+        """Parse a value; unless ``row`` is ``None``, the value may contain the row's columns."""
         left = self._product(known, depth, row)
         while self._next.text in ("+", "-"):
             op: Operator = "+" if self._take().text == "+" else "-"
@@ -433,7 +433,7 @@ class _ExpressionParser(_TokenReader):
         return Compared(op, left, self._value(known, depth))
 
     def _in_parentheses(self, known: frozenset[str], depth: int) -> Condition | None:
-        """Parse ``(condition)``; if it is a value instead, return ``None`` and parse nothing."""
+        """Parse ``(condition)``; if a value follows instead, return ``None`` and parse nothing."""
         level = 0
         for at in range(self._at, len(self._tokens)):
             level += {"(": 1, ")": -1}.get(self._tokens[at].text, 0)
@@ -532,7 +532,7 @@ class _ProgramParser(_ExpressionParser):
         while self._accept("init"):
             while self._next.kind == "name" and self._tokens[self._at + 1].text == "=":
                 if self._tokens[self._at + 2].text == "r":
-                    break  # this is the first step of a transaction: a = r(x)
+                    break  # the first step of a transaction: a = r(x)
                 key = self._name("a key")
                 self._expect("=")
                 initial[key] = self._integer()
@@ -581,7 +581,7 @@ class _ProgramParser(_ExpressionParser):
         return steps, " ".join(text.split())
 
     def _sequence(self, known: set[str], depth: int) -> tuple[Step, ...]:
-        """Parse steps until none follows; ``known`` contains the variables that have a value."""
+        """Parse as many steps as follow; ``known`` contains the variables that have a value."""
         if depth > DEEPEST:
             raise self._error(
                 self._next.start, f"conditions are nested too deeply (expected at most {DEEPEST})"
@@ -637,7 +637,7 @@ class _ProgramParser(_ExpressionParser):
         return None
 
     def _changing_step(self, known: set[str]) -> Step:
-        """Parse a statement that changes a row, which is an update, an insert or a delete."""
+        """Parse a statement that changes a row: an update, an insert or a delete."""
         token = self._take()
         self._require_template(token.start, f"`{token.text}(…)`")
         self._expect("(")
@@ -657,7 +657,7 @@ class _ProgramParser(_ExpressionParser):
         return (InsertStep if token.text == "insert" else DeleteStep)(key, row)
 
     def _key(self, known: set[str]) -> tuple[str, RowKey | None]:
-        """Parse a key: a name, or in a template ``relation[arguments].(columns)``."""
+        """Parse a key: a name or, in a template, ``relation[arguments].(columns)``."""
         start = self._next.start
         relation = self._name("a key")
         arguments: list[Argument] = []

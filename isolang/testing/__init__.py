@@ -1,6 +1,6 @@
-"""Provides tools for testing databases and applications: assertions, a pytest plugin, and more.
+"""Provides tools for testing databases and applications, such as assertions and a pytest plugin.
 
 :mod:`isolang.testing.assertion` raises an error if a history does not satisfy a level.
-:mod:`isolang.testing.pytest_plugin` defines the fixture ``isolation``, whose value is an object of
+:mod:`isolang.testing.pytest_plugin` defines the ``isolation`` fixture, whose value is defined in
 :mod:`isolang.testing.isolation`.
 """

@@ -1,4 +1,4 @@
-"""Provides ``assert_level``, by which a test asserts that a history satisfies a level."""
+"""Provides ``assert_level``, which tests use to assert that a history satisfies a level."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class IsolationError(AssertionError):
-    """Raised if a history does not satisfy a level; the message contains the full explanation.
+    """Raised when a history does not satisfy a level; the message contains the full explanation.
 
     Attributes:
         verdict: the verdict on the history, which is invalid or unknown.
@@ -28,7 +28,7 @@ class IsolationError(AssertionError):
 
 
 class UndecidedError(IsolationError):
-    """Raised if the check could not decide whether the history satisfies the asserted level."""
+    """Raised when a check cannot decide whether the history satisfies the asserted level."""
 
 
 def assert_level(
@@ -41,9 +41,9 @@ def assert_level(
     """Check that a history satisfies a level, and raise an error if it does not.
 
     Args:
-        history: the history, or the path of the file that contains it.
-        level: the level, in any form that :func:`isolang.check` accepts.
-        timeout: the seconds after which the verdict is unknown; ``None`` means no limit.
+        history: the history, or the path of its file.
+        level: the level, in any form accepted by :func:`isolang.check`.
+        timeout: the number of seconds after which the verdict is unknown; ``None`` means no limit.
         memory: the memory limit in megabytes; ``None`` for the default limit.
 
     Returns:

@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 
 
 class Interleaving(Struct, frozen=True):
-    """A few transactions, and the order in which their steps run.
+    """A few transactions, and the order of their steps.
 
     Attributes:
-        programs: the operations of each transaction. COMMIT is left out, although it is the last
+        programs: the operations of each transaction, without COMMIT, although COMMIT is the last
             step of each transaction.
-        schedule: for each step, the index of the transaction that runs it.
+        schedule: for each step, the index of the transaction running it.
     """
 
     programs: tuple[tuple[Operation, ...], ...]
     schedule: tuple[int, ...]
 
     def __str__(self) -> str:
-        """Return the steps as text, one line for each step with its transaction and operation."""
+        """Return the steps as text, one per line, with transaction and operation."""
         remaining = [iter((*map(_shown, program), "commit")) for program in self.programs]
         lines = [f"T{number + 1}  {next(remaining[number])}" for number in self.schedule]
         return "\n".join(lines)
@@ -55,10 +55,11 @@ def _shown(operation: Operation) -> str:
 
 
 class Database:
-    """A database on which a test plays interleavings, as a context manager.
+    """A database for playing interleavings in a test, as a context manager.
 
     Attributes:
-        level: the isolation level of the database, with the specification that it claims.
+        level: the isolation level of the database, with the specification that it claims to
+            satisfy.
         played: the outcome of each transaction in the last interleaving; empty before the first.
 
     >>> from isolang.run.operation import Read, Write
@@ -75,9 +76,9 @@ class Database:
         """Choose a database without starting anything.
 
         Args:
-            target: a name or a URL, as in docs/run.md. For a name, isocheck starts the server.
+            target: a name or a URL, as in docs/run.md. If it is a name, isocheck starts the server.
             level: the isolation level of the database; if empty, the first level of the target.
-            keys: the keys of the rows that the transactions read and write.
+            keys: the keys of the rows read and written by the transactions.
 
         Raises:
             TargetError: the database or the level does not exist.
@@ -94,13 +95,13 @@ class Database:
 
         Raises:
             TargetError: the server cannot be reached, or the tables cannot be created; the message
-                says how to solve the problem.
+                explains how to solve the problem.
         """
         self._target.start()
         self._target.setup(self.keys, ())
 
     def close(self) -> None:
-        """Remove the tables; if isocheck has started the server, stop it."""
+        """Remove the tables, and stop the server if isocheck has started it."""
         self._target.close()
 
     def __enter__(self) -> Self:
@@ -117,16 +118,16 @@ class Database:
     def play(self, interleaving: Interleaving) -> History:
         """Set all keys to 0, run an interleaving, and then read all keys.
 
-        Each transaction has its own connection. If a transaction is blocked by another transaction,
-        it continues as soon as that transaction has ended.
+        Each transaction has its own connection. If a transaction is blocked by another, it
+        continues as soon as the other has ended.
 
         Returns:
-            The recorded history, which has a transaction that writes 0 to each key, then the
-            transactions of the interleaving, and finally a transaction that reads every key.
+            The recorded history: a transaction that writes 0 to each key, then the transactions of
+            the interleaving, and finally a transaction that reads every key.
 
         Raises:
             TargetError: the keys could not be set to 0, or could not be read.
-            IsolangError: the interleaving cannot be run to its end.
+            IsolangError: the interleaving cannot be run to the end.
         """
         with tempfile.TemporaryDirectory(prefix="isocheck-") as folder:
             path = Path(folder, "interleaving.edn")

@@ -1,6 +1,6 @@
-"""Records the transactions of a Django application on PostgreSQL, without changes to its code.
+"""Records the transactions of a Django application on PostgreSQL, without changing its code.
 
-Keys in the history have the names of the application's models.
+Keys in the history are named after the application's models.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> DriverWatch:
-    """Record the application's transactions on one of its databases, until the test ends.
+    """Record the application's transactions on one of its databases until the test ends.
 
     Args:
-        isolation: the fixture ``isolation`` of the test.
+        isolation: the test's ``isolation`` fixture.
         using: Django's alias for the database.
-        versions: whether to read the log of the database too, as in
+        versions: whether to also read the database's log, as in
             :meth:`isolang.testing.isolation.Isolation.watch_psycopg`.
 
     Returns:
-        The watch, whose ``unseen`` counts what it could not record.
+        The watch; its ``unseen`` counts the activity that it could not record.
 
     Raises:
         IsolangError: the database is not PostgreSQL through psycopg 3, or cannot be reached.

@@ -1,8 +1,8 @@
-"""Plays predictions on PostgreSQL, and reports which of them occurred there.
+"""Plays predictions on PostgreSQL, and reports which ones occurred there.
 
-A prediction is confirmed if the calls, played in the predicted schedule at the weaker level, left a
-history that violates the stronger level. The calls come from a test (:func:`foresee`), from the
-labels of a run, or from the recorded statements (:mod:`isolang.testing.played_run`).
+A prediction is confirmed if playing the calls in the predicted schedule at the weaker level
+produced a history that violates the stronger level. The calls come from a test (:func:`foresee`),
+from the labels of a run, or from the recorded statements (:mod:`isolang.testing.played_run`).
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ PROFILES: Final[Mapping[str, str]] = {
     "read committed": "postgresql-read-committed",
     "repeatable read": "postgresql-repeatable-read",
 }
-"""The profile of each level of PostgreSQL for which violations can be predicted."""
+"""The profile of each PostgreSQL level at which violations can be predicted."""
 
 _LABEL: Final[ContextVar[str]] = ContextVar("isolation label", default="")
 _CLIENT: Final[ContextVar[int]] = ContextVar("isolation client", default=0)
 _CLIENTS: Final = count(1)
-_BLOCKED: Final = 1.0  # seconds after which a call counts as waiting for a lock
+_BLOCKED: Final = 1.0  # the number of seconds after which a call counts as waiting for a lock
 
 
 def current_label() -> str:
-    """Return the label for transactions that begin now; empty outside of an :class:`AppCall`."""
+    """Return the label for transactions that begin now; empty outside an :class:`AppCall`."""
     return _LABEL.get()
 
 
@@ -50,18 +50,18 @@ def current_client() -> int:
 
 
 class AppCall(Struct, frozen=True):
-    """A call of the application that was recorded, and can be made again.
+    """A recorded call of the application that can be made again.
 
     Attributes:
         function: the function; the result of a coroutine function is awaited in a new event loop.
         args: the positional arguments of the call.
         kwargs: the keyword arguments of the call.
         begin: the number of the call's first transaction in the recording.
-        end: the number after that of the call's last transaction.
-        shown: the text that names the call in messages; if empty, messages show the function and
-            its arguments.
-        sent: for each operation of the call's transaction, how many statements the call sends up to
-            and including the statement of that operation; empty if the recording states this.
+        end: the number after the one of the call's last transaction.
+        shown: the text for the call in messages; if empty, messages show the function and its
+            arguments.
+        sent: for each operation in the call's transaction, the number of statements sent by the
+            call up to and including the operation's statement; empty if the recording states this.
     """
 
     function: Callable[..., object]
@@ -73,14 +73,14 @@ class AppCall(Struct, frozen=True):
     sent: tuple[int, ...] = ()
 
     def again(self) -> object:
-        """Make the call again with labels on its transactions, and return its result."""
+        """Make the call again, labelling its transactions, and return its result."""
         with self.labelling():
             result = self.function(*self.args, **self.kwargs)
             return asyncio.run(_await_result(result)) if inspect.isawaitable(result) else result
 
     @contextmanager
     def labelling(self) -> Iterator[None]:
-        """Label the transactions that begin in this context, and give them a new session."""
+        """Label the transactions that begin in this context, and put them in a new session."""
         before, client = _LABEL.set(self.label), _CLIENT.set(next(_CLIENTS))
         try:
             yield
@@ -96,8 +96,8 @@ class AppCall(Struct, frozen=True):
     def label(self) -> str:
         """The label of the call's transactions.
 
-        The label is the text of the call if its arguments can be parsed from that text, and
-        otherwise the name of the function.
+        The label is the text of the call if its arguments can be parsed from that text; otherwise,
+        it is the function's name.
         """
         try:
             for one in (*self.args, *self.kwargs.values()):
@@ -109,7 +109,7 @@ class AppCall(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The name of the function; for a callable object, the name of its class."""
+        """The function's name; for a callable object, the name of its class."""
         name: str = getattr(self.function, "__qualname__", type(self.function).__name__)
         return name.rpartition("<locals>.")[2]
 
@@ -130,15 +130,14 @@ async def _await_result(result: Any) -> object:
 
 
 class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
-    """A prediction that was played on a database.
+    """A prediction played on a database.
 
     Attributes:
         prediction: the prediction.
-        calls: the calls that make the transactions of the prediction: first the stranger, then the
-            path.
+        calls: the calls that make the prediction's transactions: first the stranger, then the path.
         confirmed: whether the played history violates the stronger level.
         anomaly: the name of the violation; empty if there was none.
-        why: why the prediction was not confirmed; empty if it was.
+        why: the reason why the prediction was not confirmed; empty if it was confirmed.
         profile: the outcome of checking the played history against the profile of the weaker level.
         path: the file of the played history; ``None`` if nothing was played.
         verdict: the verdict on the played history at the stronger level; ``None`` if nothing was
@@ -168,11 +167,11 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
-    """The predictions for a sequential test, and which of them occurred on a database.
+    """The predictions for a sequential test, with the results of playing them on a database.
 
     Attributes:
         level: the weaker level.
-        server: the database that played the predictions, with its version.
+        server: the name and version of the database that played the predictions.
         predictions: all predictions.
         played: one entry for each prediction.
     """
@@ -184,11 +183,11 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def confirmed(self) -> tuple[PlayedPrediction, ...]:
-        """The predictions that occurred on the database."""
+        """The predictions confirmed on the database."""
         return tuple(one for one in self.played if one.confirmed)
 
     def lines(self) -> list[str]:
-        """Return the report as lines: a summary, and then a line for each prediction."""
+        """Return the report as lines: a summary, followed by the predictions."""
         found = len(self.predictions.found)
         if not found:
             gave_up = f"; gave up: {'; '.join(self.predictions.gave_up)}"
@@ -207,7 +206,7 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
 
 
 def profile_of(level: str) -> str:
-    """Return the profile of a level of PostgreSQL.
+    """Return the profile of a PostgreSQL level.
 
     Raises:
         IsolangError: violations cannot be predicted at this level.
@@ -218,16 +217,16 @@ def profile_of(level: str) -> str:
 
 
 class Stage(Struct, frozen=True, kw_only=True, eq=False):
-    """The calls that made a run, and the watched database on which they are played again.
+    """The calls that made a run, and the watched database to play them on again.
 
     Attributes:
         calls: maps the numbers of the run's transactions to the calls that made them, or to the
-            reason why no call is known. The setup made all other transactions.
-        setup: a function that puts the database into the state before the run.
-        watching: a function that takes a folder, and returns a context manager that watches the
-            database and records into this folder.
-        level: the level of PostgreSQL, a key of ``PROFILES``.
-        leave: a function that removes what the setup left behind.
+            reason why no call is known. All other transactions were made by the setup.
+        setup: a function that restores the database's state from before the run.
+        watching: a function that returns, for a folder, a context manager that watches the database
+            and records into the folder.
+        level: the PostgreSQL level, a key of ``PROFILES``.
+        leave: a function that cleans up after the setup.
     """
 
     calls: Mapping[int, AppCall | str]
@@ -246,14 +245,14 @@ def foresee(
     against: str,
     most: int,
 ) -> Foreseen:
-    """Predict what the recorded calls could have done at a level, and play each prediction.
+    """Predict violations that the recorded calls allow at a level, and play each prediction.
 
     Args:
-        isolation: the recordings of the test, whose watches have ended.
-        calls: the calls that the test made, one after the other.
-        setup: a function that puts the database into the state before the first call.
-        level: a level of PostgreSQL.
-        against: the level that the test satisfies.
+        isolation: the recordings of the test; its watches must have ended.
+        calls: the calls made by the test, one after another.
+        setup: a function that restores the database's state from before the first call.
+        level: a PostgreSQL level.
+        against: the level satisfied by the test.
         most: the largest number of predictions.
 
     Raises:
@@ -264,8 +263,8 @@ def foresee(
 
     profile = profile_of(level)
     history = isolation.recorder.history()
-    # The test called one function after the other, so the position of a transaction shows which
-    # call made it.
+    # The test called one function after another, so a transaction's position shows which call made
+    # it.
     numbers = history.columns.txn_begin.argsort().tolist()
     made: dict[int, AppCall | str] = {
         numbers[place]: call
@@ -279,12 +278,12 @@ def foresee(
 
 
 def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
-    """Play each prediction, and record each of them in a separate folder.
+    """Play each prediction, recording each in a separate folder.
 
     Args:
-        predictions: the predictions at the profile of the stage's level.
+        predictions: the predictions for the profile of the stage's level.
         stage: the calls and the database.
-        folder: the folder that contains the folders of the recordings.
+        folder: the parent folder for the recordings.
     """
     played, server = [], ""
     fresh = (one for n in count(1) if not (one := folder / f"foreseen-{n}").exists())
@@ -296,11 +295,11 @@ def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
 
 
 class _UnplayableError(Exception):
-    """Raised if the calls of the run cannot be arranged as the prediction requires."""
+    """Raised when the run's calls cannot be arranged as required by the prediction."""
 
 
 class _Player:
-    """Plays one prediction."""
+    """Plays a single prediction."""
 
     def __init__(self, stage: Stage, predictions: Predictions, prediction: Prediction) -> None:
         import psycopg
@@ -310,7 +309,7 @@ class _Player:
         self._level = getattr(psycopg.IsolationLevel, stage.level.upper().replace(" ", "_"))
 
     def _call_of(self, txn: int) -> AppCall | None:
-        """Return the call that made a transaction of the candidate; ``None`` if the setup did."""
+        """Return the call that made a transaction in the candidate; ``None`` if the setup did."""
         run = self._predictions.run
         found = self._stage.calls.get(run.numbers[self._prediction.who[txn]])
         if isinstance(found, str):
@@ -320,7 +319,7 @@ class _Player:
         return found
 
     def play(self, folder: Path) -> PlayedPrediction:
-        """Play the prediction, and judge the recorded history."""
+        """Play the prediction, and check the recorded history."""
         from isolang.foresee.predicted import schedule
 
         one, candidate = self._prediction, self._prediction.candidate
@@ -357,7 +356,7 @@ class _Player:
         return self._judge(folder, shown, scheduled, events)
 
     def _statements(self, t: int, call: AppCall | None, steps: int) -> int:
-        """Return how many statements execute the first ``steps`` steps of a transaction."""
+        """Return the number of statements that execute a transaction's first ``steps`` steps."""
         run = self._predictions.run
         if call is not None and call.sent:
             return call.sent[steps - 1]
@@ -378,7 +377,7 @@ class _Player:
         split: int,
         between: Sequence[int],
     ) -> list[str]:
-        """Run and record the schedule, and return messages about calls that waited or failed."""
+        """Run and record the schedule. Return messages about calls that waited or failed."""
         from isolang.testing.paced import PacedCall, PacedDrivers
 
         def started(i: int) -> PacedCall:
@@ -453,7 +452,7 @@ class _Player:
 
         Args:
             history: the played history.
-            made: the calls that were played, by their numbers in the candidate.
+            made: the played calls, by their numbers in the candidate.
         """
         run, who = self._predictions.run, self._prediction.who
         played = [[op[:2] for op in one.ops] for one in history.transactions()]

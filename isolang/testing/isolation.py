@@ -1,4 +1,4 @@
-"""Implements the fixture ``isolation``, which records transactions and asserts their level."""
+"""Implements the ``isolation`` fixture, which records transactions and asserts their level."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _T = TypeVar("_T")
 
 
 class Isolation(Watches):
-    """The value of the fixture ``isolation``: records the transactions of one test.
+    """The value of the ``isolation`` fixture: records the transactions of one test.
 
     Attributes:
-        seed: the seed of all random choices in the test.
-        level: the level that the mark of the test asserts; empty if the test has no mark.
+        seed: the seed for all random choices in the test.
+        level: the level asserted by the test's mark; empty if the test has no mark.
         judged: the verdicts on the recorded histories so far.
     """
 
     def setup(self, function: Callable[[], object]) -> None:
-        """Call a function that prepares the database, now and before each prediction is played.
+        """Call a function that prepares the database, both now and before playing each prediction.
 
-        A test must call ``setup`` before it watches anything.
+        A test must call ``setup`` before it starts any watch.
         """
         self._setup = function
         function()
@@ -44,9 +44,9 @@ class Isolation(Watches):
     def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
         """Call a function of the application, and remember the call for :meth:`foresee`.
 
-        The label of the call's transactions is the text of the call, such as ``pay(1, 30)``. If the
-        function is a coroutine function, its result is awaited in a new event loop; in a test that
-        runs in an event loop, the result must be awaited.
+        The call's transactions are labelled with the text of the call, such as ``pay(1, 30)``. If
+        the function is a coroutine function, its result is awaited in a new event loop; in a test
+        that runs in an event loop, the result must be awaited.
         """
         if inspect.iscoroutinefunction(function) and _has_loop():
             return self._call_later(function, args, kwargs)  # type: ignore[return-value]
@@ -63,7 +63,7 @@ class Isolation(Watches):
     def _remember_call(
         self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Iterator[AppCall]:
-        """Remember which transactions a call runs."""
+        """Remember a call and the transactions it runs."""
         call = AppCall(function, args, kwargs, self._transactions)
         try:
             yield call
@@ -71,19 +71,18 @@ class Isolation(Watches):
             self._calls.append(replace(call, end=self._transactions))
 
     def foresee(self, level: str, *, against: str = "", most: int = 10) -> Foreseen:
-        """Predict violations that the calls of this test allow at a weaker level, and play them.
+        """Predict violations that this test's calls allow at a weaker level, and play them.
 
-        This ends the watches of the test.
+        This ends the test's watches.
 
         Args:
-            level: the weaker level of PostgreSQL, ``read committed`` or ``repeatable read``.
-            against: the level that the test satisfies and that each prediction violates. If empty,
-                it is the level of the mark, or ``ser`` if the test has no mark.
+            level: the weaker PostgreSQL level: ``read committed`` or ``repeatable read``.
+            against: the level that the test satisfies and each prediction violates. If empty, it is
+                the mark's level, or ``ser`` if the test has no mark.
             most: the largest number of predictions to play.
 
         Raises:
-            IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a watch of a
-                driver.
+            IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a driver watch.
         """
         from isolang.testing.foreseen import foresee
 
@@ -108,7 +107,7 @@ class Isolation(Watches):
 
     @contextmanager
     def again(self, folder: Path) -> Iterator[Isolation]:
-        """Watch the same drivers with the same arguments, and record another execution."""
+        """Record another execution, watching the same drivers with the same arguments."""
         other = Isolation(folder, seed=self.seed, timeout=self.timeout)
         try:
             for method, conninfo, options in self._watched:
@@ -119,7 +118,7 @@ class Isolation(Watches):
 
     @property
     def waiting(self) -> bool:
-        """Return whether a recorded history has not been judged yet."""
+        """Return whether any recorded history has not been checked yet."""
         return bool(self._waiting)
 
     def assert_level(
@@ -129,17 +128,16 @@ class Isolation(Watches):
         timeout: float | None = None,
         allow_unseen: bool | Collection[str] | None = None,
     ) -> list[Valid]:
-        """Check that all histories that this test has recorded satisfy a level.
+        """Check that all histories recorded by this test satisfy a level.
 
         Args:
-            level: the name of a level in the library, or the path of a specification; if empty, the
-                level of the mark.
-            timeout: the time limit for each history, in seconds; by default the timeout of the
-                mark.
-            allow_unseen: the kinds of unrecorded things that do not prevent a valid verdict, as
-                names in ``isolang.observe.unseen.KINDS``. ``True`` allows all kinds, and also that
-                no committed transaction has a recorded read or write. By default, the value in the
-                mark.
+            level: the name of a library level, or the path of a specification; if empty, the mark's
+                level.
+            timeout: the time limit for each history, in seconds; by default, the mark's timeout.
+            allow_unseen: the kinds of unseen activity that do not prevent a valid verdict, by their
+                names in ``isolang.observe.unseen.KINDS``. ``True`` allows all kinds, and also
+                allows histories in which no committed transaction has a recorded read or write. By
+                default, the mark's value.
 
         Raises:
             IsolationError: a history violates the level.
@@ -189,11 +187,11 @@ class Isolation(Watches):
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
-        """Return the file to check for a recorded history.
+        """Return the file to check in place of a recorded history.
 
-        For the test's own recording, this is a new file to which the watches have added predicate
-        reads, or versions and writes from the database's log. Other histories are returned
-        unchanged.
+        For the test's own recording, this is a new file in which the watches have added predicate
+        reads, or versions and writes from the database's log. For other histories, it is the same
+        file.
 
         Raises:
             IsolangError: the watch no longer reads the database's log.
@@ -211,14 +209,14 @@ class Isolation(Watches):
         return into
 
     def _is_own(self, path: Path) -> bool:
-        """Return whether a file is the test's own recording; other files are from workloads."""
+        """Return whether a file is the test's own recording. Other files come from workloads."""
         return self._recorder is not None and path == self._recorder.path
 
     def _require_observations(self, histories: Sequence[History]) -> None:
-        """Check that a history contains an operation, because otherwise no level can be violated.
+        """Check that some history contains an operation; otherwise no level can be violated.
 
         Raises:
-            IsolangError: no transaction with a recorded operation has committed or may have
+            IsolangError: no transaction with recorded operations has committed or may have
                 committed.
         """
         if any(has_operations(history) for history in histories):
@@ -243,7 +241,7 @@ class Isolation(Watches):
 
 
 def _has_loop() -> bool:
-    """Return whether an event loop runs in this thread."""
+    """Return whether an event loop is running in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -252,7 +250,7 @@ def _has_loop() -> bool:
 
 
 def has_operations(history: History) -> bool:
-    """Return whether any transaction that committed, or may have committed, has an operation."""
+    """Return whether any transaction that has committed, or may have, has an operation."""
     from isolang.history.columns import ABORTED
 
     columns = history.columns
@@ -261,16 +259,16 @@ def has_operations(history: History) -> bool:
 
 
 def worst_error(errors: Sequence[AssertionError]) -> AssertionError:
-    """Return the first error about an invalid verdict; if all are unknown, the first error."""
+    """Return the first error about an invalid verdict, or the first error if all are unknown."""
     from isolang.testing.assertion import UndecidedError
 
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
 def save_evidence(verdict: Verdict, path: Path, folder: Path) -> None:
-    """Save a history, the certificate of its verdict and a page about it in a folder.
+    """Save a history, its verdict's certificate and a page about it in a folder.
 
-    Files of an earlier run that have the same names are replaced. An unknown verdict has no
+    Files with the same names from an earlier run are replaced. An unknown verdict has no
     certificate.
     """
     from shutil import copyfile
@@ -290,5 +288,5 @@ def save_evidence(verdict: Verdict, path: Path, folder: Path) -> None:
 
 
 def folder_of(test: str) -> str:
-    """Return a folder name for a test, made from the test's node id."""
+    """Return a folder name for a test, based on its node id."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", test).strip("-.") or "test"

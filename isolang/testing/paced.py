@@ -1,8 +1,8 @@
-"""Runs calls of an application that uses psycopg 3 or asyncpg one statement at a time.
+"""Runs an application's calls one statement at a time, for psycopg 3 and asyncpg.
 
-Each call runs in its own thread, in which an asynchronous call has its own event loop. Before each
+Each call runs in its own thread; asynchronous calls have their own event loop there. Before each
 statement and before COMMIT, the call waits until it is allowed to continue. Its transactions run at
-a given isolation level, even if the application requests another level.
+a given isolation level, even if the application requests a different one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from isolang.observe.drivers.statements import Planner
 from isolang.observe.rewriting import DatabaseFacts
 
 _HERE: Final = threading.local()
-# The seconds after which a call that has not reached its next statement is considered blocked.
+# The number of seconds after which a call that has not reached its next statement is considered
+# blocked.
 _WAIT: Final = 5.0
 _LEVEL: Final = re.compile(
     r"isolation\s+level\s+(?:serializable|repeatable\s+read|read\s+(?:un)?committed)", re.IGNORECASE
@@ -32,12 +33,12 @@ class PacedCall:
     """A call that runs in its own thread, one statement at a time.
 
     Attributes:
-        error: the exception that the call raised; ``None`` if it has raised no exception.
+        error: the exception raised by the call; ``None`` if it has not raised any.
         level: the isolation level of the call's transactions, a ``psycopg.IsolationLevel``.
     """
 
     def __init__(self, call: Callable[[], object], level: Any) -> None:
-        """Start the call in a thread, and wait until it has reached its first statement."""
+        """Start the call in a thread, and wait until it reaches its first statement."""
         self.error: BaseException | None = None
         self.level = level
         self.inside = False  # whether a statement of the call is running
@@ -75,7 +76,7 @@ class PacedCall:
             )
 
     def step(self, seconds: float = _WAIT) -> bool:
-        """Allow one statement, and return whether it ended within the given seconds."""
+        """Allow one statement. Return whether it ended within the given number of seconds."""
         with self._changed:
             if self._ended:
                 return True
@@ -84,7 +85,7 @@ class PacedCall:
         return self._wait_until_blocked(seconds)
 
     def finish(self, seconds: float = _WAIT) -> bool:
-        """Allow all remaining statements, and return whether the call ended within that time."""
+        """Allow all remaining statements. Return whether the call ended within that time."""
         with self._changed:
             self._all = True
             self._changed.notify_all()
@@ -94,7 +95,7 @@ class PacedCall:
 class PacedDrivers:
     """A context manager that makes the drivers wait before each statement of a paced call.
 
-    It must be entered after the watches, because their own statements must not wait.
+    It must be entered after the watches, because the watches' own statements must not wait.
     """
 
     def __init__(self) -> None:
@@ -150,9 +151,9 @@ def _run_statement(original: Any, cursor: Any, query: Any, *args: Any, **options
 
 
 def _concerns_connection_only(connection: Any, query: Any) -> bool:
-    """Return whether a statement outside of transactions concerns the connection and no table.
+    """Return whether a statement outside transactions concerns only the connection, not tables.
 
-    Django sends such statements on each new connection, and each played call has a separate
+    Django sends such statements on each new connection, and each played call has its own
     connection.
     """
     idle = connection.autocommit and connection.info.transaction_status.name == "IDLE"
@@ -204,10 +205,10 @@ def _run_prepared(original: Any, statement: Any, *args: Any, **options: Any) -> 
 
 
 def _send_when_allowed(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
-    """Wait until the call may continue, and send its statement.
+    """Wait until the call may continue, then send its statement.
 
     Args:
-        connection: the connection of psycopg; ``None`` if the driver sends BEGIN as a statement.
+        connection: the psycopg connection; ``None`` if the driver sends BEGIN as a statement.
         original: the method to call.
         args: the positional arguments of the method.
         options: the keyword arguments of the method.
@@ -236,7 +237,7 @@ def _set_level(connection: Any, call: PacedCall) -> Steps:
 
 
 def _with_call_level(query: Any) -> Any:
-    """Return a statement that requests the level of the current call instead of its own level."""
+    """Return a statement that requests the current call's level instead of its own."""
     call = getattr(_HERE, "call", None)
     if call is None or not isinstance(query, str):
         return query

@@ -1,9 +1,9 @@
-"""Plays the predictions for a recorded run, with an application's functions or its statements.
+"""Plays the predictions for a recorded run, using an application's functions or its statements.
 
 Each label of the run may name a call of the application, such as ``pay(1, 30)``. If the functions
 are not available, the recorded statements are executed on separate rows, with the recorded locks.
-In this case, each transaction executes the same statements whatever it reads, as predictions
-assume.
+In this case, each transaction executes the same statements regardless of what it reads, as
+predictions assume.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ LEVELS: Final = {
     "postgresql-repeatable-read": "repeatable read",
     "si": "repeatable read",
 }
-"""For each level of a prediction, the level of PostgreSQL at which the prediction is played."""
+"""For each level of a prediction, the PostgreSQL level to play it at."""
 
 _SCHEMA: Final = "isocheck_foresee"
 _TABLE: Final = f"{_SCHEMA}.recorded"
@@ -48,9 +48,9 @@ class Application(Struct, frozen=True, kw_only=True):
     """The functions of an application.
 
     Attributes:
-        name: where the functions come from, for messages.
+        name: the origin of the functions, for messages.
         functions: a module, or an object with the functions as attributes.
-        setup: the function that puts the database into the state before the run.
+        setup: the function that restores the database's state from before the run.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Application(Struct, frozen=True, kw_only=True):
     setup: Callable[[], object]
 
     def call_of(self, labels: Sequence[str]) -> AppCall | str:
-        """Return the call that a transaction's labels name; if they name none, the reason."""
+        """Return the call named by a transaction's labels, or the reason why there is none."""
         why = "it has no label"
         for label in labels:
             found = self._call(label)
@@ -88,11 +88,11 @@ class Application(Struct, frozen=True, kw_only=True):
         except TypeError as error:
             return f"the arguments in the label {label!r} do not fit {path}: {error}"
         except ValueError:
-            pass  # the function has no signature that could be checked
+            pass  # the function has no signature to check
         return AppCall(function, args, kwargs)
 
     def _named(self, path: str) -> Any:
-        """Return the function to which a dotted name or its last part refers; else ``None``."""
+        """Return the function named by a dotted name or its last part; ``None`` if none exists."""
         found = self.functions
         for part in path.split("."):
             found = getattr(found, part, None)
@@ -101,10 +101,10 @@ class Application(Struct, frozen=True, kw_only=True):
 
 
 def import_application(text: str, setup: str) -> Application:
-    """Import the application that a user names.
+    """Import the application named by the user.
 
     Args:
-        text: a module or a file; if an object in it has the functions, also the name of the object:
+        text: a module or a file, followed by an object's name if the functions belong to an object:
             ``bank``, ``bank.py`` or ``bank.py:service``.
         setup: the name of the function that prepares the database.
 
@@ -147,7 +147,7 @@ def import_application(text: str, setup: str) -> Application:
 
 
 def require_level(at: str) -> str:
-    """Return the level of PostgreSQL at which predictions are played.
+    """Return the PostgreSQL level to play predictions at.
 
     Raises:
         IsolangError: PostgreSQL has no level of this name.
@@ -164,14 +164,13 @@ def play_run(
 ) -> Foreseen:
     """Play the predictions for a run on PostgreSQL.
 
-    The application finds the database through the environment variables of libpq (``PGHOST`` and
-    others) and through ``DATABASE_URL``. These variables are set before the application is
-    imported.
+    The application finds the database through libpq's environment variables (such as ``PGHOST``)
+    and through ``DATABASE_URL``. They are set before the application is imported.
 
     Args:
         predictions: the predictions, at a level of ``LEVELS``.
-        app: the application in the form that :func:`import_application` takes, or ``STATEMENTS``.
-        setup: the name of the function of the application that prepares the database.
+        app: the application, as for :func:`import_application`, or ``STATEMENTS``.
+        setup: the name of the application's function that prepares the database.
         database: ``postgres`` to start a new server, or the URL of a database.
         folder: the folder for the recordings.
 
@@ -203,7 +202,7 @@ def play_run(
 
 @contextmanager
 def _environment(url: str) -> Iterator[None]:
-    """Set the environment variables through which an application finds a database."""
+    """Set the environment variables that applications use to find a database."""
     from psycopg import conninfo
 
     names = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "password": "PGPASSWORD",
@@ -243,7 +242,7 @@ def _stage_of_application(run: PassedRun, app: Application, url: str, level: str
 
 
 class _RecordedCall:
-    """Executes the statements of a recorded transaction on separate rows."""
+    """Executes a recorded transaction's statements on separate rows."""
 
     def __init__(self, run: PassedRun, txn: int, url: str) -> None:
         self._url = url
@@ -267,12 +266,12 @@ class _RecordedCall:
 def _statements_as_sql(
     run: PassedRun, steps: Sequence[Access]
 ) -> Iterator[tuple[str, list[object]]]:
-    """Yield the SQL that does what one recorded statement did.
+    """Yield SQL statements that have the same effect as one recorded statement.
 
     SOUND BECAUSE: a statement that reads and writes a row locks it, and reads its newest version. A
-    ``SELECT … FOR UPDATE`` that is directly followed by the write has the same effect: no other
-    transaction writes the row between the two statements, and they wait or fail in the same cases
-    as the one statement.
+    ``SELECT … FOR UPDATE`` directly followed by the write has the same effect: no other transaction
+    writes the row between the two statements, and they wait or fail in the same cases as the single
+    statement.
     """
     key = run.history.key
     writes = {key(step.key): step.op for step in steps if step.kind in (c.WRITE, c.APPEND)}
@@ -338,7 +337,7 @@ def _stage_of_statements(run: PassedRun, url: str, level: str) -> Stage:
 
 
 def _watching(url: str) -> Callable[[Path], AbstractContextManager[Isolation]]:
-    """Return a function that watches a database through the drivers that are imported."""
+    """Return a function that watches a database through the drivers imported so far."""
 
     @contextmanager
     def watching(folder: Path) -> Iterator[Isolation]:

@@ -1,6 +1,6 @@
-"""Provides the pytest fixture ``isolation`` and the mark of the same name (docs/pytest.md).
+"""Provides the pytest fixture ``isolation`` and the mark with the same name (docs/pytest.md).
 
-The plugin imports isolang only when a test uses the fixture, so other tests are not slowed down.
+The plugin imports isolang only when a test uses the fixture, so it does not slow down other tests.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ISOLATION: Final = pytest.StashKey["Isolation"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the command-line options and the ini option of the plugin."""
+    """Declare the plugin's command-line options and ini option."""
     group = parser.getgroup("isolation", "isolation levels")
     group.addoption(
         "--isolation-report",
@@ -55,7 +55,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Declare the mark, and choose one seed for all workers of pytest-xdist."""
+    """Declare the mark, and choose one seed for all pytest-xdist workers."""
     config.addinivalue_line("markers", _MARK)
     seed = config.getoption("isolation_seed")
     if seed is None:
@@ -70,12 +70,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Send the seed to a worker of pytest-xdist."""
+    """Send the seed to a pytest-xdist worker."""
     node.workerinput["isolation_seed"] = node.config.stash[_SEED]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """If a test has the mark, check the mark's arguments, and that the test uses the fixture."""
+    """If a test has the mark, check the mark's arguments and that the test uses the fixture."""
     mark = item.get_closest_marker("isolation")
     if mark is None:
         return
@@ -119,9 +119,9 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
 
 
 def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str]]:
-    """Return the level, the timeout and ``allow_unseen`` that the mark of a test states.
+    """Return the level, the timeout and ``allow_unseen`` from a test's mark.
 
-    If the test has no mark, return the defaults. If the mark is wrong, fail the test.
+    If the test has no mark, return the defaults. If the mark is incorrect, fail the test.
     """
     mark = item.get_closest_marker("isolation")
     if mark is None:
@@ -143,7 +143,7 @@ def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str]]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Run a test; if the test is marked, check the histories that it has not checked itself."""
+    """Run a test. If it is marked, check the histories that it has not checked itself."""
     skipping = _choice_for_unknown(item.config) == "skip"
     try:
         result = yield
@@ -174,12 +174,12 @@ def _judge(one: Isolation) -> None:
         message = str(error)
     else:
         return
-    # Outside of the handler, because otherwise pytest would also print the cause.
+    # This is outside the handler, because otherwise pytest would also print the cause.
     pytest.fail(message, pytrace=False)
 
 
 def _foresee_argument(item: pytest.Item) -> str:
-    """Return the level in the mark's argument ``foresee``; empty if the argument is not given."""
+    """Return the level in the mark's ``foresee`` argument; empty if it is not given."""
     mark = item.get_closest_marker("isolation")
     return "" if mark is None else str(mark.kwargs.get("foresee", ""))
 
@@ -210,7 +210,7 @@ def _choice_for_unknown(config: pytest.Config) -> str:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Add the verdicts and the unseen things to the report of a test.
+    """Add the verdicts and the unseen activity to a test's report.
 
     If the test failed, also add the seed and the folder with the history.
     """
@@ -235,7 +235,7 @@ def pytest_runtest_makereport(
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Print how many tests and transactions were checked, and what the watches did not record."""
+    """Print the number of tests and transactions checked, and the activity not recorded."""
     properties = [
         dict(report.user_properties)
         for reports in terminalreporter.stats.values()

@@ -1,4 +1,4 @@
-"""Records the transactions of a test, made by the test itself or by a workload."""
+"""Records the transactions of a test, executed by the test itself or by a workload."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Recordings:
     """The recordings of one test.
 
     Attributes:
-        seed: the seed of all random choices in the test.
-        level: the level that the mark of the test asserts; empty if the test has no mark.
+        seed: the seed for all random choices in the test.
+        level: the level asserted by the test's mark; empty if the test has no mark.
         judged: the verdicts on the recorded histories so far.
     """
 
@@ -44,16 +44,16 @@ class Recordings:
         keep: str | os.PathLike[str] | None = None,
         allow_unseen: bool | Collection[str] = False,
     ) -> None:
-        """Store the settings; no file is created before something is recorded.
+        """Store the settings. No file is created before something is recorded.
 
         Args:
             folder: the folder for the recorded histories.
-            seed: the seed of all random choices.
-            level: the level that :meth:`assert_level` asserts by default.
+            seed: the seed for all random choices.
+            level: the level asserted by :meth:`assert_level` by default.
             timeout: the default time limit for each verdict, in seconds.
-            allow_unseen: the default of the argument ``allow_unseen`` of :meth:`assert_level`.
-            keep: the folder in which each checked history is kept, with its certificate and its
-                page; ``None`` to keep nothing.
+            allow_unseen: the default for the ``allow_unseen`` argument of :meth:`assert_level`.
+            keep: the folder for keeping each checked history, with its certificate and page;
+                ``None`` to keep nothing.
         """
         self.folder = Path(folder)
         self.seed = seed
@@ -75,13 +75,13 @@ class Recordings:
         self._transactions = 0  # the number of transactions that have ended
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
-        # The method that began each watch of a driver, with its arguments.
+        # The method that started each driver watch, with its arguments.
         self._watched: list[tuple[str, str, dict[str, Any]]] = []
         self._log_watch: DriverWatch | None = None  # the watch that reads the database's log
 
     @property
     def recorder(self) -> Recorder:
-        """The recorder of this test, which is created when it is first used."""
+        """The recorder of this test, created on first use."""
         from isolang.run.record.recorder import Recorder
 
         with self._lock:
@@ -106,8 +106,8 @@ class Recordings:
         Args:
             connection: the connection to commit at the end of the block; ``None`` if the block
                 commits the transaction itself.
-            session: the session of the transaction; by default the session of this thread.
-            plan: the operations of the transaction, if they are known in advance, as in
+            session: the session of the transaction; by default, this thread's session.
+            plan: the operations of the transaction if they are known in advance, as in
                 ``Recorder.transaction``.
             driver: the driver for the connection, as in ``Recorder.transaction``.
         """
@@ -116,9 +116,9 @@ class Recordings:
         from isolang.run.record.recorder import RecordedTransaction
 
         class Paused(RecordedTransaction):
-            """A transaction that pauses after each read, which lets other transactions run."""
+            """A transaction that pauses after each read to let other transactions run."""
 
-            # `self` is the Isolation of the test.
+            # `self` is the test's Isolation object.
             def read(paused, key: Any, value: Any, version: Any = None) -> None:  # noqa: N805
                 super().read(key, value, version)
                 time.sleep(self.random.random() * getattr(self._here, "pause", 0.0))
@@ -135,7 +135,7 @@ class Recordings:
 
     @property
     def session(self) -> int:
-        """The number of the session that transactions of this thread belong to."""
+        """The number of the session that this thread's transactions belong to."""
         if not hasattr(self._here, "session"):
             self._here.session = next(self._sessions)
         number: int = self._here.session
@@ -143,7 +143,7 @@ class Recordings:
 
     @property
     def random(self) -> Random:
-        """The random number generator of this thread, which the seed determines."""
+        """This thread's random number generator, determined by the seed."""
         if not hasattr(self._here, "random"):
             self._here.random = Random(f"{self.seed}/{self.session}")
         one: Random = self._here.random
@@ -157,29 +157,29 @@ class Recordings:
         pause: float = 0.005,
         ignoring: type[Exception] | tuple[type[Exception], ...] = (),
     ) -> int:
-        """Call functions concurrently, each in its own threads, round by round.
+        """Call functions concurrently, each in separate threads, round by round.
 
         Args:
-            functions: the functions to call, which record their transactions or use a watched
+            functions: the functions to call. They must record their transactions or use a watched
                 database.
-            times: the number of rounds; in each round, all calls begin together.
+            times: the number of rounds; in each round, all calls start together.
             clients: the number of threads for each function.
-            pause: the longest time in seconds that a recorded transaction waits after each read.
-                The waits are random and let other transactions interleave.
-            ignoring: the exceptions that calls may raise because the database rolled back a
+            pause: the longest time, in seconds, that a recorded transaction waits after each read.
+                The waits are random, and let other transactions interleave.
+            ignoring: the exceptions that calls may raise when the database rolls back a
                 transaction.
 
         Returns:
-            The number of calls that raised an exception of ``ignoring``.
+            The number of calls that raised an exception listed in ``ignoring``.
 
         Raises:
-            Exception: a call raised another exception; the first such exception is raised again.
+            Exception: a call raised another exception; the first such exception is re-raised.
         """
         callers = [function for function in functions for _ in range(clients)]
         together = threading.Barrier(len(callers))
         refused = count()
         raised: list[BaseException] = []
-        # Sessions are numbered before the threads start, so only the seed decides random choices.
+        # Sessions are numbered before the threads start, so random choices depend only on the seed.
         numbers = [next(self._sessions) for _ in callers]
 
         def call(function: Callable[[], object], number: int) -> None:
@@ -220,23 +220,23 @@ class Recordings:
         transactions: int | None = None,
         clients: int = 10,
     ) -> History:
-        """Run a workload of ``isocheck run`` on a database, and record its history.
+        """Run one of ``isocheck run``'s workloads on a database, and record its history.
 
         Args:
-            target: a name or a URL, as in docs/run.md. For a name, isocheck starts a server.
+            target: a name or a URL, as in docs/run.md. If it is a name, isocheck starts a server.
             level: the isolation level of the database; if empty, the first level of the target.
-            workload: the name of the workload; ``auto`` runs several workloads in turn.
-            seconds: the length of the run in seconds.
+            workload: the name of the workload; ``auto`` runs several workloads one after another.
+            seconds: the duration of the run, in seconds.
             transactions: the number of transactions after which the run ends early; ``None`` means
                 no limit.
             clients: the number of concurrent clients.
 
         Returns:
-            The recorded history. It is checked by the next call of :meth:`assert_level`, or at the
+            The recorded history. It is checked by the next call to :meth:`assert_level`, or at the
             end of the test if the test is marked.
 
         Raises:
-            IsolangError: the workload cannot be run; the message says how to solve the problem.
+            IsolangError: the workload cannot be run; the message explains how to solve the problem.
         """
         from isolang.run.play.runner import run
         from isolang.run.settings import Settings
@@ -261,7 +261,7 @@ class Recordings:
         return load_history(recorded.path)
 
     def server(self, target: str = "postgres") -> str:
-        """Start a database server for this test, which is removed when the test ends.
+        """Start a database server for this test; it is removed when the test ends.
 
         Args:
             target: the name of the database system, which must be ``postgres``.
@@ -272,8 +272,8 @@ class Recordings:
             listens on a socket in a temporary folder.
 
         Raises:
-            IsolangError: another database system is requested, or the programs of PostgreSQL are
-                not installed.
+            IsolangError: another database system is requested, or PostgreSQL's programs are not
+                installed.
         """
         from isolang.run.targets import target_named
 

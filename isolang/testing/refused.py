@@ -1,7 +1,7 @@
-"""Detects rolled-back transactions that read, or failed to read, writes of other sessions.
+"""Detects rolled-back transactions that read or missed writes of other sessions.
 
 A history does not contain the reads of rolled-back transactions, because no level restricts them.
-But if such a read returned or missed a write of another session, sessions did interact, and the
+However, if such a read returned or missed another session's write, sessions did interact, and the
 test could have violated a level.
 """
 
@@ -20,7 +20,7 @@ class RolledBackReads:
     """Collects the writes of all transactions, and the reads of rolled-back transactions."""
 
     def __init__(self) -> None:
-        # The sessions that wrote each key, and the sessions that wrote each value of each key.
+        # The sessions that wrote each key, and those that wrote each value of each key.
         self._writers: defaultdict[str, set[Hashable]] = defaultdict(set)
         self._written: defaultdict[tuple[str, str], set[Hashable]] = defaultdict(set)
         self._reads: set[tuple[Hashable, str, str]] = set()
@@ -37,9 +37,9 @@ class RolledBackReads:
                 self._written[repr(key), repr(value)].add(session)
 
     def observed(self) -> bool:
-        """Return whether a rolled-back transaction read or missed a write of another session.
+        """Return whether a rolled-back transaction read or missed another session's write.
 
-        A read misses a write if it returns the initial state of a key that another session wrote.
+        A read misses a write if it returns the initial state of a key written by another session.
         """
         return any(
             (self._written[key, value] if value else self._writers[key]) - {session}
@@ -48,7 +48,7 @@ class RolledBackReads:
 
 
 def _parts(value: object) -> Iterator[str]:
-    """Yield each value that a read returned, as text; yield an empty string if it found nothing."""
+    """Yield each value returned by a read as text, or an empty string if the read found nothing."""
     if value is None or value == []:
         yield ""
     elif isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""Provides ``check_target``, by which authors of adapters run the self-test in their own tests."""
+"""Provides ``check_target``, which runs the self-test in the tests of adapter authors."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ def check_target(
 
     Args:
         target: the target, as for ``isocheck run``: ``"my_adapter.py:MyDatabase"``, or a URL.
-        level: the isolation level at which the adapter is tested; if empty, every level.
-        prefix: the text with which the names of the created tables begin.
+        level: the isolation level to test the adapter at; if empty, every level.
+        prefix: the prefix of the created tables' names.
 
     Returns:
         The result of each check, none of which failed.

@@ -1,4 +1,4 @@
-"""Watches the databases that an application uses during a test."""
+"""Watches the databases used by an application during a test."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ _W = TypeVar("_W", bound="DriverWatch")
 
 
 class Watches(Recordings):
-    """The recordings of one test, with the watches that record what an application does."""
+    """The recordings of one test, with watches that record an application's transactions."""
 
     def watch(self, engine: Engine, mapped: registry) -> SqlAlchemyWatch:
-        """Record an application's transactions through SQLAlchemy, until the test ends.
+        """Record an application's transactions through SQLAlchemy until the test ends.
 
         Args:
-            engine: the engine of the application, for PostgreSQL with psycopg or asyncpg; for an
+            engine: the application's engine, for PostgreSQL with psycopg or asyncpg; for an
                 asynchronous engine, its ``sync_engine``.
             mapped: the registry of the application's classes, such as ``Base.registry``.
 
         Returns:
-            The watch, whose ``unseen`` counts what it could not record.
+            The watch; its ``unseen`` counts the activity that it could not record.
 
         Raises:
-            IsolangError: the engine uses another database or driver, or the database is watched
-                already.
+            IsolangError: the engine uses another database or driver, or the database is already
+                being watched.
         """
         from isolang.observe.drivers.mapped import SqlAlchemyWatch, parameters_of
 
@@ -53,26 +53,26 @@ class Watches(Recordings):
         versions: bool = False,
         **parameters: Any,
     ) -> DriverWatch:
-        """Record an application's transactions through psycopg, until the test ends.
+        """Record an application's transactions through psycopg until the test ends.
 
         The watch sees all statements that this process sends through psycopg 3, with synchronous
         and asynchronous connections. This includes the statements of Django and SQLAlchemy.
 
         Args:
             conninfo: the PostgreSQL database, as a connection string for ``psycopg.connect``.
-            names: maps the names of tables in the database to their names in the history, if the
-                two names differ.
-            versions: whether to read the log of the database. The log contains the order of
-                versions and the writes of clients that are not watched. docs/versions.md states the
-                privileges that this needs.
+            names: maps the names of tables in the database to their names in the history, where
+                they differ.
+            versions: whether to read the database's log, which contains the order of versions and
+                the writes of unwatched clients. docs/versions.md lists the privileges that this
+                requires.
             parameters: further arguments for ``psycopg.connect``.
 
         Returns:
-            The watch, whose ``unseen`` counts what it could not record.
+            The watch; its ``unseen`` counts the activity that it could not record.
 
         Raises:
             IsolangError: the database cannot be reached, or ``versions`` is true and the database
-                does not keep a log with the needed contents.
+                does not keep a suitable log.
         """
         from isolang.observe.drivers.through_psycopg import Psycopg
 
@@ -87,7 +87,7 @@ class Watches(Recordings):
         versions: bool = False,
         **parameters: Any,
     ) -> DriverWatch:
-        """Record an application's transactions through asyncpg, until the test ends.
+        """Record an application's transactions through asyncpg until the test ends.
 
         The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
         because the watch itself connects through psycopg.
@@ -128,7 +128,7 @@ class Watches(Recordings):
         return watch
 
     def unseen(self) -> Unseen:
-        """Return how many things of each kind the watches did not record, with examples."""
+        """Return the counts of unseen activity over all watches, by kind, with examples."""
         from isolang.observe.unseen import Unseen
 
         every = Unseen()
@@ -137,7 +137,7 @@ class Watches(Recordings):
         return every.settled()
 
     def server_name(self) -> str:
-        """Return the name and version of the PostgreSQL server that is watched, for messages."""
+        """Return the name and version of the watched PostgreSQL server, for messages."""
         import psycopg
 
         _, conninfo, options = self._watched[0]
