@@ -106,7 +106,7 @@ class Evidence {
     return op < later && (statement < 0 || statement != h_.statement_of(later));
   }
   bool is_external(
-      std::int64_t op);  // whether the read is external, if its transaction may be included and its result is known
+      std::int64_t op);  // whether the read is external, has a known result, and its transaction may be included
   std::vector<std::int32_t> candidates(std::int64_t op);
   bool has_anomaly(std::int64_t op, std::int64_t kind);
   bool incompatible(std::int64_t op, std::int64_t other);
