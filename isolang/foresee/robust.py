@@ -53,7 +53,7 @@ def candidates(
     sessions: bool = True,
     budget: SearchBudget | None = None,
 ) -> Iterator[SplitSchedule]:
-    """Yield split schedules that may be counterexamples, starting with those with few transactions.
+    """Yield split schedules that may be counterexamples, smaller ones first.
 
     If nothing is yielded, the templates are robust.
 

@@ -32,7 +32,7 @@ def read_values(table: OutcomeTable, outcome: Outcome) -> list[str]:
 
 
 def has_aborts(table: OutcomeTable) -> bool:
-    """Return whether any outcome has an aborted transaction; if so, the table has a column for it."""
+    """Return whether any outcome has an aborted transaction; the table then shows this."""
     return any(one.aborted for one in table.outcomes)
 
 
