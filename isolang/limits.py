@@ -132,7 +132,7 @@ class Work:
 
     @contextmanager
     def part(self, share: float) -> Iterator[Work]:
-        """Yield a smaller budget with a share of the units, and subtract what the block spends."""
+        """Yield a smaller budget with a share of the units, and subtract the units it spends."""
         own = Work(int(self.left * share))
         allowed = own.left
         try:

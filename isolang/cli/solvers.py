@@ -228,8 +228,8 @@ def _median_run(
 ) -> ContestRow:
     """Run a pair several times, and return the run with the median time.
 
-    If the time for all runs runs out, the pair runs fewer times. If it does not run at all, the
-    verdict in the row is unknown.
+    If the time limit for all runs is reached, the pair runs fewer times. If it does not run at all,
+    the verdict in the row is unknown.
     """
     runs: list[ContestRow] = []
     timeout = entry.options.timeout

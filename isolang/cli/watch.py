@@ -230,7 +230,7 @@ def _follow(
     *,
     output: str,
 ) -> WatchReport:
-    """Feed the stream to the watch until it ends, and return its report.
+    """Feed the stream to the watch until the watch ends, and return its report.
 
     Ctrl-C stops the stream, and the watch ends once it has processed the data already read.
     """

@@ -325,7 +325,7 @@ def _short_names_first(name: str) -> tuple[int, str]:
 
 
 class LevelRanking:
-    """Finds the strongest and the weakest of the given levels, with one name for equal levels."""
+    """Finds the strongest and weakest of the given levels, naming equal levels only once."""
 
     def __init__(self, library: Mapping[str, Normal], *, one_at_a_time: bool = False) -> None:
         """Store the levels by name, and whether proofs may assume ``ONE_AT_A_TIME``."""

@@ -279,8 +279,8 @@ class Implicit:
     def _write_out_contradicted(self) -> None:
         """Write out the predicate reads contradicted by some order, or else all set-reads.
 
-        If no order fits, the transactions of a contradicted predicate read often violate the level.
-        Its other set-reads then show this, with far fewer operations than all set-reads.
+        If no order fits, the history often violates the level. The other set-reads of a
+        contradicted predicate read then show this, with far fewer operations than all set-reads.
         """
         import numpy as np
 

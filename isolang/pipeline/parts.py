@@ -160,8 +160,8 @@ def included_transactions_note(
 ) -> list[str]:
     """Return a list with a note that names the indeterminate transactions that took effect.
 
-    The list is empty if the history has no indeterminate transactions, or if only those read by an
-    included transaction can matter.
+    The list is empty if the history has no indeterminate transactions, or if only those that an
+    included transaction read from can matter.
     """
     if not route.unread_matter:
         return []

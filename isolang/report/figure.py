@@ -79,7 +79,7 @@ def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
     Args:
         violation: the violation to draw.
         level: the name of the specification, for the picture's title.
-        key: whether to add a legend for the lines and boxes below the picture.
+        key: whether to add, below the drawing, a legend for its lines and boxes.
     """
     views = {view.number: view for view in violation.transactions}
     parts = [_argument(violation.argument, views)]
