@@ -25,7 +25,7 @@ MOST_MEMBERS: Final = 4
 """The largest number of transactions in a core, including the stranger."""
 
 _CORE_COST: Final = (
-    10  # the units of work for one core, to which one unit per ``_RUN_PER_UNIT`` is added
+    10  # the number of units of work for one core, plus one unit per ``_RUN_PER_UNIT``
 )
 _RUN_PER_UNIT: Final = 100  # transactions of the run
 _QUESTION_COST: Final = 500  # the units of work for a new question

@@ -647,7 +647,7 @@ def _place_chain(
 
 
 def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
-    """Return the arrangement in which these transactions run in this order, one at a time."""
+    """Return the arrangement that runs these transactions in this order, one at a time."""
     last: dict[int, int] = {}
     programs = []
     for n, i in enumerate(who):

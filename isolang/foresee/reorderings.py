@@ -18,7 +18,7 @@ from isolang.foresee.run import Arrangement, bits
 from isolang.limits import Work
 
 MOST_IN_CHAIN: Final = 3
-"""The largest number of transactions in a chain, which together with the stranger makes four."""
+"""The largest number of transactions in a chain, excluding the stranger."""
 
 # The units of work for one more transaction in a chain, plus one unit for each ``_RUN_PER_UNIT``.
 _LINK_COST: Final = 4

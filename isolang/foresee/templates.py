@@ -82,7 +82,7 @@ class Branch(Struct, frozen=True, kw_only=True):
         way: the conditions for taking this path, as text; empty if the program has only one path.
         parameters: the parameters that identify rows.
         different: pairs of parameters that never have the same value.
-        statements: the statements, in the order in which they run.
+        statements: the statements, in execution order.
     """
 
     program: str

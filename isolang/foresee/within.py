@@ -1,4 +1,4 @@
-"""Decides which transactions may run within the split transaction T1 of a split schedule."""
+"""Decides which transactions may run within T1, the transaction split by a split schedule."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class SplitTransaction:
         """Return whether a statement of T1 prevents a statement in a transaction within T1.
 
         Args:
-            number: the index of the statement of T1.
+            number: the index of T1's statement.
             of_split: the statement of T1.
             own: the statement of the other transaction, on the same row.
         """

@@ -81,7 +81,7 @@ class AnswerRewriter:
             self._session.set_label(value)
 
     def _handle_catalogue(self, query: CatalogueQuery, tag: int, body: bytes) -> bytes | None:
-        """Handle a message of the result of a catalogue query."""
+        """Handle a message with a catalogue query's result."""
         if tag == 0x44:
             (size,) = _u32(body, 2)
             query.rows.append(body[6 : 6 + size])

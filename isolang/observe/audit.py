@@ -18,7 +18,7 @@ from isolang.observe.history import ObservedHistory
 from isolang.observe.unseen import FOREIGN
 
 _LOCK_SECONDS: Final = 1  # how many seconds an audit waits for a lock
-_ATTEMPTS: Final = 3  # how often an audit before a changed definition is repeated at most
+_ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
 _PAUSE_SECONDS: Final = 0.05  # seconds between attempts
 
 

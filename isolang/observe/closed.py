@@ -50,7 +50,7 @@ class KnownVersion(Struct, frozen=True):
     """A version of a row.
 
     Attributes:
-        key: the key of the row in the history, which begins with the table.
+        key: the key of the row in the history, starting with the table.
         number: the number of the version's writer.
         cells: the comparable columns.
     """
@@ -245,7 +245,7 @@ class _TableVersions:
         """Return the row that a read version belongs to, and the recorded write of that version.
 
         Args:
-            key: the key of the row, which begins with its table.
+            key: the key of the row, starting with its table.
             number: the number of the version.
             own: for each key, the reading transaction's own last write.
 
@@ -301,7 +301,7 @@ def close(
     tables = {
         name: _TableVersions(name, traces, last_versions(name), is_initial)
         for name in sorted({one.table for one in conditions})
-        # Other recorders give rows of the same table different keys and values.
+        # If other recorders record rows of the table, they use different keys and values.
         if lines.to_edn(f"{name}/")[:-1].encode() not in others
     }
     recorded = {id(one) for one in conditions if one.table in tables and tables[one.table].closed}

@@ -121,7 +121,7 @@ class Conversation:
     """The state shared by both directions of a connection.
 
     Attributes:
-        session: the session, which follows the transactions.
+        session: the session, which tracks the transactions.
         expected: the messages that the server has not responded to yet, in order.
         status: the server's last status: no transaction (I), an open one (T), or a failed one (E).
         unclear: whether texts are sent unchanged, because a session setting changes the meaning of

@@ -20,7 +20,7 @@ class Observation(Struct, kw_only=True):
         tables: the tables used by sessions.
         most_rows: the largest number of rows in a predicate read.
         epoch: how many times definitions in the database have changed.
-        refreshed: the epoch in which the names of functions were last read.
+        refreshed: the epoch when the names of functions were last read.
         audit: a function that runs an audit before a definition changes, and then calls its
             argument; ``None`` if no audit is possible.
     """

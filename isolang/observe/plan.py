@@ -94,7 +94,7 @@ class StatementTable(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the name, as written in the statement.
-        alias: the name by which the statement refers to the table, as written in the statement.
+        alias: the name used for the table in the rest of the statement, as written there.
         how: ``row`` if each result row contains one row of the table, ``all`` if the rows are
             collected in an array, ``write`` or ``delete``.
         where: the token range of the condition on the table.

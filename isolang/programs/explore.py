@@ -228,7 +228,7 @@ def _execute(
 ) -> list[_Trace]:
     """Execute each transaction as far as its sources' values are known.
 
-    SOUND BECAUSE a trace only grows when values become known. Therefore the result does not depend
+    SOUND BECAUSE a trace only grows when values become known. Therefore, the result does not depend
     on the order in which they become known.
     """
     values: list[list[int | None]] = [[None] * len(sources) for sources in chosen]

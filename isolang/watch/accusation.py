@@ -30,7 +30,7 @@ _SEARCHES: Final = 6  # the largest number of searches of the log
 
 _Atom: TypeAlias = tuple[int, Any]
 
-#: A key and a value. ``None`` in place of the value stands for every value of the key.
+#: A key and a value. ``None`` instead of the value represents every value of the key.
 _Version: TypeAlias = tuple[_Atom, _Atom | None]
 
 #: The atom that represents a deletion in the columns.
@@ -128,7 +128,7 @@ def accusation(
 
 
 def _keys_of_missed_versions(records: Sequence[Transaction]) -> set[_Atom]:
-    """Return the keys for which some transaction records versions that it missed."""
+    """Return the keys of versions that some transaction records as missed."""
     import numpy as np
 
     columns = History.from_transactions(records).columns

@@ -36,7 +36,7 @@ class ByDefinition:
 
     Args:
         plan: the compiled level.
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
     """
 
     def __init__(self, plan: Plan, clock_error: int) -> None:

@@ -47,7 +47,7 @@ class LogOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
     """The options that change the meaning of a log and are therefore recorded in the chain.
 
     Attributes:
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         initial_value: the initial values, as the user wrote them after ``--initial-value``.
         unwritten_initial: whether initial values are taken from reads (``--unwritten-initial``).
     """
@@ -67,7 +67,7 @@ class Head(
         spec_name: the name of the level.
         spec_texts: the text of each specification file, by file name, as in certificates.
         sources: the names of the logs.
-        reading: the options with which the logs are read.
+        reading: the options used to read the logs.
         previous: always empty, because no entry precedes the head.
     """
 
@@ -89,8 +89,7 @@ class Part(
         transactions: the number of transactions in the part.
         abandoned: the number of indeterminate transactions that the watch gave up on with this
             part, because no transaction had read from them.
-        begin: the latest time at which a transaction of the part began; ``None`` if the stream has
-            no times.
+        begin: the latest begin time in the part; ``None`` if the stream has no times.
         spans: the bytes read since the previous part, as file, start, end and SHA-256.
         seen: the number of finished transactions that the watch had seen before the cut.
         columns: the columns of :class:`PartColumns`, packed by :meth:`Taken.packed`.
@@ -141,7 +140,7 @@ class ChainEnd(
     Attributes:
         previous: the SHA-256 of the previous line.
         outcome: ``valid``, ``invalid``, ``suspected`` or ``unknown``.
-        note: a sentence that says what the outcome assumes, or why the outcome is unknown.
+        note: a sentence about the outcome's assumptions, or about the reason why it is unknown.
     """
 
     previous: str
@@ -157,11 +156,11 @@ class PartColumns(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         members: int64[n, 5]: for each transaction of the part, its number and its place in the log,
-            in the order in which the witness numbers them.
+            in the order of their numbers in the witness.
         aside: int64[n, 5]: the same for each transaction that the cut removed without adding it to
             the part, because it took no effect or the watch gave up on it.
         source: the source of each external read (:class:`isolang.certify.proofs.Witness`).
-        order_start: the index in ``order_txn`` at which the version order of each key begins.
+        order_start: the index in ``order_txn`` where each key's version order begins.
         order_txn: the version orders of all keys, concatenated.
         before: the last values that the part replaced, in the format of ``LastValues``.
     """
@@ -219,9 +218,9 @@ class KnownPart(Struct, frozen=True, array_like=True):
     """The data kept in memory about a part that is not void.
 
     Attributes:
-        start: the byte of the chain file at which the part's line begins.
+        start: the byte offset of the part's line in the chain file.
         hash: the SHA-256 of the line.
-        begin: the latest time at which a transaction of this part or of an earlier part began.
+        begin: the latest begin time in this part and all earlier parts.
         abandoned: the number of indeterminate transactions that the watch gave up on, up to and
             including this part.
     """
@@ -266,7 +265,7 @@ class Chain:
 
     @property
     def begin(self) -> int | None:
-        """The latest time at which a transaction of a part began; ``None`` if no part has times."""
+        """The latest begin time in all parts; ``None`` if no part has times."""
         return self._parts[-1].begin if self._parts and self._parts[-1].begin > _NEVER else None
 
     @property
@@ -492,7 +491,7 @@ class LiveChain(Struct, frozen=True, kw_only=True):
     """The content of a chain without its void parts.
 
     Attributes:
-        starts: for each part, the byte of the chain file at which its line begins.
+        starts: for each part, the byte offset of its line in the chain file.
         spans: all bytes of the log that were read, as file, start, end and SHA-256.
         initial: the initial values revealed by reads.
         end: the last entry; ``None`` if the chain has no end.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CutLimits:
-    """The limits that determine which transactions must stay in the window.
+    """The limits that determine the transactions that must stay in the window.
 
     Attributes:
         before: only transactions that ended before this time may be removed; ``None`` if the
@@ -30,7 +30,7 @@ class CutLimits:
         behind: if the stream has no times, only transactions with a smaller number than this may
             be removed.
         real_time: whether the level uses ``rt``; if it does, real time adds edges.
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
     """
 
     before: int | None
@@ -76,7 +76,7 @@ def cut(  # noqa: PLR0917 — parallel columns
     Args:
         window: the columns of the window, in an order that extends session order.
         witness: a witness that the window satisfies the level.
-        limits: which transactions must stay.
+        limits: determines the transactions that must stay.
         closed: the result of :meth:`CutLimits.certainly_ended`.
         in_flight: for each transaction, whether its outcome is still unknown.
         young: for each transaction, whether a later read may still reveal the version order of its
@@ -141,7 +141,7 @@ def split_cut(
     Args:
         window: the transactions that a round has checked.
         witness: a witness that the window satisfies the level.
-        limits: which transactions must stay.
+        limits: determines the transactions that must stay.
         young_from: if a writer's number is at least this number, a later read may still reveal the
             version order of its writes.
         until: transactions stay if their number is at least this number; ``None`` means no limit.

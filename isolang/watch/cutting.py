@@ -1,4 +1,4 @@
-"""Cuts parts off the window, each of which satisfies the level by itself."""
+"""Cuts parts off the window. Each part satisfies the level by itself."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Cuts:
         judge: checks whether parts satisfy the level.
         window: the transactions in memory.
         horizon: the time before which no later transaction begins.
-        parts: the collection to which the parts are added.
+        parts: the collection that the parts are added to.
         size: the number of new transactions that begin a round.
     """
 
@@ -74,7 +74,7 @@ class Cuts:
         return cut
 
     def _division_numbers(self, numbers: NDArray[np.int64], *, again: bool) -> list[int | None]:
-        """Return the transaction numbers at which to divide the window, followed by ``None``.
+        """Return the transaction numbers that divide the window into parts, followed by ``None``.
 
         If this round has put parts back, the window is cut into parts of the usual size again. If
         the whole window became a single part, each contradiction would put all of it back, and the

@@ -119,7 +119,7 @@ class Exchanges:
             holds: returns whether a witness proves that a part satisfies the level.
 
         Returns:
-            The number of parts in which an order changed.
+            The number of parts with a changed order.
         """
         import numpy as np
 

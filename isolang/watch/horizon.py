@@ -19,10 +19,10 @@ class Horizon:
     """The time a stream has reached, according to its last batch.
 
     Args:
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
 
     Attributes:
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         source: the history of the last batch, which records how the log is read; ``None`` before
             the first batch.
         timed: whether the stream has real time.
@@ -65,7 +65,7 @@ class Horizon:
         return history_of(columns, names, self.source, clock_error=self.clock_error)
 
     def limits(self, behind: int, *, real_time: bool) -> CutLimits:
-        """Return the limits of a cut: which transactions must stay in the window.
+        """Return the limits of a cut, which determine the transactions that stay in the window.
 
         Args:
             behind: if the stream has no times, only transactions with a smaller number may be

@@ -80,7 +80,7 @@ class InitialState:
         """Return the options of this state as stored in the head of a chain.
 
         Args:
-            clock_error: nanoseconds by which the clocks of two sessions may differ.
+            clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         """
         return LogOptions(
             clock_error=clock_error, initial_value=self._texts, unwritten_initial=self.unwritten

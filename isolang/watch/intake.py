@@ -31,8 +31,8 @@ class Intake:
     Args:
         judge: checks whether windows satisfy the level.
         stream: the stream that the batches come from.
-        window: the window to which the transactions are added.
-        horizon: the horizon, which each batch advances.
+        window: the window that the transactions are added to.
+        horizon: the horizon, advanced by each batch.
         initial: the initial state of the stream.
         parts: the parts, which are put back into the window if a late transaction overlaps or
             replaces one of their transactions.

@@ -157,9 +157,9 @@ def history_of(
     Args:
         columns: the columns returned by :func:`columns_after_parts`.
         names: the names of the sessions.
-        source: the history of a batch, which states how the log is read; ``None`` before the first
+        source: the history of a batch, which records how the log is read; ``None`` before the first
             batch.
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
     """
     history = History(
         columns=columns,

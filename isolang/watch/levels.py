@@ -1,4 +1,4 @@
-"""Decides which levels can be watched, and which stricter levels a watch tries first.
+"""Decides which levels can be watched, and which stricter levels to try first.
 
 A stricter level is tried first because its witness allows larger cuts.
 """

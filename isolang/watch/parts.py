@@ -37,13 +37,13 @@ class Parts:
         memory: the memory that the last values may take, in bytes.
         stream: the stream, whose log is used to read transactions again.
         initial: the initial state of the stream.
-        window: the window into which transactions are put back.
+        window: the window that transactions are put back into.
 
     Raises:
         HistoryError: the chain belongs to another watch, or to a watch that has ended.
 
     Attributes:
-        chain: the chain, which has one entry for each part.
+        chain: the chain, with one entry per part.
         values: the last value of each key that the parts wrote.
         exchanges: the version orders in the parts that later reads may change.
         observed: whether any session has read, or missed, another session's write.
@@ -138,7 +138,7 @@ class Parts:
             members: the transactions of the part, as they are in the log.
             aside: the transactions that the cut removes without adding them to the part, because
                 they took no effect or the watch gives up on them.
-            part: the members as columns whose initial values are those that earlier parts left.
+            part: the members as columns whose initial values are those left by earlier parts.
             witness: a witness that the part satisfies the level.
         """
         import numpy as np
@@ -203,8 +203,8 @@ class Parts:
         """Put back parts until no part has a transaction that began after a late transaction ended.
 
         Args:
-            end: the time at which the late transaction ended.
-            clock_error: nanoseconds by which the clocks of two sessions may differ.
+            end: the end time of the late transaction.
+            clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         """
         while (begin := self.chain.begin) is not None and end < begin + 2 * clock_error:
             self.put_back(1)
@@ -217,7 +217,7 @@ class Parts:
 
         Args:
             file: the file of the transaction's invocation.
-            offset: the byte of that file at which the invocation begins.
+            offset: the byte offset of the invocation in that file.
             most: the largest number of transactions in a window.
         """
         while not self._window.remove(file, offset):

@@ -93,8 +93,8 @@ TRANSITIONS: Final[dict[tuple[State, Event], State]] = {
     ("cannot grow", "explainable"): "wait",
 }
 
-#: The outcome of the stream so far, for each state in which a round can end. If the watch has
-#: ended, the outcome in its report is used instead.
+#: The outcome of the stream so far, for each state that a round can end in. If the watch has ended,
+#: the outcome in its report is used instead.
 OUTCOMES: Final[dict[State, Outcome]] = {
     "cut": "valid",
     "postpone": "unknown",
@@ -114,7 +114,7 @@ class RoundVariables:
             window.
         stale: the row numbers of transactions with a stale read of a list.
         tried: whether the round has tried to exchange orders.
-        exchanged: the number of parts in which the round has exchanged orders.
+        exchanged: the number of parts whose orders the round has exchanged.
         step: the number of cuts to put back next.
         put_back: the number of cuts that the round has put back.
         searched: whether the log has been searched for a proof of the current violation.
@@ -209,7 +209,7 @@ class Rounds:
         """Return the record of the last round.
 
         Args:
-            state: the state in which the round ended.
+            state: the final state of the round.
             attempt: the variables of the round; ``None`` if no window was checked.
             cut: the number of transactions that the round cut off the window.
         """

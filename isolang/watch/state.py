@@ -40,7 +40,7 @@ def _seal_of(record: bytes) -> bytes:
 
 
 class Saved(Struct, frozen=True, kw_only=True):
-    """The saved state from which a watch resumes.
+    """The saved state that a watch resumes from.
 
     Attributes:
         chain: the size of the chain file, in bytes.

@@ -124,7 +124,7 @@ def check_chain(
 
     Args:
         folder: the folder of the chain.
-        stream: a new stream over the same logs from their beginning, which does not follow them.
+        stream: a new stream that reads the same logs from their beginning without following them.
         by_definition: whether the checker by definition must also accept each part and the values
             that the part leaves. This checker accepts only parts of up to 2,000 transactions, and
             is much slower.
@@ -517,7 +517,7 @@ def _check_part(
 
     Args:
         columns: the transactions of the part.
-        spec: the specification for the native checker, which a theorem may have restated.
+        spec: the specification for the native checker, possibly restated by a theorem.
         witness: the witness of the part.
         written: the specification as it was written, for the kernel; ``None`` to run no kernel.
 

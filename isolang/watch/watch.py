@@ -42,13 +42,13 @@ class Watch:
         stream: the stream whose batches are passed to :meth:`feed`. If the folder has a chain, the
             stream must resume at the position returned by :func:`isolang.watch.position_in`.
         folder: the folder of the chain. If an earlier watch was killed, its chain is continued.
-        sources: the names of the logs, which are written into the chain.
+        sources: the names of the logs, to be written into the chain.
         round: the number of new transactions after which a round begins. If the last cut left more
             transactions than that in the window, a round begins after that many new transactions
             instead.
         pace: the seconds after which a round begins even if fewer transactions have arrived;
             ``None`` to wait for that number of transactions.
-        clock_error: nanoseconds by which the clocks of two sessions may differ.
+        clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         most: the largest number of transactions in a window. If putting back parts would exceed
             this number, a violation is only suspected.
         grace: the number of rounds after which the watch gives up on an indeterminate transaction
@@ -137,7 +137,7 @@ class Watch:
 
     @property
     def chain(self) -> Chain:
-        """The chain to which the watch appends its parts."""
+        """The chain that the watch appends its parts to."""
         return self._parts.chain
 
     @property

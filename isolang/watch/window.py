@@ -157,7 +157,7 @@ class Window:
         return True
 
     def put_back(self, rows: Rows) -> None:
-        """Insert transactions of parts by their numbers, which ascend in session order."""
+        """Insert transactions of parts in order of their numbers, which follow session order."""
         import numpy as np
 
         rows.extend(self.kept)

@@ -91,7 +91,7 @@ class Library(Protocol):
     """A library whose connections can be recorded by a watch.
 
     Attributes:
-        name: the name of the method of ``Isolation`` that watches the library.
+        name: the name of the ``Isolation`` method that watches the library.
     """
 
     name: str

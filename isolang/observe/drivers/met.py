@@ -1,4 +1,4 @@
-"""Stores the conditions of statements until all versions of their tables may be known.
+"""Stores the conditions of statements until it is clear whether all versions are known.
 
 A condition becomes a predicate read if all versions of its table turn out to be known
 (:mod:`isolang.observe.closed`). If not, it is counted as unseen.

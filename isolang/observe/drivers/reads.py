@@ -34,7 +34,7 @@ from isolang.observe.unseen import (
     Unseen,
 )
 
-_ATTEMPTS: Final = 5  # how often a SELECT is executed at most if its rows keep changing
+_ATTEMPTS: Final = 5  # the largest number of executions of a SELECT whose rows keep changing
 
 
 class Matched(Struct):

@@ -191,7 +191,7 @@ def returned_rows_query(
         table: the only table of the statement.
         rows: the received rows, at least one. Each value is in the form that the server reads;
             ``None`` represents an unknown value.
-        names: the names of the columns of the rows, if the statement returns all columns.
+        names: the column names of the rows, if the statement returns all columns.
 
     Returns:
         The query; ``None`` if the rows do not contain all columns of the primary key.

@@ -21,11 +21,11 @@ class LogPlace(Struct, frozen=True, kw_only=True, order=True):
     Attributes:
         file: the file with the invocation, as an index into :attr:`Log.segments`; if the
             transaction has no invocation, the file with the completion.
-        offset: the byte of the uncompressed file at which that line begins.
+        offset: the byte offset of that line in the uncompressed file.
         done_file: the file with the completion; -1 if the completion has not been read yet or is
             missing.
-        done: the byte at which the completion begins; -1 if ``done_file`` is -1; equal to
-            ``offset`` if the transaction has no invocation.
+        done: the byte offset of the completion; -1 if ``done_file`` is -1; equal to ``offset`` if
+            the transaction has no invocation.
     """
 
     file: int

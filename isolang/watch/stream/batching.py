@@ -33,7 +33,7 @@ class Batches:
 
         Args:
             clients: the clients of the stream.
-            fronts: computes which client is the slowest and which clients are idle.
+            fronts: determines the slowest client and the idle clients.
         """
         self._clients, self._fronts = clients, fronts
         self.releases = Releaser()
@@ -85,8 +85,7 @@ class Batches:
 
         Args:
             found: the released transactions.
-            watermark: the time at or after which all later transactions begin; ``None`` if it is
-                not known.
+            watermark: the time at or after which all later transactions begin; ``None`` if unknown.
             now: the current time, which determines which clients are idle.
             ended: whether this is the last batch.
         """

@@ -47,12 +47,12 @@ class LogClient:
         source: a path, ``-`` for the standard input, or a binary stream.
         name: the name of the log.
         number: the number of the client in the stream.
-        segments: the files of all clients, to which this client adds its own.
+        segments: the files of all clients; this client adds its own.
         format: the name of a format, or ``auto`` to detect it.
         clock: ``auto``, ``bytes``, ``time`` or ``index``.
         prefix: the text before the name of each session of this client.
         follow: whether the log may grow.
-        spool: the file to which a pipe is copied; ``None`` to make no copy.
+        spool: the file that a pipe is copied to; ``None`` to make no copy.
         now: the current time.
 
     Attributes:
@@ -97,7 +97,7 @@ class LogClient:
         self._follow = follow
         self._format = format
         self._segments = segments
-        # Maps each session to the time at which its last transaction was ready.
+        # Maps each session to the time when its last transaction was ready.
         self._latest: dict[int, int] = {}
         # The moment that each earlier watch had reached in the log, and its watermark.
         self._yielded: list[tuple[int, int]] = []

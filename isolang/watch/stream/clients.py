@@ -21,7 +21,7 @@ _RESCAN: Final = 1.0  # seconds between searches for new clients
 
 
 class LogClients:
-    """The clients of a stream, in the order in which their logs were found.
+    """The clients of a stream, in the order their logs were found.
 
     Attributes:
         by_path: the clients by log path; if a source is not a path, by its number.

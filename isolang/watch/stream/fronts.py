@@ -16,7 +16,7 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
     Attributes:
         grace: the seconds of silence after which the watermark no longer waits for a client;
             ``None`` to wait for every client.
-        clock_error: nanoseconds by which the clocks of two clients may differ.
+        clock_error: the largest difference between two clients' clocks, in nanoseconds.
     """
 
     grace: float | None
@@ -29,7 +29,7 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
 
         Args:
             clients: all clients.
-            before: the last watermark, which is returned if the new watermark would be less.
+            before: the last watermark, which is returned if the new one would be lower.
             now: the current time, which determines which clients are idle.
             ended: whether the stream has ended.
         """

@@ -155,7 +155,7 @@ class Log:
         """Return the SHA-256 of a range of bytes, in hexadecimal.
 
         Args:
-            file: the file in which the range begins.
+            file: the file that the range begins in.
             start: the first byte of the range in that file.
             end: the byte after the last byte of the range. If it is beyond the end of the file, the
                 range continues in the next file of the log.

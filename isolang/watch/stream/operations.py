@@ -84,7 +84,7 @@ class FollowState(Struct, kw_only=True):
         sessions: for each process, the number of its current session in the stream, and the number
             of that session among the process's sessions, from 1. The first number is -1 if the next
             transaction begins a new session.
-        resumed: for each process with an :info, the moments at which its second and later sessions
+        resumed: for each process with an :info, the moments when its second and later sessions
             began.
         has_process: 1 if maps have a :process, 0 if no map has one, -1 before the first map.
         syntax: ``json`` or ``edn``; empty before the first map.
@@ -92,8 +92,8 @@ class FollowState(Struct, kw_only=True):
         clock: ``bytes``, ``time`` or ``index``; empty before the first block.
         indexed: whether all maps so far have had an increasing :index.
         contiguous: whether the :index has had no gaps so far.
-        first_index: the :index of the first map; ``None`` if it is not known.
-        last_index: the :index of the last map; ``None`` if it is not known.
+        first_index: the :index of the first map; ``None`` if unknown.
+        last_index: the :index of the last map; ``None`` if unknown.
         front: the time that the log has reached in the unit of ``clock``; ``None`` before the
             first map.
         behind: the largest difference between a :time and an earlier line's later :time.
@@ -223,9 +223,9 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         names: for each session of the columns, its name.
         file: for each transaction, the file with its invocation; if it has no invocation, the file
             with its completion.
-        offset: for each transaction, the byte at which that line begins.
+        offset: for each transaction, the byte offset of that line.
         done_file: for each transaction, the file with its completion; -1 if it is in flight.
-        done: for each transaction, the byte at which its completion begins; -1 if it is in flight.
+        done: for each transaction, the byte offset of its completion; -1 if it is in flight.
         when: for each transaction, the time of its completion; the greatest integer if it is in
             flight.
         size: the size of the block in the log, in bytes.
@@ -341,7 +341,7 @@ class Follower:
         """Leave open invocations out of the next blocks, until their processes appear again.
 
         SOUND BECAUSE a process has one open operation at a time, so the next map of its process
-        completes the invocation or is an error, and :meth:`_read` then reads the invocation, too.
+        completes the invocation or is an error, and :meth:`_read` then also reads the invocation.
         In a log without processes, any map may complete an invocation, so none is set aside.
 
         Args:
@@ -373,7 +373,7 @@ class Follower:
         """Read a piece after the open invocations, including those set aside that it may complete.
 
         Returns:
-            The result of the native reader, which :meth:`_accept` takes.
+            The result of the native reader, to be passed to :meth:`_accept`.
         """
         read = self._read_natively(piece, clock)
         aside = self.state.aside

@@ -107,7 +107,7 @@ class Releaser:
 
 
 class _GatheredRows:
-    """The columns to which transactions of several blocks are appended."""
+    """The columns that transactions of several blocks are appended to."""
 
     def __init__(self) -> None:
         self.columns = _native.Columns()

@@ -94,7 +94,7 @@ def append(
 
     Args:
         columns: the columns to extend.
-        names: the session names of ``columns``, to which new names are added.
+        names: the session names of ``columns``; new names are added to it.
         other: the columns to copy from.
         others: the session names of ``other``.
         rows: the row numbers of the transactions to copy.

@@ -37,8 +37,8 @@ class Segment(Struct, kw_only=True):
     """One file of a log.
 
     Attributes:
-        path: the path at which the file was last found.
-        client: the name of the log to which the file belongs.
+        path: the path where the file was last found.
+        client: the name of the log that the file belongs to.
         device: the device number of the inode.
         inode: the inode number, which identifies the file after it was renamed.
         head: the first bytes after decompression, in hexadecimal, which identify the file after it
@@ -200,7 +200,7 @@ def rotated_files(path: Path) -> list[tuple[int, Path]]:
 
 
 def log_of(path: Path, names: set[str]) -> str | None:
-    """Return the name of the log to which a rotated file belongs.
+    """Return the name of the log that a rotated file belongs to.
 
     Return ``None`` if the file is not a rotated file, or if its log is not among ``names``.
     """

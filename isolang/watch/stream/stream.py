@@ -26,7 +26,7 @@ _AHEAD: Final = 16 << 20  # the number of bytes that may be read beyond the wate
 
 
 class _Saved(Struct, kw_only=True):
-    """The position of a stream from which another stream can resume."""
+    """A position in a stream that another stream can resume from."""
 
     segments: list[Segment]
     clients: list[tuple[str, str, bytes, int]]  # path, name, state, moment reached
@@ -52,14 +52,14 @@ class Stream:
         grace: the seconds of silence after which the watermark no longer waits for a client;
             ``None`` to wait for every client.
         clock: how real time is read. With ``bytes``, real time is the order of the log. With
-            ``time``, real time is :time, by which the logs of several clients are merged. With
+            ``time``, real time is :time, and the logs of several clients are merged by it. With
             ``index``, real time is the order of :index, which must begin at 0 and have no gaps.
             ``auto`` chooses ``index`` for the log of a :class:`isolang.Recorder`, whose lines are
             not in the order of events, and ``time`` for several clients and for operations with
             times.
-        clock_error: nanoseconds by which the clocks of two clients may differ. The watermark stays
-            behind the clients by this amount. If times in a log go backwards, the watermark also
-            stays behind by the largest step backwards so far.
+        clock_error: the largest difference between two clients' clocks, in nanoseconds. The
+            watermark stays behind the clients by this amount. If times in a log go backwards, the
+            watermark also stays behind by the largest step backwards so far.
         batch: the largest number of bytes to read for a batch.
         spool: a file to which pipes are copied, so that :attr:`log` can read them again.
         resume: the result of :meth:`position` for an earlier stream over the same logs; ``None`` to
@@ -185,8 +185,8 @@ class Stream:
     def set_aside(self, places: Set[tuple[int, int]]) -> None:
         """Leave transactions in flight out of later batches until they end.
 
-        This way, the cost of a batch does not depend on how many transactions never end. The log is
-        read as before: when such a transaction ends, a batch contains it as finished.
+        This way, the cost of a batch does not depend on the number of transactions that never end.
+        The log is read as before: when such a transaction ends, a batch contains it as finished.
 
         Args:
             places: the file and offset of each transaction; other places are ignored.

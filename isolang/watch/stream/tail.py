@@ -39,8 +39,8 @@ class Piece(Struct, frozen=True, kw_only=True):
     """Complete lines of a log.
 
     Attributes:
-        file: the number of the segment in which the lines begin.
-        offset: the byte of that segment at which the lines begin.
+        file: the number of the segment that the lines begin in.
+        offset: the byte offset of the lines in that segment.
         moment: the position of that byte in the whole log.
         data: the lines. If a line continues in the next segment, it is a separate piece.
         size: the number of bytes that these lines occupy in the log.
@@ -150,8 +150,8 @@ class Tail:
     Args:
         source: a path, ``-`` for the standard input, or a binary stream.
         client: the name of the log.
-        segments: the files of all logs, to which this log adds its own.
-        spool: the file to which a pipe is copied; ``None`` to make no copy.
+        segments: the files of all logs; this log adds its own.
+        spool: the file that a pipe is copied to; ``None`` to make no copy.
         follow: whether the log may grow.
 
     Attributes:
