@@ -159,7 +159,7 @@ class _LoggedTransaction(Struct, frozen=True):
                 yield WrittenRow(table, new, row, old, _FOREIGN_CLIENT, inserts=old is None)
 
     def _note_incomplete_write(self, table: Table, key: str) -> None:
-        """Remember that the log describes a row's write only incompletely."""
+        """Remember that the log describes a write of a row incompletely."""
         if self.foreign:
             self.history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
             self.history.doubtful.setdefault(table.name, f"{table.name}/{key}")

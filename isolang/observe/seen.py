@@ -33,7 +33,7 @@ class RowVersion(Struct, frozen=True, gc=False):
 
 
 class ReadRow(Struct, frozen=True, gc=False):
-    """A row that was read.
+    """A row returned by a read.
 
     Attributes:
         statement: the statement that read it, as named in the history; empty if unknown.

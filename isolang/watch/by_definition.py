@@ -65,7 +65,7 @@ class ByDefinition:
         """Check the next part of the chain, and apply its writes.
 
         Args:
-            members: the transactions of the part, as they are in the log.
+            members: the transactions of the part, as recorded in the log.
             opened: the same transactions, as the columns whose operation numbers the witness uses.
             witness: the witness of the part in the chain.
             where: the name of the part, for messages.
@@ -134,8 +134,8 @@ class ByDefinition:
         """Return an operation without the list elements appended by earlier parts.
 
         Raises:
-            CertificateRejected: a list that was read does not begin with the elements of earlier
-                parts, or an operation other than a read or an append accesses a list.
+            CertificateRejected: a list returned by a read does not begin with the elements of
+                earlier parts, or an operation other than a read or an append accesses a list.
         """
         kind, key = op[0], op[1]
         if kind in {"delete", "append", "scan"} or op[2] is UNKNOWN:

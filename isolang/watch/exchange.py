@@ -35,7 +35,7 @@ class RecentPart:
     """A part kept in memory.
 
     Attributes:
-        members: the transactions of the part, as they are in the log.
+        members: the transactions of the part, as recorded in the log.
         aside: the transactions that the cut removed without adding them to the part.
         columns: the members as columns whose initial values are those left by earlier parts.
         witness: the witness that the part satisfies the level.
@@ -115,7 +115,7 @@ class Exchanges:
         level (docs/routes.md, *Exchanges*).
 
         Args:
-            window: the transactions of the window, as they are in the log.
+            window: the transactions of the window, as recorded in the log.
             holds: returns whether a witness proves that a part satisfies the level.
 
         Returns:
@@ -236,10 +236,10 @@ class Exchanges:
         concern.
 
         Args:
-            members: the transactions of the part, as they are in the log.
+            members: the transactions of the part, as recorded in the log.
             columns: the members as columns whose initial values are those left by earlier parts.
             own: the witness of the part.
-            window: the transactions of the window, as they are in the log.
+            window: the transactions of the window, as recorded in the log.
             reads: the reads of the window.
             before: the values that the keys of these reads had before the part.
             holds: returns whether a witness proves that a part satisfies the level.

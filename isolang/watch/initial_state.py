@@ -155,7 +155,7 @@ class InitialState:
         """Return the initial values revealed by the reads of a window.
 
         Args:
-            columns: all transactions not in any part, as they are in the log.
+            columns: all transactions not in any part, as recorded in the log.
             touched: the keys accessed by the parts; their initial values can no longer be found.
 
         Raises:

@@ -109,7 +109,7 @@ def columns_after_parts(
     """Return transactions as columns whose initial values are the last values of the parts.
 
     Args:
-        rows: the transactions, as they are in the log.
+        rows: the transactions, as recorded in the log.
         last: the last values left by the parts.
         log: the log, in which messages look up the places of transactions; ``None`` to use numbers.
 

@@ -34,7 +34,7 @@ class Parts:
     Args:
         folder: the folder for the chain and for values that do not fit into memory.
         head: the first entry of the chain, which records the level and the logs.
-        memory: the memory that the last values may take, in bytes.
+        memory: the memory limit for the last values, in bytes.
         stream: the stream, whose log is used to read transactions again.
         initial: the initial state of the stream.
         window: the window that transactions are put back into.
@@ -135,7 +135,7 @@ class Parts:
         """Append a part to the chain, and update the last values.
 
         Args:
-            members: the transactions of the part, as they are in the log.
+            members: the transactions of the part, as recorded in the log.
             aside: the transactions that the cut removes without adding them to the part, because
                 they took no effect or the watch gives up on them.
             part: the members as columns whose initial values are those left by earlier parts.

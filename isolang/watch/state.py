@@ -79,8 +79,8 @@ class Values:
     Args:
         folder: the folder of the state file; values are moved to that file if they take too much
             memory.
-        memory: the memory that the values may take, in bytes; if they take more, all of them are
-            moved to disk.
+        memory: the memory limit for the values, in bytes; if they take more, all of them are moved
+            to disk.
 
     Attributes:
         last: the values kept in memory.
@@ -262,7 +262,7 @@ class Values:
 
 
 class _OtherVersionError(Exception):
-    """Raised if the version of the state file is not :data:`FORMAT`."""
+    """Raised when the version of the state file is not :data:`FORMAT`."""
 
 
 def _open_database(path: Path) -> sqlite3.Connection:

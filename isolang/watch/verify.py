@@ -133,8 +133,8 @@ def check_chain(
             does not run.
         executor: an executor of :mod:`concurrent.futures`, or an object with its interface, which
             checks several parts at a time; ``None`` to check one part after another in this thread.
-        memory: the memory that the last values of keys may take, in bytes; if they take more, they
-            are moved to disk.
+        memory: the memory limit for the last values of keys, in bytes; if they take more, they are
+            moved to disk.
         progress: a function called with the number of checked parts and the total number of parts.
 
     Returns:

@@ -46,19 +46,20 @@ class Watch:
         round: the number of new transactions after which a round begins. If the last cut left more
             transactions than that in the window, a round begins after that many new transactions
             instead.
-        pace: the seconds after which a round begins even if fewer transactions have arrived;
-            ``None`` to wait for that number of transactions.
+        pace: the number of seconds after which a round begins even if fewer transactions have
+            arrived; ``None`` to wait for that number of transactions.
         clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         most: the largest number of transactions in a window. If putting back parts would exceed
             this number, a violation is only suspected.
         grace: the number of rounds after which the watch gives up on an indeterminate transaction
             that no transaction has read from.
-        grace_seconds: the seconds that must also have passed since that transaction was first read.
+        grace_seconds: the number of seconds that must also have passed since that transaction was
+            first read.
         initial_value: the initial value of all keys (``V``), or of one key (``KEY=V``).
         unwritten_initial: whether a value that was read although no transaction wrote it is the
             initial value of its key. Each key may have at most one such value.
-        memory: the memory that the last values of keys may take, in bytes; if they take more, they
-            are moved to disk.
+        memory: the memory limit for the last values of keys, in bytes; if they take more, they are
+            moved to disk.
         to_the_end: whether to continue after a violation. If so, the values read by the
             transactions of the violation become unknown.
         timeout: the time limit for the check of one window, in seconds; ``None`` means no limit.

@@ -23,7 +23,7 @@ class Snapshot:
     """The transactions that one round checks: first the finished ones, then those in flight.
 
     Attributes:
-        rows: the transactions, as they are in the log.
+        rows: the transactions, as recorded in the log.
         in_flight: bool: for each transaction, whether it is in flight.
         columns: the transactions as columns whose initial values are the last values of the parts;
             ``None`` before the check.
@@ -51,7 +51,8 @@ class Window:
     Args:
         round: the number of transactions in a round.
         grace: the number of rounds after which the watch gives up on an indeterminate transaction.
-        grace_seconds: the seconds that must also have passed since that transaction was first read.
+        grace_seconds: the number of seconds that must also have passed since that transaction was
+            first read.
 
     Attributes:
         kept: the finished transactions that no cut has removed.

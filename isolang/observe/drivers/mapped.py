@@ -63,7 +63,7 @@ class SqlAlchemyWatch(DriverWatch):
         self._listeners: list[tuple[Any, str, Any]] = []
 
     def __enter__(self) -> Self:
-        """Begin to watch.
+        """Start watching.
 
         Raises:
             IsolangError: the database cannot be reached.

@@ -129,7 +129,7 @@ class ObservedTransaction:
 
         Args:
             key: the key of the row.
-            value: the value that was read.
+            value: the value read.
             seen: the known columns of the row; ``None`` if none are known.
             table: the row's table in the history, if conditions on it may be recorded; otherwise
                 empty.

@@ -243,7 +243,7 @@ class LogClient:
         Transactions that an earlier watch has yielded are not yielded again.
 
         Args:
-            block: the block that was read.
+            block: the block.
             before: the state of the log before the block.
         """
         import numpy as np

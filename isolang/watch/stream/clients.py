@@ -1,4 +1,4 @@
-"""Manages the clients of a stream, one for each log.
+"""Manages the clients of a stream, one per log.
 
 New logs may appear while the stream is read.
 """

@@ -14,8 +14,8 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
     """Computes the watermark of a stream from the times that its clients have reached.
 
     Attributes:
-        grace: the seconds of silence after which the watermark no longer waits for a client;
-            ``None`` to wait for every client.
+        grace: the number of seconds of silence after which the watermark stops waiting for a
+            client; ``None`` to wait for every client.
         clock_error: the largest difference between two clients' clocks, in nanoseconds.
     """
 

@@ -23,7 +23,7 @@ PLACE_COLUMNS = 5
 
 @dataclass(slots=True)
 class Rows:
-    """Transactions as they are in the log, one in each row.
+    """Transactions as recorded in the log, one per row.
 
     Attributes:
         columns: the transactions and their operations.

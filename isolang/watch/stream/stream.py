@@ -47,10 +47,10 @@ class Stream:
         format: the name of a format, or ``auto`` to detect it from the content. Formats that cannot
             be followed are rejected.
         follow: whether to wait for more data at the end of the logs.
-        until_idle: the seconds without new data after which the stream ends; ``None`` to wait
-            without a limit.
-        grace: the seconds of silence after which the watermark no longer waits for a client;
-            ``None`` to wait for every client.
+        until_idle: the number of seconds without new data after which the stream ends; ``None`` to
+            wait forever.
+        grace: the number of seconds of silence after which the watermark stops waiting for a
+            client; ``None`` to wait for every client.
         clock: how real time is read. With ``bytes``, real time is the order of the log. With
             ``time``, real time is :time, and the logs of several clients are merged by it. With
             ``index``, real time is the order of :index, which must begin at 0 and have no gaps.
