@@ -221,7 +221,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
             raise CertificateError(f"{where}: not JSON ({error}); hint: {hint}") from error
         if not isinstance(data, dict) or "format" not in data:
             raise CertificateError(
-                f"{where}: not a certificate; pass a file that --certificate saved"
+                f"{where}: not a certificate; pass a file saved by --certificate"
             )
         if data["format"] != FORMAT or isinstance(data["format"], bool):
             raise CertificateError(

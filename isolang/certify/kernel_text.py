@@ -159,7 +159,7 @@ class LevelText:
             return
         if self.order is None or check.bound != Rel(self.order):
             raise unsupported(
-                f"check {check.name} requires pairs in another relation than an order"
+                f"check {check.name} requires pairs in a relation other than an order"
             )
         e = check.expr
         if (

@@ -206,7 +206,8 @@ def check_statements(history: History, facts: Facts) -> StatedRows | None:
             # mutant: python-returned-rows
             if key in returned or holds(key, value) is not (kind != READ_ONE_OF):
                 raise NotCertifiedError(
-                    f"not certified: the predicate read of operation {op} was treated differently"
+                    f"not certified: the predicate read of operation {op} does not return the "
+                    "rows that match its predicate"
                 )
             returned.add(key)
         own = own_rows(history, facts, s)

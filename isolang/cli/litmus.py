@@ -147,7 +147,7 @@ def litmus(
     A history that A allows and B forbids becomes the program. The exit code is 1 if the database
     produces a history that B forbids, otherwise 0.
     """
-    from isolang.run.litmus.litmus import play_questions
+    from isolang.run.litmus.litmus import play_litmus_tests
 
     skipped: list[tuple[str, str]] = []
     with Bar(1) as bar:
@@ -166,7 +166,7 @@ def litmus(
                 bar.phase(" ".join(filter(None, (name, program))))
                 bar.step()
 
-            rows.append(play_questions(questions, playing, name, progress=playing_now))
+            rows.append(play_litmus_tests(questions, playing, name, progress=playing_now))
             if announce:
                 warn(f"played at {escaped(name)}: {len(rows)} of {_counted(len(levels), 'level')}")
     if script:

@@ -275,7 +275,7 @@ def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
                 write_atomically(path, other.verdict.certificate().to_json())
     except OSError as error:
         raise HistoryError(
-            f"{folder}: cannot write into the folder: {error.strerror or error}"
+            f"{folder}: cannot write to this folder: {error.strerror or error}"
         ) from None
 
 

@@ -456,7 +456,7 @@ def _save(found: Counterexample, folder: Path) -> None:
         save_picture(figure(found.forbidden), folder / "forbidden.svg")
     except OSError as error:
         raise ProgramError(
-            f"{folder}: cannot write into the folder: {error.strerror or error}"
+            f"{folder}: cannot write to this folder: {error.strerror or error}"
         ) from None
 
 

@@ -324,8 +324,9 @@ def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[st
         yield from align_rows(list(small.table()), indent=4)
     else:
         yield (
-            f"  {a} implies {b} on all histories of up to {half.searched} of {bounds.transactions} "
-            f"transactions and {bounds.keys} keys; no proof for larger ones was found"
+            f"  {a} implies {b} on all histories of up to {half.searched} transactions and "
+            f"{bounds.keys} keys (the limit is {bounds.transactions} transactions); no proof for "
+            "larger histories was found"
         )
         yield from search_lines(bounds, half.lacking)
 

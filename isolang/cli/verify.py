@@ -34,7 +34,7 @@ def verify(
         str,
         typer.Argument(
             metavar="CERT",
-            help="A certificate that --certificate saved, or a folder that watch --state saved.",
+            help="A certificate saved by --certificate, or a folder saved by watch --state.",
         ),
     ],
     history: Annotated[str, typer.Argument(metavar="HISTORY", help="The history that the "

@@ -242,7 +242,7 @@ def _check_spec(
     """
     from isolang.limits import out_of_memory
     from isolang.pipeline import decide
-    from isolang.pipeline.other_reading import with_other_reading
+    from isolang.pipeline.other_reading import with_initial_transaction_note
 
     name, route = spec
     if isinstance(route, UnloadedSpec):
@@ -250,7 +250,7 @@ def _check_spec(
     try:
         verdict = decide(history, route, deadline, job.options, progress, simplest=job.simplest)
         if verdict.outcome != "unknown":
-            verdict = with_other_reading(verdict, route, job.options, deadline)
+            verdict = with_initial_transaction_note(verdict, route, job.options, deadline)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
         if report.reason.startswith("memory:"):
             report = replace(report, reason=report.reason + _default(job))

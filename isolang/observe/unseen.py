@@ -98,7 +98,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     TWO_ROWS: Kind("rows whose key also belongs to a row that others have deleted"),
     FOREIGN: Kind("rows of writers that are not watched"),
     FUNCTIONS: Kind(
-        "calls of functions, which may read and write", (CALLED, CALLED_BY_PROTOCOL, PROCEDURES)
+        "function calls, which may read and write", (CALLED, CALLED_BY_PROTOCOL, PROCEDURES)
     ),
     "triggers": Kind("changes by triggers and foreign keys", (TRIGGERS, CASCADES)),
     SHAPES: Kind(

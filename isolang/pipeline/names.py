@@ -52,7 +52,7 @@ def unmatched_name_notes(history: History, spec: Spec) -> list[str]:
     patterns = sorted({pattern for within in key_classes(spec) for pattern in within.patterns})
     keys = [history.key_name(key) for key in range(columns.n_keys())] if patterns else []
     if none := [pattern for pattern in patterns if not _any_matches(pattern, keys)]:
-        notes.append(f"no key has a name of {_listed(none)}, which the spec names")
+        notes.append(f"no key matches {_listed(none)}, which the spec names")
     if mentioned(spec) & COMPARING_NAMES["levels"]:
         ordinary = int((columns.txn_status != INITIAL).sum())
         without = ordinary - int((columns.txn_levels != 0).sum())

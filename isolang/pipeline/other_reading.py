@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _OPERATIONS, _WORK = 500_000, 2_000_000
 
 
-def with_other_reading(
+def with_initial_transaction_note(
     verdict: Verdict, route: Route, options: Options, deadline: Deadline | None = None
 ) -> Verdict:
     """Add a note to a verdict if exactly one transaction looks like the initial one.

@@ -79,7 +79,7 @@ def decide_in_parts(
         return None
     if parts.other_checks:
         with deadline.during("certify", to_the_end=True):
-            met = _meets_other_checks(history, route, parts, found)
+            met = _verdict_if_other_checks_hold(history, route, parts, found)
         if met is None:
             return None
         found = met
@@ -108,7 +108,7 @@ def _verdict_of_part(found: Verdict, parts: SpecSplit) -> Verdict:
 # --- valid ---
 
 
-def _meets_other_checks(
+def _verdict_if_other_checks_hold(
     history: History, route: Relational, parts: SpecSplit, found: Valid
 ) -> Valid | None:
     """Return the verdict *valid* on the whole specification; ``None`` if not established.

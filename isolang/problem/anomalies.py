@@ -317,8 +317,8 @@ def _two_values(anomaly: Anomaly, history: History) -> str:
         key = int(history.columns.op_key[anomaly.op])
         initial = history.columns.initial_value[key]
         if history.columns.initial_alone[key : key + 1].any():
-            initially = f"{history.key(key)} held {history.value(int(initial))}"
-            return f"which no transaction wrote, but {initially} before"
+            initially = f"{history.key(key)} initially held {history.value(int(initial))}"
+            return f"which no transaction wrote, although {initially}"
         return f"though it names the initial version, which is {history.value(int(initial))}"
     who, value = _writer_name(anomaly, history), _value(history, anomaly.other_op)
     verb = "read" if int(history.columns.op_kind[anomaly.other_op]) == READ else "wrote"

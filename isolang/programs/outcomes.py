@@ -270,7 +270,7 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
                     files.append(Path(save_picture(found, folder / f"{stem}.svg")))
     except OSError as error:
         raise ProgramError(
-            f"{folder}: cannot write into the folder: {error.strerror or error}"
+            f"{folder}: cannot write to this folder: {error.strerror or error}"
         ) from None
     return files
 

@@ -90,7 +90,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.fail(f"{item.nodeid}: {error}", pytrace=False)
     if "isolation" not in getattr(item, "fixturenames", ()):
         pytest.fail(
-            f"{item.nodeid}: the test is marked with isolation, but records nothing; use the "
+            f"{item.nodeid}: the test has the marker isolation, but records nothing; use the "
             "fixture isolation to record",
             pytrace=False,
         )

@@ -140,7 +140,7 @@ class Conviction:
             )
         except UnsupportedError:
             return None  # the accused transactions alone do not determine the initial state
-        explanation = self._open_explanations(
+        explanation = self._pending_explanations_sentence(
             window.rows, accused, ended=ended, unwritten=found.unwritten
         )
         waits = self._may_wait(explanation, window, ended=ended)
@@ -168,7 +168,7 @@ class Conviction:
             if a later transaction may still explain the violation.
         """
         rows = window.rows
-        explanation = self._open_explanations(rows, range(len(rows)), ended=ended)
+        explanation = self._pending_explanations_sentence(rows, range(len(rows)), ended=ended)
         if self._may_wait(explanation, window, ended=ended):
             self.waits_for = explanation
             return None
@@ -195,7 +195,7 @@ class Conviction:
         """Return whether the watch waits for an explanation. It does not if the window is full."""
         return bool(explanation) and not ended and len(window) <= self._most
 
-    def _open_explanations(
+    def _pending_explanations_sentence(
         self, rows: Rows, accused: Sequence[int], *, ended: bool, unwritten: bool = True
     ) -> str:
         """Return a sentence naming the later transactions that may explain the accused reads.

@@ -182,7 +182,7 @@ def test_names_without_effect_are_said() -> None:
     )
     assert said.outcome == "valid"
     assert 'no transaction has the label "audits", which the spec names' in said.notes
-    assert 'no key has a name of "q/*", which the spec names' in said.notes
+    assert 'no key matches "q/*", which the spec names' in said.notes
     unknown = check(history, "mixed")
     assert unknown.outcome == "unknown"
     assert "no transaction of the history names one" in unknown.reason

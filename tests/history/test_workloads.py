@@ -273,7 +273,7 @@ def test_a_bank(balances, spec, anomaly):
 def test_what_a_bank_does_not_tell():
     """Verdicts on a bank say what they rest on."""
     notes = load(BANK % "{0 105, 1 -5}").notes
-    assert "only the total of each read of all accounts is checked" in notes[1]
+    assert "for each read of all accounts, only the total is checked" in notes[1]
     assert "1 read of a negative balance" in notes[-1]
     assert load(BANK % "{0 45}").notes[-1].startswith("1 read without the balance of each account")
     assert "taken to be 100, as 2 of 3 reads show" in load(BANK % "{0 1, 1 2}").notes[-1]

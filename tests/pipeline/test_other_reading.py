@@ -14,7 +14,7 @@ from isolang.language.load import load_spec
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import other_reading
-from isolang.pipeline.other_reading import with_other_reading
+from isolang.pipeline.other_reading import with_initial_transaction_note
 from isolang.verdict import Valid
 
 KEYS = "abcdef"
@@ -33,7 +33,7 @@ BEFORE += [Transaction([("r", "a", 0), ("r", "b", 0)], session=2)]
 def notes(transactions, level, **options):
     way = route(load_spec(level))
     verdict = check(History.from_transactions(transactions), way)
-    judged = with_other_reading(verdict, way, Options(**options))
+    judged = with_initial_transaction_note(verdict, way, Options(**options))
     assert judged.outcome == verdict.outcome
     return judged.outcome, judged.notes[len(verdict.notes) :]
 
@@ -98,7 +98,7 @@ def test_the_work_is_limited_and_counted(monkeypatch):
     (note,) = notes(SKEW, "ser")[1]
     assert note == ASSUMED
     deadline = Deadline(None, already={"solve": 5.0})
-    judged = with_other_reading(verdict, way, Options(), deadline)
+    judged = with_initial_transaction_note(verdict, way, Options(), deadline)
     assert judged.seconds.total >= judged.seconds.solve > 5.0
 
 

@@ -28,7 +28,7 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
 
     columns, report = call_native(_native.read_cobra, list(files), timestamps, timeout=timeout)
     ignored = count_remarks(report, ("empty_files", "log", "without transactions"))
-    contradicting = "of a write that has another transaction, key or value in the logs"
+    contradicting = "of a write that the logs record with a different transaction, key or value"
     notes = [
         "every write id is 0xabddefee, so key and value identify a write"
         if report["duplicate_values"]

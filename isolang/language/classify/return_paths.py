@@ -121,7 +121,7 @@ def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
         # `wr` or `rw` steps, the engine would overlook anomalous reads.
         pos, reason = (
             spec.checks[0].pos,
-            "it mentions reads, but no walk of its checks uses a relation of reads",
+            "it mentions reads, but none of its checks can take a `wr` or `rw` step",
         )
         raise NotAnEventGraph(spec, pos, reason, check="", hint="")
     saturates = not any(

@@ -149,7 +149,7 @@ def _character(place: StopPoint) -> _Diagnosis | None:
             'a text stands on one line, in double quotes: "…"',
         )
     if char == "^" and place.rest.startswith("^?"):
-        return "unknown operator", "at most one step is `?` without the caret, as in `rw?`"
+        return "unknown operator", "for zero or one step, write `?` without the caret, as in `rw?`"
     if char == "~" and re.match(r"~\s*(acyclic|irreflexive|empty|require)\b", place.rest):
         return "unexpected character", "a check is negated with `not`, as in `not acyclic so as c`"
     if char == "0" and not place.rest[1:2].isalnum():

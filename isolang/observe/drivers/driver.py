@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Self
 
-    from isolang.run.record.database_log import RewrittenHistory
+    from isolang.run.record.database_log import RewriteCounts
     from isolang.run.record.recorder import Recorder
 
 
@@ -104,7 +104,7 @@ class DriverWatch:
 
     # --- versions from the database's log ---
 
-    def account(self, path: Path, into: Path) -> RewrittenHistory:
+    def account(self, path: Path, into: Path) -> RewriteCounts:
         """Write the history recorded so far, with versions from the database's log.
 
         The written history also contains the transactions of unwatched clients, and the writes made

@@ -11,7 +11,7 @@ from isolang.observe.drivers.changes import SeenRow, value_text, written_text
 from isolang.observe.drivers.writes import DELETED
 from isolang.observe.lexer import catalogue_name
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
-from isolang.run.record.database_log import LoggedVersion, RewrittenHistory, rewrite_history
+from isolang.run.record.database_log import LoggedVersion, RewriteCounts, rewrite_history
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -42,7 +42,7 @@ class VersionsLog:
         self._log.close()
         self._ended = True
 
-    def account(self, path: Path, into: Path) -> RewrittenHistory:
+    def account(self, path: Path, into: Path) -> RewriteCounts:
         """Write a recorded history, with versions from the log."""
         if not self._ended:
             self._changes += self._log.changes()

@@ -179,7 +179,7 @@ class ObservedTransaction:
                 if other == key
             ]
             earlier = known[-1][1] if known else None
-            whole = _with_seen_before(seen, earlier.row if earlier else {})
+            whole = _with_earlier_columns(seen, earlier.row if earlier else {})
             shown = "" if whole is None else written_text(whole)
             self.steps.append(
                 replace(step, caller=self.where, shown=shown, statement=self.statement)
@@ -191,12 +191,12 @@ class ObservedTransaction:
             where, earlier = self._remarks[writes[-1]]
             self._remarks[writes[-1]] = (
                 where,
-                _with_seen_before(seen, earlier.before if earlier else {}),
+                _with_earlier_columns(seen, earlier.before if earlier else {}),
             )
             return
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
-        self._remarks.append((self.where, _with_seen_before(seen, earlier.row if earlier else {})))
+        self._remarks.append((self.where, _with_earlier_columns(seen, earlier.row if earlier else {})))
         self._statements.append(self.statement)
 
     def set_write_caller(self, key: str, where: str) -> None:
@@ -288,7 +288,7 @@ class ObservedTransaction:
         return classify(error, "commit" if self.committing or self.alone else "statement")
 
 
-def _with_seen_before(seen: SeenRow | None, before: Row) -> SeenRow | None:
+def _with_earlier_columns(seen: SeenRow | None, before: Row) -> SeenRow | None:
     """Add the columns that the transaction saw before a write to the written row."""
     return None if seen is None else replace(seen, before={**seen.before, **before})
 

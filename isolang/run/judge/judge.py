@@ -261,7 +261,9 @@ def _statements(
         if len(shown) > _MAX_STATEMENTS:
             shown[_MAX_STATEMENTS - 1 :] = [f"-- and {len(shown) - _MAX_STATEMENTS + 1} more"]
         copied = isinstance(one.label, str) and one.label.startswith(COPY_LABEL)
-        how = f"the rows of a {one.label}" if copied else recorded.mix.how_selected(one.level)
+        how = (
+            f"the rows of a {one.label}" if copied else recorded.mix.selecting_statement(one.level)
+        )
         found[view.name] = (f"-- {how}", *shown)
     return found
 

@@ -401,7 +401,7 @@ class LitmusQuestion(Struct, frozen=True, kw_only=True):
     spec: Route | None = None
 
 
-def play_questions(
+def play_litmus_tests(
     questions: Sequence[LitmusQuestion],
     playing: LitmusSettings,
     level: str = "",

@@ -62,7 +62,7 @@ class LevelMix(Struct, frozen=True, kw_only=True):
         chosen = self.parts[min(place, len(self.parts) - 1)]
         return TransactionLevel(chosen.name, recorded_name(chosen))
 
-    def how_selected(self, name: str | None) -> str:
+    def selecting_statement(self, name: str | None) -> str:
         """Return the statement that selects the level with this name in the history."""
         found = [
             part.says for part in self.parts if len(self.parts) == 1 or recorded_name(part) == name

@@ -51,7 +51,7 @@ class LoggedVersion(Struct, frozen=True, kw_only=True):
     row: str = ""
 
 
-class RewrittenHistory(Struct, frozen=True, kw_only=True):
+class RewriteCounts(Struct, frozen=True, kw_only=True):
     """The counts of versions and transactions in a rewritten history.
 
     Attributes:
@@ -67,7 +67,7 @@ class RewrittenHistory(Struct, frozen=True, kw_only=True):
     others: int
 
 
-def summary_of(account: RewrittenHistory) -> str:
+def summary_of(account: RewriteCounts) -> str:
     """Return a phrase for the user that summarizes the additions to a history."""
     stated_version = f"the server's log contains {account.versions:,} versions in their order"
     if account.unknown:
@@ -86,7 +86,7 @@ def rewrite_history(
     is_initial: Callable[[str], bool],
     into: Path | None = None,
     values_are_writers: bool = False,
-) -> RewrittenHistory:
+) -> RewriteCounts:
     """Number the versions in a history, and add the unrecorded transactions.
 
     SOUND BECAUSE: each unrecorded writer gets its own session, which begins before all other
@@ -135,7 +135,7 @@ def rewrite_history(
         file.write(b"".join(text[:head]) + lines.ORDERED_LINE)
         file.write(b"".join(text[head:]))
         file.write(_unrecorded_lines(text, others))
-    return RewrittenHistory(
+    return RewriteCounts(
         versions=sum(len(ops) for ops in made.values()),
         stated=stated,
         unknown=unknown,

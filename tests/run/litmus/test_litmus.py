@@ -13,7 +13,7 @@ from isolang.history.values import Keyword
 from isolang.language.classify.route import route
 from isolang.language.load import load_spec
 from isolang.run.litmus.hermitage import PHENOMENA, play_hermitage
-from isolang.run.litmus.litmus import LitmusQuestion, litmus_of, play_questions, schedules
+from isolang.run.litmus.litmus import LitmusQuestion, litmus_of, play_litmus_tests, schedules
 from isolang.run.operation import Read, Write
 from isolang.run.play.interleave import interleave_sessions
 from isolang.run.record.recorder import Recorder
@@ -42,7 +42,7 @@ DIRTY_READ = history(("a", ("w", "x", 1), ("w", "y", 1)), ("b", ("r", "x", 1), (
 def seen(one, spec, level, target="memory"):
     """In how many interleavings a database violates a level, or shows the very history."""
     asked = LitmusQuestion(litmus=litmus_of(one), spec=route(load_spec(spec)))
-    (found,) = play_questions([asked], LitmusSettings(target=target, seconds=600.0), level)
+    (found,) = play_litmus_tests([asked], LitmusSettings(target=target, seconds=600.0), level)
     assert found.complete
     return len(found.violations), len(found.same)
 
@@ -182,7 +182,7 @@ def test_only_ranges_of_values_become_queries_of_a_script():
     one = history(("a", ("scan", ("between", "value", 1, 2), {}), ("w", "x", 1)))
     playing = LitmusSettings(target="sqlite", seconds=1)
     with pytest.raises(TargetError, match="--script without --run writes a program"):
-        play_questions([LitmusQuestion(litmus=litmus_of(one))], playing)
+        play_litmus_tests([LitmusQuestion(litmus=litmus_of(one))], playing)
 
 
 @pytest.mark.parametrize(

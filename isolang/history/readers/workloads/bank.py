@@ -88,8 +88,8 @@ class Totals(Translation):
         usual: Mapping[Any, Counter[int]],
     ) -> None:
         self.notes.append(
-            "only the total of each read of all accounts is checked, which transfers "
-            "preserve; balances do not show which transfers a read saw"
+            "for each read of all accounts, only the total is checked, because transfers "
+            "preserve it; balances do not show which transfers a read saw"
         )
         for group, seen in usual.items():
             if len(seen) > 1:
