@@ -113,7 +113,7 @@ def test_the_own_limit_of_a_process_is_what_its_message_names(limit):
     """Three quarters of the machine's would be more than the process could ever have."""
     program = (
         f"import resource as r; r.setrlimit(r.{limit}, (4_000_000_000, 4_000_000_000));"
-        "from isolang.limits import about_default_memory as about, default_memory;"
+        "from isolang.limits import default_memory_remark as about, default_memory;"
         "print(default_memory(2), about(2))"
     )
     done = subprocess.run(

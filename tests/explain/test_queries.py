@@ -123,8 +123,8 @@ def test_many_versions_that_do_not_match_are_two_cases():
         "T2 saw x as it was at first, which is too old: T2 comes after T1, which replaced it"
     )
     assert new.assumption.startswith(
-        "T2 saw one of 60 versions of x that are too new: T2 had ended before the transactions "
-        "that wrote them began (shown for that of T"
+        "T2 saw one of 60 versions of x that are too new: T2 comes before the transactions that "
+        "wrote them (shown for that of T"
     )
     assert len(found.violation.transactions) == 3
     assert len(text_of(found).splitlines()) < 45

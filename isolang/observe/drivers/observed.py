@@ -196,7 +196,9 @@ class ObservedTransaction:
             return
         _, earlier = self._remarks[places[-1]] if places else ("", None)
         self.operations.append(("w", key, value))
-        self._remarks.append((self.where, _with_earlier_columns(seen, earlier.row if earlier else {})))
+        self._remarks.append(
+            (self.where, _with_earlier_columns(seen, earlier.row if earlier else {}))
+        )
         self._statements.append(self.statement)
 
     def set_write_caller(self, key: str, where: str) -> None:

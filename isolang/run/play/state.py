@@ -134,7 +134,7 @@ class RunState(Struct, kw_only=True):
         """Replace the counts in this state with their sums over the states of several processes."""
         for name in ("committed", "aborted", "maybe", "latency"):
             setattr(self, name, sum(getattr(one, name) for one in parts))
-        for name in ("errors", "played", "ran_at", "bad"):
+        for name in ("errors", "played", "committed_by_level", "bad_responses"):
             setattr(self, name, sum((getattr(one, name) for one in parts), Counter()))
         for name in ("answered", "refused", "refusal"):
             setattr(

@@ -19,7 +19,7 @@ class IdleClients:
         self.calls, self.fatal, self.stopped = [], None, threading.Event()
         self.state = SimpleNamespace(
             began=time.monotonic(), ended=None, look=None, faults=None, refusal="", refused=0,
-            answered=0, total=lambda: committed, hear=lambda now, excused: silent,
+            answered=0, total=lambda: committed, note_silence=lambda now, excused: silent,
         )  # fmt: skip
 
     def start(self):

@@ -303,7 +303,7 @@ def test_an_upsert_always_writes(monkeypatch):
         target.start()
         target.setup(["x"], [])
         client = target.connect()
-        monkeypatch.setattr(client, "written", lambda cursor: 0)
+        monkeypatch.setattr(client, "count_written", lambda cursor: 0)
         assert client.write("x", 1)
         assert client.read("x") == 1
         client.rollback()
