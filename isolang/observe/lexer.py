@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -78,11 +79,7 @@ def tokens(text: str) -> Iterator[Token]:
         if kind == "other" or part in _UNENDED:
             raise UnclearTextError(part)
         if kind != "space":
-            # SOUND BECAUSE: in a UTF-8 database, PostgreSQL folds only the ASCII letters of a word
-            # to lower case. This lexer folds only words that are entirely ASCII, and leaves other
-            # words as written. The server itself resolves such a table name. A column name that
-            # should have been folded is not found, so its condition is not evaluated.
-            shown = part.lower() if kind == "word" and part.isascii() else part
+            shown = _folded(part) if kind == "word" else part
             yield Token(kind, shown, at, end)  # type: ignore[arg-type]
         at = end
 
@@ -138,12 +135,41 @@ def shape(part: Sequence[Token]) -> str:
 def catalogue_name(name: str) -> str:
     """Return a name as the catalogue stores it.
 
-    >>> catalogue_name("Account"), catalogue_name('"Odd name"')
-    ('account', 'Odd name')
+    >>> catalogue_name("Account"), catalogue_name('"Odd name"'), catalogue_name("GRÖSSE")
+    ('account', 'Odd name', 'grÖsse')
     """
     if name.startswith('"'):
         return name[1:-1].replace('""', '"')
-    return name.lower() if name.isascii() else name
+    return _folded(name)
+
+
+def called_functions(part: Sequence[Token]) -> frozenset[str]:
+    """Return the names of the functions that a statement may call, as the catalogue stores them.
+
+    SOUND BECAUSE: which letters besides ASCII the server folds depends on the encoding of the
+    database (see ``_folded``). So a word with such letters counts as both names.
+
+    >>> sorted(called_functions(list(tokens("SELECT GRÖSSE(1), Now()"))))
+    ['grÖsse', 'grösse', 'now']
+    """
+    names = [
+        (a.kind, catalogue_name(a.text))
+        for a, b in pairwise(part)
+        if b.text == "(" and a.kind in ("word", "quoted")
+    ]
+    return frozenset(
+        one for kind, name in names for one in ((name, name.lower()) if kind == "word" else (name,))
+    )
+
+
+def _folded(word: str) -> str:
+    """Return a word without quotes as PostgreSQL folds it in a UTF-8 database: ASCII letters only.
+
+    In a database with a single-byte encoding, the server also folds other letters. Table names are
+    sent to the server, which folds the rest of them. A column name with such a letter is not found,
+    so its condition is not evaluated.
+    """
+    return word.lower() if word.isascii() else re.sub("[A-Z]+", lambda m: m[0].lower(), word)
 
 
 def string_value(literal: str) -> str | None:

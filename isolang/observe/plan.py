@@ -9,13 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from isolang.history.statements import Lock
-from isolang.observe.lexer import Token, catalogue_name
+from isolang.observe.lexer import Token, called_functions, catalogue_name
 from isolang.observe.unseen import (
     COPIED,
     COPY,
@@ -181,10 +180,6 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
         part: the tokens of one statement.
         aggregates: the names of all aggregate functions in the database.
     """
-    called = frozenset(
-        catalogue_name(a.text) for a, b in pairwise(part)
-        if b.text == "(" and a.kind in ("word", "quoted")
-    )  # fmt: skip
     try:
         found = _plan_of(part, aggregates)
     except RefusedError as refused:
@@ -197,7 +192,7 @@ def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
             for name in StatementPlan.__struct_fields__
             if name != "names"
         },
-        names=called,
+        names=called_functions(part),
     )
 
 

@@ -263,6 +263,7 @@ def test_every_statement_has_operations_or_a_count(rows):
         "SELECT * FROM keyless": NO_KEY,
         "SELECT * FROM seen": VIEWS,
         "SELECT touch()": CALLED,
+        "SELECT GRÖSSE()": CALLED,
         "SELECT * FROM ts_stat('SELECT to_tsvector(v::text) FROM t')": CALLED,
         "SELECT lo_from_bytea(0, 'x')": CALLED,
     }
@@ -271,6 +272,7 @@ def test_every_statement_has_operations_or_a_count(rows):
         "CREATE TABLE keyless (v int)",
         "CREATE VIEW seen AS SELECT * FROM t",
         "CREATE OR REPLACE FUNCTION touch() RETURNS int LANGUAGE sql AS 'SELECT 1 FROM t'",
+        "CREATE OR REPLACE FUNCTION GRÖSSE() RETURNS int LANGUAGE sql AS 'SELECT 1 FROM t'",
     )
     rows.observer._refresh(psycopg.connect(rows._conninfo), rows.observer.observe("postgres"))
     for text, kind in lost.items():

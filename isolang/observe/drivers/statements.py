@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 
 from msgspec import Struct
 
 from isolang.observe.catalogue import Table
-from isolang.observe.lexer import Token, UnclearTextError, catalogue_name, statements, tokens
+from isolang.observe.lexer import Token, UnclearTextError, called_functions, statements, tokens
 from isolang.observe.plan import StatementPlan, StatementTable
 from isolang.observe.predicates import ParsedCondition
 from isolang.observe.rewriting import DatabaseFacts, Rewriter
@@ -69,12 +68,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     def _from_clause(
         self, place: tuple[int, int], tables: Sequence[tuple[StatementTable, Table]]
     ) -> FromClause:
-        called = pairwise(self.part[slice(*place)])
-        names = frozenset(
-            catalogue_name(a.text)
-            for a, b in called
-            if b.text == "(" and a.kind in ("word", "quoted")
-        )
+        names = called_functions(self.part[slice(*place)])
         return FromClause(text=self.text_between(*place), tables=tables, calls=names)
 
     def _find(self, word: str) -> int:
