@@ -214,7 +214,7 @@ def _through(there: tuple[Core, ...], away: tuple[Core, ...]) -> Core:
     leave = Union(tuple(_among(part, _LEADS_AWAY) for part in away))
     if Rel("committed-after") in leave.parts:
         raise NotCertifiedError(
-            "not certified: walks pass operations, but the operations have no times"
+            "not certified: the level orders operations by times, but the operations have none"
         )
     ways: list[Core] = []
     for part in there:

@@ -243,7 +243,7 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
     if not stronger.chooses_only_dependencies:
         return None
     if any(visits_statements(check.expr) for check in stronger.checks):
-        if (step := _step_between_operations(stronger, axiom)) is not None:
+        if (step := _step_by_operation_walks(stronger, axiom)) is not None:
             return step
     elif visits_statements(axiom.check.expr):
         with suppress(NotRegularError):
@@ -306,7 +306,7 @@ def _transaction_walks(check: Check) -> Core:
     return without_operations(by_operation(simplify(check.expr)))
 
 
-def _step_between_operations(stronger: Normal, axiom: Axiom) -> ProofStep | None:
+def _step_by_operation_walks(stronger: Normal, axiom: Axiom) -> ProofStep | None:
     with suppress(NotRegularError, TooLargeError):
         check = axiom.check
         if axiom.onwards and axiom.implied_by is not None:

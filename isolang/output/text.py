@@ -314,7 +314,7 @@ def _findings(findings: Findings, report: Report) -> Iterator[Grid]:
     if findings.behind:
         yield Grid(rows=[("",)])
         yield _indented(
-            "apart from these reads, if unwritten values are initial (--unwritten-initial):", 2
+            "other anomalies, if unwritten values are initial (--unwritten-initial):", 2
         )
         yield from _each_finding(findings.behind, report)
     yield Grid(rows=[("",)])

@@ -49,7 +49,8 @@ struct AssumedOrders {
   std::int32_t window = 0;  // 0 if no order is assumed
   Times times{};            // per transaction, the times of an assumed real time
   bool together = false;    // reads for which reads_together() is true are one statement
-  // Per read, 1 if its pairs are kApartPairs; empty if there is none. Only for checks without names.
+  // Per read, 1 if its pairs are kApartPairs; empty if no read's pairs are. Used only for checks that
+  // name no label, level or key.
   std::vector<std::uint8_t> apart{};
 };
 
@@ -62,7 +63,7 @@ struct Places {
   // another group.
   std::vector<std::int32_t> group_start;
   std::vector<std::int32_t> own;  // storage of the three spans, unless they refer to the problem
-  std::int32_t first_end = 0;     // the first place after all statements of a transaction
+  std::int32_t first_end = 0;     // places from this one on are ends of transactions
 
   std::int32_t count() const { return static_cast<std::int32_t>(transaction.size()); }
 };

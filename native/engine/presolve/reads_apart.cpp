@@ -154,8 +154,9 @@ ReadsApart::Verdict ReadsApart::judge(std::vector<ProofStep>& refutation) {
 
 bool ReadsApart::set_all_apart() {
   const Automaton* const component = &checks_[component_];
-  // Each cycle must be closed by an item anti-dependency and belong to the check of components, or
-  // belong to a check that forbids all cycles of the other relations.
+  // All predicate reads can be set apart only if every forbidden cycle either violates the check of
+  // components and is closed by an item anti-dependency, or violates a check that forbids all cycles
+  // of the other relations.
   const auto all_reads = [&](Relation r) { return component->component[idx(r)] == kAllPairs; };
   if (!all_reads(Relation::wr) || !all_reads(Relation::ww)) return false;
   if ((kItemPairs & ~(component->component[idx(Relation::rw)] & component->closing[idx(Relation::rw)])) != 0)
