@@ -342,9 +342,13 @@ class Chain:
 
         A part is later if its entry lies after byte ``size`` of the file.
         """
-        with self._path.open("rb") as file:
-            self._head = hashlib.sha256(file.readline()).hexdigest()
-            body = file.tell()
+        _, line, found = next(_lines(self._path))
+        if found != head:
+            raise HistoryError(
+                f"{self._path}: the folder contains the chain of another watch (expected the same "
+                "level, sources and clock error)"
+            )
+        self._head, body = hashlib.sha256(line).hexdigest(), len(line)
         start = parts[-1].start if parts else 0
         whole = start
         for at, line, entry in _lines(self._path, start):
@@ -354,12 +358,6 @@ class Chain:
             self._previous = hashlib.sha256(line).hexdigest()
             if parts and at == start and self._previous != parts[-1].hash:
                 raise HistoryError(f"{self._path} byte {at}: another part was written there")
-            if isinstance(entry, Head) and entry != head:
-                raise HistoryError(
-                    f"{self._path}: the folder contains the chain of another watch (expected "
-                    "the same "
-                    "level, sources and clock error)"
-                )
             if isinstance(entry, ChainEnd):
                 raise HistoryError(
                     f"{self._path}: the watch of this folder has ended ({entry.outcome}); name "

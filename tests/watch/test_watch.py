@@ -20,6 +20,7 @@ from isolang.history import save_history
 from isolang.simulator import Workload, generate
 from isolang.watch import Stream, Watch, position_in, verify_chain
 from isolang.watch.chain import NAME, Part, unpack_columns
+from isolang.watch.state import read_saved_state
 
 
 def log_of(folder: Path, text: str) -> Path:
@@ -286,6 +287,20 @@ def test_a_chain_of_another_watch_is_not_gone_on_with(chain):
     (folder / NAME).write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
     with pytest.raises(HistoryError, match="another watch"):
         resumed(path, "si", folder)
+
+
+def test_a_saved_state_does_not_hide_another_level(tmp_path, monkeypatch):
+    """A killed watch that had saved its state goes on at its own level only."""
+    monkeypatch.setattr("isolang.watch.parts._SAVE_AFTER", 0.0)
+    path, folder = tmp_path / "log.edn", tmp_path / "state"
+    path.write_text(lines(*(f"{i % 3} [:w x{i % 5} {i}]" for i in range(90))))
+    resumed(path, "si", folder)
+    text = (folder / NAME).read_bytes()
+    (folder / NAME).write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])  # killed before its end
+    assert read_saved_state(folder).parts
+    with pytest.raises(HistoryError, match="another watch"):
+        resumed(path, "ser", folder)
+    resumed(path, "si", folder)
 
 
 def test_what_is_in_flight_for_long_is_given_up(tmp_path):
