@@ -327,9 +327,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
     def list_values(self, number: int) -> list[int]:
         """Return the elements, as atoms, of the list with this number."""
-        start = self.columns.list_start
-        values: list[int] = self.columns.list_values[start[number] : start[number + 1]].tolist()
-        return values
+        start, values = self.columns.list_start, self.columns.list_values
+        return list(values[start[number] : start[number + 1]].tolist())
 
 
 def _value_with_version(columns: Columns, atom: int) -> str:

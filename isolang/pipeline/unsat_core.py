@@ -64,10 +64,10 @@ def unsat_core(
         work: the work limit, by default about ten seconds' worth; more work gives a smaller core.
         until: when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit.
     """
-    return _CoreSearch(problem, route, seed, work or Work(_WORK), until).found()
+    return _UnsatCoreSearch(problem, route, seed, work or Work(_WORK), until).found()
 
 
-class _CoreSearch:
+class _UnsatCoreSearch:
     def __init__(
         self, problem: Problem, route: Relational, seed: int, work: Work, until: float | None
     ) -> None:
