@@ -93,7 +93,7 @@ def test_what_is_not_found_out_says_how_far_it_was_looked(folder, capfd):
     assert found["searched"] == [2, None]
     run = run_here(capfd, "spec", "compare", "a.iso", "b.iso", "--transactions", "2", "--keys", "2")
     assert run.out.startswith("a.iso and b.iso are equal up to 2 transactions\n")
-    assert "on all histories of up to 2 of 2 transactions and 2 keys" in run.out
+    assert "on all histories of up to 2 transactions and 2 keys (the limit is 2" in run.out
 
 
 def test_a_bounded_answer_is_part_of_the_headline(folder, capfd):
