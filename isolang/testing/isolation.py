@@ -177,13 +177,13 @@ class Isolation(Watches):
             self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:
-                save_evidence(verdict, path, self.keep)
+                keep(verdict, path, self.keep)
             try:
                 accepted.append(require_valid(verdict))
             except AssertionError as error:
                 refused.append(error)
         if refused:
-            raise worst_error(refused)
+            raise worst(refused)
         return accepted
 
     def _with_versions(self, path: Path) -> Path:
@@ -219,7 +219,7 @@ class Isolation(Watches):
             IsolangError: no transaction with recorded operations has committed or may have
                 committed.
         """
-        if any(has_operations(history) for history in histories):
+        if any(observes(history) for history in histories):
             return
         counts = [history.counts() for history in histories]
         transactions, aborted = (sum(c[k] for c in counts) for k in ("transactions", "aborted"))
@@ -249,7 +249,7 @@ def _has_loop() -> bool:
     return True
 
 
-def has_operations(history: History) -> bool:
+def observes(history: History) -> bool:
     """Return whether any transaction that has committed, or may have, has an operation."""
     from isolang.history.columns import ABORTED
 
@@ -258,14 +258,14 @@ def has_operations(history: History) -> bool:
     return bool((operations & (columns.txn_status != ABORTED)).any())
 
 
-def worst_error(errors: Sequence[AssertionError]) -> AssertionError:
+def worst(errors: Sequence[AssertionError]) -> AssertionError:
     """Return the first error about an invalid verdict, or the first error if all are unknown."""
     from isolang.testing.assertion import UndecidedError
 
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
-def save_evidence(verdict: Verdict, path: Path, folder: Path) -> None:
+def keep(verdict: Verdict, path: Path, folder: Path) -> None:
     """Save a history, its verdict's certificate and a page about it in a folder.
 
     Files with the same names from an earlier run are replaced. An unknown verdict has no
