@@ -417,15 +417,18 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       }
   // ablation: no-reads-apart
   for (int i = 0; stronger_refuted && apart && i < kRoundsApart; ++i) {
+    const auto search_apart = [&](const std::vector<Automaton>& checks, const AssumedOrders& assumed) {
+      begin(presolved, checks, assumed);
+      presolved->note("rounds_apart", i + 1);
+      return presolved->search(kPresolveConflicts);
+    };
     std::vector<ProofStep> steps;
     bool leans = true;  // whether the last refutation depends on assumed orders
     if (apart->any()) {  // first with session order, because most databases respect it
       Presolve sessions(problem, apart->automata(), Presolve::Orders::of_the_history);
       AssumedOrders assumed = sessions.given();
       assumed.apart = apart->given().apart;
-      begin(presolved, sessions.automata(), assumed);
-      presolved->note("rounds_apart", i + 1);
-      const Cdcl::Result result = presolved->search(kPresolveConflicts);
+      const Cdcl::Result result = search_apart(sessions.automata(), assumed);
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::unsatisfiable) {
         steps = presolved->refutation();
@@ -433,9 +436,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       }
     }
     if (leans) {
-      begin(presolved, apart->automata(), apart->given());
-      presolved->note("rounds_apart", i + 1);
-      const Cdcl::Result result = presolved->search(kPresolveConflicts);
+      const Cdcl::Result result = search_apart(apart->automata(), apart->given());
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
       steps = presolved->refutation();

@@ -226,9 +226,11 @@ void Pruner::allocate_rows() {
   for (std::int32_t r = 0; r < p.reads(); ++r)
     if (source[r] < 0) ambiguous[p.read_key[r]] = 1;
   const std::size_t few = std::min(kMaxWritersInRows, clocks.chains() * kWritersPerChain);
-  pairs_.allocate_rows([&](std::int32_t key) {
-    return pairs_.writers(key).size() <= (orders_compose_ && ambiguous[key] == 0 ? few : kMaxWritersInRows);
-  });
+  std::vector<std::int32_t> keys;
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    if (pairs_.writers(key).size() <= (orders_compose_ && ambiguous[key] == 0 ? few : kMaxWritersInRows))
+      keys.push_back(key);
+  pairs_.allocate_rows(keys);
 }
 
 bool Pruner::left_to_do(std::int32_t key) const {

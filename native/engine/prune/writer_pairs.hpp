@@ -20,10 +20,8 @@ class WriterPairs {
  public:
   explicit WriterPairs(const Problem& problem);
 
-  // Allocates the rows of each key for which `in_rows(key)` is true, as long as there is room. Until
-  // then, no key has rows.
-  template <typename InRows>
-  void allocate_rows(InRows in_rows);
+  // Allocates the rows of these keys, as long as there is room. Until then, no key has rows.
+  void allocate_rows(std::span<const std::int32_t> keys);
 
   // Sorts the writers of each key by descending rank of their version nodes. This order stays
   // fixed: writers that precede many others come last.
@@ -67,7 +65,6 @@ class WriterPairs {
     return idx(problem_.key_start[key + 1]) - first(key);
   }
   void number(std::int32_t key);
-  void allocate_rows(std::span<const std::int32_t> keys);
 
   const Problem& problem_;
   std::vector<std::int32_t> latest_, place_;
@@ -76,14 +73,6 @@ class WriterPairs {
   std::vector<std::int32_t> open_;                             // per writer
   std::vector<std::uint8_t> decided_, settled_;                // per key without rows
 };
-
-template <typename InRows>
-void WriterPairs::allocate_rows(InRows in_rows) {
-  std::vector<std::int32_t> keys;
-  for (std::int32_t key = 0; key < problem_.keys; ++key)
-    if (in_rows(key)) keys.push_back(key);
-  allocate_rows(std::span<const std::int32_t>(keys));
-}
 
 template <typename RankOf>
 void WriterPairs::sort(RankOf rank_of) {
