@@ -231,6 +231,19 @@ class KnownPart(Struct, frozen=True, array_like=True):
     abandoned: int
 
 
+def _difference(found: Entry, head: Head) -> str:
+    """Say how the first entry of a chain differs from the head of the watch that resumes it."""
+    if not isinstance(found, Head):
+        return "got no level and logs, expected them in the first line"
+    if (found.spec_name, found.spec_texts) != (head.spec_name, head.spec_texts):
+        same = found.spec_name == head.spec_name
+        return f"got {found.spec_name}, expected {head.spec_name}" + ", with another text" * same
+    if found.sources != head.sources:
+        got, expected = (", ".join(map(repr, one.sources)) or "no log" for one in (found, head))
+        return f"got the chain of {got}, expected {expected}"
+    return f"got {found.reading}, expected {head.reading}"
+
+
 class Chain:
     """Appends the entries of a watch to the chain file.
 
@@ -345,8 +358,8 @@ class Chain:
         _, line, found = next(_lines(self._path))
         if found != head:
             raise HistoryError(
-                f"{self._path}: the folder contains the chain of another watch (expected the same "
-                "level, sources and clock error)"
+                f"{self._path}: the folder contains the chain of another watch "
+                f"({_difference(found, head)}); name another folder"
             )
         self._head, body = hashlib.sha256(line).hexdigest(), len(line)
         start = parts[-1].start if parts else 0

@@ -179,7 +179,7 @@ def test_the_rate_of_a_watch_that_was_resumed(tmp_path, capfd, monkeypatch):
     one = "{{:type :{}, :process 0, :f :txn, :value [[:w :x {}]]}}\n"
     log.write_text("".join(one.format(kind, n) for n in range(3000) for kind in ("invoke", "ok")))
     stream = Stream([log], follow=False, batch=20_000)
-    watch = Watch("ser", stream=stream, folder=state, round=100)
+    watch = Watch("ser", stream=stream, folder=state, sources=[str(log)], round=100)
     while watch.seen < 2000:
         list(watch.feed(stream.next(0.0)))
     stream.close()
