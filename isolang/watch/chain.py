@@ -234,14 +234,19 @@ class KnownPart(Struct, frozen=True, array_like=True):
 def _difference(found: Entry, head: Head) -> str:
     """Say how the first entry of a chain differs from the head of the watch that resumes it."""
     if not isinstance(found, Head):
-        return "got no level and logs, expected them in the first line"
-    if (found.spec_name, found.spec_texts) != (head.spec_name, head.spec_texts):
-        same = found.spec_name == head.spec_name
-        return f"got {found.spec_name}, expected {head.spec_name}" + ", with another text" * same
+        return "got no level and no logs, expected them in its first line"
+    if found.spec_name != head.spec_name:
+        return f"got level {found.spec_name}, expected {head.spec_name}"
+    if found.spec_texts != head.spec_texts:
+        return f"got another text of {found.spec_name} than today's"
     if found.sources != head.sources:
-        got, expected = (", ".join(map(repr, one.sources)) or "no log" for one in (found, head))
-        return f"got the chain of {got}, expected {expected}"
-    return f"got {found.reading}, expected {head.reading}"
+        got, expected = (", ".join(one.sources) or "no log" for one in (found, head))
+        return f"got {got}, expected {expected}"
+    pairs = [
+        (name, getattr(found.reading, name), getattr(head.reading, name))
+        for name in LogOptions.__struct_fields__
+    ]
+    return "; ".join(f"got {name} {a}, expected {b}" for name, a, b in pairs if a != b)
 
 
 class Chain:

@@ -267,11 +267,11 @@ def test_a_watch_that_was_killed_goes_on(tmp_path):
                 assert verify_chain(folder, Stream([path], follow=False)) > 0
 
 
-def resumed(path: Path, level: str, folder: Path) -> Watch:
+def resumed(path: Path, level: str, folder: Path, **options: object) -> Watch:
     """Watch a file, from where the chain ends."""
     position = position_in(folder)
     stream = Stream([path], follow=False, batch=400, resume=position)
-    watch = Watch(level, stream=stream, folder=folder, round=15)
+    watch = Watch(level, stream=stream, folder=folder, round=15, **options)
     for batch in stream:
         list(watch.feed(batch))
     stream.close()
@@ -285,8 +285,14 @@ def test_a_chain_of_another_watch_is_not_gone_on_with(chain):
         resumed(path, "ser", folder)
     text = (folder / NAME).read_bytes()
     (folder / NAME).write_bytes(text[: text.rindex(b"\n", 0, -1) + 1])
-    with pytest.raises(HistoryError, match="another watch"):
-        resumed(path, "si", folder)
+    for options, difference in (
+        ({"level": "si"}, "got level SER, expected SI"),
+        ({"sources": ["other.edn"]}, "got no log, expected other.edn"),
+        ({"clock_error": 5}, "got clock_error 0, expected 5"),
+        ({"initial_value": ("x=1",)}, r"got initial_value \(\), expected \('x=1',\)"),
+    ):
+        with pytest.raises(HistoryError, match=f"another watch .{difference}"):
+            resumed(path, folder=folder, **{"level": "ser", **options})
 
 
 def test_a_saved_state_does_not_hide_another_level(tmp_path, monkeypatch):
