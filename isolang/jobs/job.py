@@ -6,7 +6,7 @@ import os
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.limits import Deadline
+    from isolang.pipeline.levels import Standing as LevelResult
     from isolang.verdict import Invalid, Verdict
 
 
@@ -180,12 +181,27 @@ class _HistorySummary:
                 explained=False,
                 deadline=Deadline(remaining),
                 work=Work(_LEVELS_WORK),
+                known=_known(report),
             )
             self._standing = Standing(
                 strongest=levels.strongest(),
                 weakest_violated=levels.weakest_violated(),
                 unknown=any(level.standing == "unknown" for level in levels.levels.values()),
             )
+
+
+def _known(report: Report) -> Mapping[str, LevelResult]:
+    """Return what a verdict says about a level of the library; empty if it is about none."""
+    from isolang.language.hierarchy import IMPLIES
+
+    source = "" if report.level is None else report.level.source
+    name = source.removeprefix("library:").removesuffix(".iso")
+    if source == f"library:{name}.iso" and name in IMPLIES:
+        if report.verdict == "valid":
+            return {name: "satisfied"}
+        if report.verdict == "invalid":
+            return {name: "violated"}
+    return {}
 
 
 def _with_verdict(findings: Findings, report: Report) -> Findings:

@@ -71,6 +71,7 @@ def decide(
     problem: Problem | None = None,
     simplest: bool = True,
     explained: bool = True,
+    presolve: bool = True,
     work: Work | None = None,
 ) -> Verdict:
     """Decide whether a history satisfies a spec.
@@ -86,6 +87,8 @@ def decide(
             by the engine is reported.
         explained: whether to explain an invalid verdict. Otherwise its violation is
             ``UNEXPLAINED``, which saves most of the time for a small history.
+        presolve: whether the engine looks first for a model of stronger checks, which most
+            histories have.
         work: the work limit for deciding and explaining; ``None`` for no limit.
 
     Raises:
@@ -119,7 +122,7 @@ def decide(
         def by(way: Route, problem: Problem) -> Verdict:
             return decide(
                 history, way, deadline, options, progress, problem=problem, simplest=simplest,
-                explained=explained, work=work,
+                explained=explained, presolve=presolve, work=work,
             )  # fmt: skip
 
         # If deciding in parts runs out of time or memory, the search over all checks reports that.
@@ -145,6 +148,7 @@ def decide(
         problem=problem,
         simplest=simplest,
         explained=explained,
+        presolve=presolve,
         work=work,
     )
     if reason := _unjudgeable_reason(run.written_spec, history):

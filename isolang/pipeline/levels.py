@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from functools import cache, partial
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from msgspec import Struct
@@ -121,6 +122,7 @@ def levels_of(
     explained: bool = True,
     deadline: Deadline | None = None,
     work: Work | None = None,
+    known: Mapping[str, Standing] | None = None,
 ) -> Levels:
     """Find out which library levels a history satisfies.
 
@@ -139,6 +141,8 @@ def levels_of(
         deadline: the time limit for all levels together; ``None`` for no limit.
         work: the work limit for all levels together; ``None`` for no limit. Each level may use a
             share of the remaining work; if it needs more, its result is unknown.
+        known: levels that the caller has judged, as ``satisfied`` or ``violated``. They are not
+            judged again.
 
     Raises:
         HistoryError: if the columns of the history are inconsistent.
@@ -163,7 +167,19 @@ def levels_of(
     if not history.columns.has_time:
         found |= {n: LevelStanding(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
-    def decide_one(route: Route) -> Verdict:
+    def settle(judged: Mapping[str, LevelStanding], name: str) -> None:
+        undecided = [other for other in IMPLIES if other not in found and other not in judged]
+        for one, level in judged.items():
+            found[one] = level
+            follow = {"satisfied": below[one], "violated": above[one]}.get(level.standing, ())
+            for other in undecided:
+                if other in follow:
+                    found[other] = replace(level, name=other, follows_from=name, seconds=0.0)
+
+    for name, standing in (known or {}).items():
+        settle({name: LevelStanding(name=name, standing=standing)}, name)
+
+    def decide_one(route: Route, presolve: bool) -> Verdict:
         with nullcontext() if work is None else work.part(_SHARE) as part:
             if part is not None:
                 part.spend(_PER_OPERATION * history.columns.operations())
@@ -177,6 +193,7 @@ def levels_of(
                 problem=problem,
                 simplest=simplest,
                 explained=explained,
+                presolve=presolve,
                 work=part,
             )
         if verdict.outcome == "valid":
@@ -191,16 +208,24 @@ def levels_of(
         return verdict
 
     while undecided := frozenset(name for name in IMPLIES if name not in found):
+        # A history that violates a level often violates weaker ones too, so levels that many
+        # others imply come first, and a model of even stronger checks is unlikely. But explanations
+        # begin with the strong levels, whose names users know.
+        violation = any(level.standing == "violated" for level in found.values())
+        from_below = violation and not explained
 
-        def decided_at_least(name: str, undecided: frozenset[str] = undecided) -> int:
-            return min(len(below[name] & undecided), len(above[name] & undecided))
+        def decided_at_least(
+            name: str, undecided: frozenset[str] = undecided, likely: int = 1 + from_below
+        ) -> int:
+            satisfied, violated = below[name] & undecided, above[name] & undecided
+            return min(1 + len(satisfied), likely * (1 + len(violated)))
 
         name = max((n for n in IMPLIES if n in undecided), key=decided_at_least)
         # A search with session order finds a violation faster, and the proof often does not need
         # session order.
         name = next(n for n in (name.removesuffix(NO_SESSION), name) if n in undecided)
         progress(name)
-        judged = {name: _level(name, decide_one)}
+        judged = {name: _level(name, partial(decide_one, presolve=not from_below))}
         if proofs:
             proof, judged_history = proofs.pop()
             part = _part_of(proof, judged_history)
@@ -215,12 +240,7 @@ def levels_of(
                     for one in (part, (proof, judged_history))
                 )
             }
-        for one, level in judged.items():
-            found[one] = level
-            follow = {"satisfied": below[one], "violated": above[one]}.get(level.standing, ())
-            for other in follow:
-                if other in undecided and other not in judged:
-                    found[other] = replace(level, name=other, follows_from=name, seconds=0.0)
+        settle(judged, name)
     return Levels(
         history=history,
         levels={name: found[name] for name in IMPLIES},
@@ -251,10 +271,8 @@ def least_clock_error(
         HistoryError: if the times of the history do not come from a clock.
     """
     from isolang.history.clock_error import with_clock_error
-    from isolang.language.classify.route import route
-    from isolang.language.load import load_spec
 
-    way = route(load_spec(level))
+    way = _route_of(level)
 
     def satisfied(error: int) -> bool | None:
         wide = with_clock_error(history, error)
@@ -279,12 +297,17 @@ def _earliest(*seconds: float | None) -> float | None:
     return min((one for one in seconds if one is not None), default=None)
 
 
-def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
+@cache
+def _route_of(name: str) -> Route:
     from isolang.language.classify.route import route
     from isolang.language.load import load_spec
 
+    return route(load_spec(name))
+
+
+def _level(name: str, decide_one: Callable[[Route], Verdict]) -> LevelStanding:
     try:
-        verdict = decide_one(route(load_spec(name)))
+        verdict = decide_one(_route_of(name))
     except HistoryError as error:
         return LevelStanding(name=name, standing="unknown", reason=str(error))
     except TimeoutError:
@@ -323,10 +346,8 @@ def _refutes(proof: Refutation, history: History, name: str, timeout: float | No
     from isolang.certify.native import check_natively
     from isolang.certify.steps import CycleStep
     from isolang.language.classify.event_graph import Plan
-    from isolang.language.classify.route import route
-    from isolang.language.load import load_spec
 
-    plan = route(load_spec(name))
+    plan = _route_of(name)
     if not isinstance(plan, Plan):
         return False
     # If the level has only one check, all cycle steps name that check. If it has several, any of

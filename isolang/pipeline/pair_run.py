@@ -82,6 +82,7 @@ class PairRun:
         progress: a function called with the name of each phase when it begins.
         simplest: whether to search for the simplest violation.
         explained: whether to explain a violation.
+        presolve: whether the engine looks first for a model of stronger checks.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
         rows: the argument ``rows`` for ``build_problem``.
         likely_order: transactions in the order in which they probably happened; empty if no such
@@ -104,6 +105,7 @@ class PairRun:
         problem: Problem | None = None,
         simplest: bool = True,
         explained: bool = True,
+        presolve: bool = True,
         work: Work | None = None,
     ) -> None:
         """Prepare a check.
@@ -119,6 +121,7 @@ class PairRun:
             problem: the problem of the history; ``None`` if it has not been built yet.
             simplest: whether to search for the simplest violation.
             explained: whether to explain a violation.
+            presolve: whether the engine looks first for a model of stronger checks.
             work: the work limit for deciding and explaining; ``None`` for no limit.
         """
         self.history = history
@@ -130,6 +133,7 @@ class PairRun:
         self.choice = choice
         self.simplest = simplest
         self.explained = explained
+        self.presolve = presolve
         self.work = work
         self.rows: NDArray[np.int32] | None = None
         self.likely_order: Sequence[int] = ()
@@ -254,6 +258,7 @@ class PairRun:
             seconds=self.deadline.remaining(),
             seed=self.options.seed,
             progress=self.progress,
+            presolve=self.presolve,
             search_bytes=self.options.search_bytes(),
             # Equal runs do equal work only on a single thread.
             threads=1 if allowed else self.options.thread_count(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from oracle.generate import litmus_table
@@ -12,13 +13,18 @@ from oracle.history import has_time, parse, to_edn, with_wide_times
 from oracle.pipeline import to_tool
 from support.cli import run_here
 
-from isolang import History, Transaction, save_history
+from isolang import History, Transaction, pipeline, save_history
 from isolang.api import check
 from isolang.language.classify.route import route
 from isolang.language.hierarchy import IMPLIES, implications_among, implied_by
 from isolang.language.library import list_library
 from isolang.language.load import load_spec
 from isolang.pipeline.levels import NEED_TIMES, levels_of
+
+if TYPE_CHECKING:
+    from isolang.language.classify.route import Route
+    from isolang.pipeline.levels import Standing
+    from isolang.verdict import Verdict
 
 ROWS = {row["history"]: row for row in litmus_table()}
 COLUMNS = [c for c in litmus_table()[0] if c not in ("history", "operations")]
@@ -93,6 +99,29 @@ def test_standings_without_names(name: str, monkeypatch: pytest.MonkeyPatch) -> 
     violated = [level for level in found.values() if level.standing == "violated"]
     assert violated
     assert {level.anomaly for level in violated} == {""}
+
+
+@pytest.mark.parametrize("name", ["lost-update", "long-fork", "write-skew", "aborted-read"])
+def test_a_known_verdict_changes_no_standing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From any verdict that is known, the same standings follow, and that level is not judged."""
+    parsed = parse(ROWS[name]["operations"])
+    history = to_tool(parsed if has_time(parsed) else with_wide_times(parsed))
+    judged: list[str] = []
+    every: set[str] = set()
+
+    def decide(history: History, route: Route, *args: Any, **options: Any) -> Verdict:
+        judged.append(route.spec.source)
+        return pipeline.decide(history, route, *args, **options)
+
+    monkeypatch.setattr("isolang.pipeline.levels.decide", decide)
+    for known in COLUMNS:
+        standing: Standing = "satisfied" if ROWS[name][known] == "valid" else "violated"
+        found = levels_of(history, explained=False, known={known: standing}).levels
+        assert {c: WORDS[found[c].standing] for c in COLUMNS} == {c: ROWS[name][c] for c in COLUMNS}
+        assert f"library:{known}.iso" not in judged
+        every |= {*judged}
+        judged.clear()
+    assert len(every) > 1
 
 
 def test_strongest_and_weakest() -> None:

@@ -2,51 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import suppress
-from functools import wraps
-from typing import TypeVar
 
 from msgspec.structs import replace
 
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
 from isolang.language.classify.plan import Kind, Route
 from isolang.language.meaning import mentions
+from isolang.language.meaning.cached import cached_by_identity
 from isolang.language.meaning.core import Spec
 
 __all__ = ["Kind", "Route", "native_plan", "route", "without_real_time", "without_sessions"]
 
 
-_Argument = TypeVar("_Argument")
-_Compiled = TypeVar("_Compiled")
-_RECENT = 32
-
-
-def _cached_by_identity(
-    compile_it: Callable[[_Argument], _Compiled],
-) -> Callable[[_Argument], _Compiled]:
-    """Return a function that caches a compiler's results for recent arguments.
-
-    Arguments are compared by identity. The cache keeps a reference to each argument, because
-    otherwise a new object could be given the same identity.
-    """
-    recent: dict[int, tuple[_Argument, _Compiled]] = {}
-
-    @wraps(compile_it)
-    def remembering(argument: _Argument) -> _Compiled:
-        known = recent.get(id(argument))
-        if known is not None and known[0] is argument:
-            return known[1]
-        compiled = compile_it(argument)
-        for oldest in list(recent)[: len(recent) + 1 - _RECENT]:
-            recent.pop(oldest, None)
-        recent[id(argument)] = (argument, compiled)
-        return compiled
-
-    return remembering
-
-
-@_cached_by_identity
+@cached_by_identity
 def route(spec: Spec) -> Route:
     """Choose the fastest engine that is exact for a specification.
 
@@ -103,7 +72,7 @@ def native_plan(spec: Spec) -> Plan:
             raise refusal from None
 
 
-@_cached_by_identity
+@cached_by_identity
 def without_sessions(plan: Plan) -> Plan:
     """Return the plan for the same specification with ``init`` in place of ``so``.
 
@@ -113,7 +82,7 @@ def without_sessions(plan: Plan) -> Plan:
     return native_plan(mentions.without_sessions(plan.spec))
 
 
-@_cached_by_identity
+@cached_by_identity
 def without_real_time(plan: Plan) -> Plan:
     """Return the plan for the same specification with ``init`` in place of ``rt``.
 

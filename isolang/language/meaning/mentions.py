@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from isolang.language.meaning.cached import cached_by_identity
 from isolang.language.meaning.core import (
     Check,
     Core,
@@ -95,6 +96,7 @@ def _judged_expressions(spec: Spec) -> Iterator[Core]:
             yield from (bound for bound in (exists.containing, exists.within) if bound)
 
 
+@cached_by_identity
 def mentioned(spec: Spec) -> frozenset[str]:
     """Return the relations and sets that a specification's verdict depends on."""
     return frozenset().union(*map(names, _judged_expressions(spec)))
@@ -134,11 +136,13 @@ def uses_groups(spec: Spec) -> bool:
     return bool(mentioned(spec) & COMPARING_GROUPS)
 
 
+@cached_by_identity
 def named_sets(spec: Spec) -> frozenset[Named]:
     """Return the names of labels and levels that a specification's verdict depends on."""
     return frozenset().union(*map(_named, _judged_expressions(spec)))
 
 
+@cached_by_identity
 def key_classes(spec: Spec) -> frozenset[KeyClass]:
     """Return the classes of keys that a specification's verdict depends on."""
     return frozenset().union(*map(_classes, _judged_expressions(spec)))
