@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
+#include <vector>
 
 namespace isolang {
 namespace {
@@ -74,7 +75,59 @@ bool starts_number(std::string_view token) {
   return token.size() > 1 && (token[0] == '-' || token[0] == '+') && is_digit(token[1]);
 }
 
+constexpr std::size_t kMostSlips = 2, kLongestName = 32;
+
+// Returns whether one name becomes the other by at most two slips: a letter too many, a letter too few, another letter,
+// or two letters exchanged. This is the optimal string alignment distance.
+bool is_slip(std::string_view name, std::string_view meant) {
+  if (name.empty() || name.size() > kLongestName || meant.size() <= kMostSlips) return false;
+  std::vector<std::size_t> before(meant.size() + 1), last(meant.size() + 1), now(meant.size() + 1);
+  for (std::size_t j = 0; j <= meant.size(); ++j) last[j] = j;
+  for (std::size_t i = 1; i <= name.size(); ++i) {
+    now[0] = i;
+    for (std::size_t j = 1; j <= meant.size(); ++j) {
+      now[j] = std::min({last[j] + 1, now[j - 1] + 1, last[j - 1] + (name[i - 1] == meant[j - 1] ? 0 : 1)});
+      if (i > 1 && j > 1 && name[i - 1] == meant[j - 2] && name[i - 2] == meant[j - 1])
+        now[j] = std::min(now[j], before[j - 2] + 1);
+    }
+    before.swap(last);
+    last.swap(now);
+  }
+  return last[meant.size()] <= kMostSlips;
+}
+
 }  // namespace
+
+std::string Forms::missing(Mark map, std::string_view field, std::span<const std::string_view> known,
+                           const std::string& got, const std::string& otherwise) {
+  const Mark after = mark();
+  const std::int64_t first_line = map.line;
+  std::string shown = got, expected = otherwise, hint;
+  back_to(map);
+  next();
+  for (blank(); peek() != '}'; blank()) {
+    const Mark key = mark();
+    const bool named = peek() == ':' || peek() == '"';
+    const std::string name(named ? word() : std::string_view{});
+    if (!named) skip();
+    const std::string text(since(key));
+    blank();
+    skip();
+    if (name == field) {
+      shown = got;
+      expected = otherwise;
+      hint.clear();
+      break;
+    }
+    if (!hint.empty() || std::ranges::find(known, std::string_view(name)) != known.end()) continue;
+    if (!is_slip(name, field)) continue;
+    expected = quoted(text.front() == ':' ? ":" + std::string(field) : "\"" + std::string(field) + "\"");
+    shown = quoted(text) + at_column(key, first_line);
+    hint = "; did you mean " + expected + "?";
+  }
+  back_to(after);
+  return "(" + (shown.empty() ? "" : "got " + shown + ", ") + "expected " + expected + ")" + hint;
+}
 
 std::string Forms::here() const {
   if (at_end()) return "the end of the file";

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -143,6 +144,11 @@ class Forms {
   [[noreturn]] void expected(const std::string& what, const std::string& hint = "") const;
   std::string shown();  // the form at this place, quoted and passed over, for a message
   std::string here() const;  // the token or bracket at this place, quoted, and its column, from 1, in bytes
+  // Describes the lack of a field in the map at the mark: the end of a message, "(got X, expected E)". If the map lacks the
+  // field but has a key that looks like a misspelling of it, X is this key with its column, and a hint follows. `known`
+  // are the names that are fields themselves.
+  std::string missing(Mark map, std::string_view field, std::span<const std::string_view> known, const std::string& got,
+                      const std::string& otherwise);
 
  private:
   class JsonSyntax;

@@ -66,6 +66,10 @@ struct Operations {
   std::int64_t ordered_line = 0;       // the line of {:versions :ordered}; 0 if there is none
   std::vector<std::size_t> list_start{0};
   std::vector<std::int32_t> list_values;
+  struct {
+    std::int64_t line = 0;  // 0 if there is none
+    std::string what;       // "(got X, expected Y)"
+  } no_process;             // the first map of a transaction without :process
   bool json = false, enclosed = false;
   std::int64_t tagged = 0;         // maps with the tag #jepsen.history.Op{…}
   std::int64_t odd_times = 0;      // maps whose :time or :index is not an integer

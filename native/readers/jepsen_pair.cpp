@@ -206,7 +206,9 @@ class Pairing {
       return;
     }
     if (op.process_kind == Process::missing && any_process_)
-      fail_line(name_, op.line, "an operation has no :process, but other operations do (got none, expected a number)");
+      fail_line(name_, op.line,
+                "an operation has no :process, but other operations do " +
+                    (in_.no_process.line == op.line ? in_.no_process.what : "(got none, expected a number)"));
     const auto process = static_cast<std::size_t>(processes_.intern_integer(op.process));
     if (process >= open_.size()) {
       open_.resize(process + 1);

@@ -1,6 +1,7 @@
 // Pass 1 over Jepsen's EDN and JSON. `parse` creates one record for each operation map, with micro-operations in flat
 // arrays. It does not yet know which invocation belongs to which completion.
 #include <algorithm>
+#include <array>
 
 #include "readers/jepsen.hpp"
 
@@ -9,6 +10,8 @@ namespace {
 
 constexpr std::size_t kMaxOthers = 8;
 constexpr unsigned kVersions = 2048;
+constexpr std::array<std::string_view, 12> kFields = {"type",   "f",     "value", "process", "time",  "index",
+                                                      "times", "commit", "group", "label",   "level", "versions"};
 
 class Parser {
  public:
@@ -72,6 +75,7 @@ class Parser {
     }
     if (forms_.peek() != '{') forms_.expected("an operation map {…}");
     Operation op;
+    at_ = forms_.mark();
     op.line = forms_.line();
     op.offset = forms_.offset();
     if (op.line == last_line_ && out_.unlike_lines == 0) out_.unlike_lines = op.line;
@@ -493,7 +497,8 @@ class Parser {
       if (!op.transactional) op.transactional = holds_operations(op);
       if (!op.transactional && (op.process_kind == Process::client || op.type != Type::info)) return skip_function(op);
       if (op.type == Type::missing)
-        fail_line(name_, op.line, "an operation map without :type (expected :invoke, :ok, :fail or :info)");
+        fail_line(name_, op.line,
+                  "an operation map without :type " + missing("type", "", ":invoke, :ok, :fail or :info"));
       const bool must_tell = op.type == Type::invoke || op.type == Type::ok;
       if (must_tell && op.value_kind == Value::other)
         unsupported_line(name_, op.line,
@@ -501,11 +506,18 @@ class Parser {
                              ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])");
       if (must_tell && op.value_kind == Value::missing)
         unsupported_line(name_, op.line,
-                         "a transaction without :value (got nil, expected a vector of micro-operations)");
+                         "a transaction without :value " + missing("value", "nil", "a vector of micro-operations"));
+      if (op.process_kind == Process::missing && op.transactional && out_.no_process.line == 0)
+        out_.no_process = {op.line, missing("process", "none", "a number")};
       if (op.type == Type::ok && op.short_read)
         fail_line(name_, op.line, "a read without a value in an :ok (got [:r k], expected [:r k v])");
     }
     out_.operations.push_back(op);
+  }
+
+  // Describes that the current map lacks a field.
+  std::string missing(std::string_view field, const std::string& got, const std::string& expected) {
+    return forms_.missing(at_, field, kFields, got, expected);
   }
 
   // Returns whether the map is a transaction called :read or :write, as in Jepsen's long-fork workload. A completion
@@ -567,6 +579,7 @@ class Parser {
   } wrong_;  // the reason why the current :value is not a list of micro-operations
   std::string f_;      // :f of the current map, if it is not :txn
   std::vector<std::string> transactions_;  // other values of :f under which there were micro-operations
+  Forms::Mark at_{};          // where the current map begins
   Forms::Mark map_{};         // :value of the current map, if it is a map
   bool short_read_ = false;   // whether the current map has a read without a value
   std::int64_t last_line_ = 0;  // where the previous map ended

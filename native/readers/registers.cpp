@@ -46,6 +46,9 @@ struct Log {
   bool appends = false;
 };
 
+constexpr std::array<std::string_view, 8> kEventFields = {"type", "f",     "process", "index",
+                                                          "time", "error", "value",   "key"};
+
 constexpr std::array<std::string_view, 6> kComparisonFailed = {
     "cas-failed",    "compare-failed",      "did-not-match",
     "did-not-succeed", "precondition-failed", "value-mismatch"};
@@ -97,6 +100,7 @@ class Parser {
     if (forms_.peek() != '{') forms_.expected("an operation map {…}");
     Event event;
     event.line = forms_.line();
+    const Forms::Mark map = forms_.mark();
     forms_.next();
     bool client = false, has_type = false, has_process = false;
     std::string function;
@@ -138,13 +142,16 @@ class Parser {
     forms_.next();
     if (!client) {
       if (!has_process)
-        fail_line(name_, event.line, "an operation without :process (got none, expected a number)");
+        fail_line(name_, event.line,
+                  "an operation without :process " +
+                      forms_.missing(map, "process", kEventFields, "none", "a number"));
       ++log_.nonclient;
       return;
     }
     if (!has_type)
       fail_line(name_, event.line,
-                "an operation map without :type (expected :invoke, :ok, :fail or :info)");
+                "an operation map without :type " +
+                    forms_.missing(map, "type", kEventFields, "", ":invoke, :ok, :fail or :info"));
     event.function = function_of(function, event.line);
     log_.appends |= event.function == Function::append;
     const auto end = forms_.mark();
@@ -160,7 +167,7 @@ class Parser {
       if (event.function == Function::cas && !event.has_value && !nil) event.compared = false;
     }
     forms_.back_to(end);
-    check(event);
+    check(event, map);
     log_.events.push_back(event);
   }
 
@@ -257,7 +264,7 @@ class Parser {
   }
 
   // Checks that either every operation with a value names its key, or none does.
-  void check(Event& event) {
+  void check(Event& event, Forms::Mark map) {
     const bool must_tell = event.type == Type::ok && event.function == Function::read;
     const bool tells_key = event.key >= 0;
     const bool nil = event.has_value && !tells_key && event.value == kNil &&
@@ -279,7 +286,9 @@ class Parser {
       }
     }
     if (must_tell && !event.has_value)
-      fail_line(name_, event.line, "a read without a value in an :ok (got none, expected one)");
+      fail_line(name_, event.line,
+                "a read without a value in an :ok " +
+                    forms_.missing(map, "value", kEventFields, "none", "one"));
   }
 
   Forms forms_;

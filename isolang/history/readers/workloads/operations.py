@@ -19,6 +19,8 @@ from isolang.history.readers.reading import quantity
 from isolang.history.values import Keyword, encode, preview
 
 _TYPES: Final = {"ok": c.COMMITTED, "fail": c.ABORTED, "info": c.INDETERMINATE}
+_FIELDS = frozenset(("type", "f", "process", "value", "time", "index", "error"))
+_LIKENESS = 0.7  # between 0 and 1, of a misspelt field and the field
 _POLL = 4096  # number of forms read between two checks of the time
 
 
@@ -107,7 +109,7 @@ def pair_operations(data: bytes, name: str, *, timeout: float) -> Operations:
             msg = f"{name}: line {line}: not an operation (got {preview(form)}, expected a map)"
             raise HistoryError(msg)
         events.append((line, {_word(key): value for key, value in form.items()}))
-    return _Pairing(name).pair(events)
+    return _Pairing(name, text).pair(events)
 
 
 def _word(value: Any) -> Any:
@@ -139,8 +141,9 @@ class _Event(Struct, frozen=True, kw_only=True):
 
 
 class _Pairing:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, text: str) -> None:
         self.name = name
+        self.text = text
         self.done: list[PairedOperation] = []
         self.open: dict[Any, list[PairedOperation]] = {}
         self.sessions: dict[Any, int] = {}
@@ -169,9 +172,8 @@ class _Pairing:
                 self.others[name] += 1
                 continue
             if process is None and processes:
-                raise self.fail(
-                    line, "the operation has no :process, but other operations have one"
-                )
+                what = "the operation has no :process, but other operations have one"
+                raise self.lacks(line, fields, "process", what, "(got none, expected a number)")
             event = _Event(
                 position=position,
                 line=line,
@@ -181,6 +183,8 @@ class _Pairing:
                 value=fields.get("value"),
             )
             kind = _word(fields.get("type"))
+            if kind == "ok" and "value" not in fields and self.misspelt(fields, "value"):
+                raise self.lacks(line, fields, "value", "an :ok without :value", "")
             if kind == "invoke":
                 timed = True
                 self.begin(event)
@@ -188,8 +192,8 @@ class _Pairing:
                 self.end(event, kind)
             else:
                 got = "none" if kind is None else preview(kind)
-                what = f"wrong :type (got {got}, expected :invoke, :ok, :fail or :info)"
-                raise self.fail(line, what)
+                expected = f"(got {got}, expected :invoke, :ok, :fail or :info)"
+                raise self.lacks(line, fields, "type", "wrong :type", expected)
         self.unanswered = sum(map(len, self.open.values()))
         return Operations(
             name=self.name,
@@ -204,6 +208,33 @@ class _Pairing:
 
     def fail(self, line: int, what: str) -> HistoryError:
         return HistoryError(f"{self.name}: line {line}: {what}")
+
+    def misspelt(self, fields: Mapping[Any, Any], field: str) -> str:
+        """Return the key of a map that looks like a misspelt field; empty if there is none."""
+        if field in fields:
+            return ""
+        from difflib import get_close_matches
+
+        unknown = [key for key in fields if isinstance(key, str) and key not in _FIELDS]
+        return next(iter(get_close_matches(field, unknown, 1, _LIKENESS)), "")
+
+    def lacks(
+        self, line: int, fields: Mapping[Any, Any], field: str, what: str, otherwise: str
+    ) -> HistoryError:
+        """Return the error for a map that lacks a field, with a hint if the field is misspelt."""
+        key = self.misspelt(fields, field)
+        if not key:
+            return self.fail(line, f"{what} {otherwise}")
+        got, expected, at = f":{key}", f":{field}", ""
+        for number, text in enumerate(self.text.split("\n")[line - 1 :], line):
+            if found := re.search(rf"[:\"]{re.escape(key)}(?=[\s\",{{\[(])", text):
+                at = f" at column {len(text[: found.start()].encode()) + 1}"
+                at += f" of line {number}" * (number != line)
+                if found[0].startswith('"'):
+                    got, expected = f'"{key}"', f'"{field}"'
+                break
+        what = f"{what} (got '{got}'{at}, expected '{expected}')"
+        return self.fail(line, f"{what}; did you mean '{expected}'?")
 
     def begin(self, event: _Event) -> PairedOperation:
         process = event.process
