@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import IO, TYPE_CHECKING, Annotated, Final, Protocol, TypeAlias
 
 import msgspec
 from msgspec import Meta, Struct, field
@@ -214,12 +216,40 @@ def unpack_columns(part: Part, where: str) -> PartColumns:
         raise HistoryError(f"{where}: cannot read the columns ({error})") from None
 
 
+class UnwrittenPart(Protocol):
+    """A part whose entry is not in the chain file yet.
+
+    Attributes:
+        entry: the entry, without the columns and without the hash of the previous line.
+    """
+
+    entry: Part
+
+    def packed(self) -> bytes:
+        """Return the columns of the entry."""
+
+
+@dataclass(slots=True)
+class WrittenPart:
+    """A part whose entry must be written again, because the chain before it has changed.
+
+    Attributes:
+        entry: the entry, with its columns.
+    """
+
+    entry: Part
+
+    def packed(self) -> bytes:
+        """Return the columns of the entry."""
+        return self.entry.columns
+
+
 class KnownPart(Struct, frozen=True, array_like=True):
     """The data kept in memory about a part that is not void.
 
     Attributes:
-        start: the byte offset of the part's line in the chain file.
-        hash: the SHA-256 of the line.
+        start: the byte offset of the part's line in the chain file; -1 if it is not written yet.
+        hash: the SHA-256 of the line; empty if it is not written yet.
         begin: the latest begin time in this part and all earlier parts.
         abandoned: the number of indeterminate transactions that the watch gave up on, up to and
             including this part.
@@ -252,6 +282,8 @@ def _difference(found: Entry, head: Head) -> str:
 class Chain:
     """Appends the entries of a watch to the chain file.
 
+    The entries of the last parts are written later, because later reads may change their orders.
+
     Args:
         path: the chain file; if the file exists, the chain is continued.
         head: the first entry of the chain.
@@ -271,6 +303,7 @@ class Chain:
         self._previous = ""
         self._head = ""
         self._parts: list[KnownPart] = []
+        self._unwritten: deque[UnwrittenPart] = deque()  # the last of these parts
         new = not path.exists() or not _has_head(path)
         self._file: IO[bytes] = path.open("w+b" if new else "r+b")
         if new:
@@ -301,31 +334,30 @@ class Chain:
         """The size of the file, in bytes."""
         return self._file.seek(0, os.SEEK_END)
 
-    @property
-    def previous(self) -> str:
-        """The SHA-256 of the line of the last entry."""
-        return self._previous
+    def add(self, part: UnwrittenPart) -> None:
+        """Add the next part, whose entry is written later."""
+        before = self._parts[-1] if self._parts else KnownPart(-1, "", _NEVER, 0)
+        begin, abandoned = part.entry.begin, before.abandoned + part.entry.abandoned
+        begin = before.begin if begin is None else max(before.begin, begin)
+        self._parts.append(KnownPart(-1, "", begin, abandoned))
+        self._unwritten.append(part)
 
-    def add(self, part: Part) -> None:
-        """Append the entry for the next part."""
-        at = self.size
-        line = self._append(part)
-        before = self._parts[-1] if self._parts else KnownPart(0, "", _NEVER, 0)
-        self._parts.append(
-            KnownPart(
-                at,
-                line,
-                max(before.begin, _NEVER if part.begin is None else part.begin),
-                before.abandoned + part.abandoned,
-            )
-        )
+    def write(self, *, but: int = 0) -> None:
+        """Write the entries of all parts except the last ``but`` parts."""
+        while len(self._unwritten) > but:
+            part, number = self._unwritten[0], len(self._parts) - len(self._unwritten)
+            at, known = self.size, self._parts[number]
+            line = self._append(msgspec.structs.replace(part.entry, columns=part.packed()))
+            self._parts[number] = KnownPart(at, line, known.begin, known.abandoned)
+            self._unwritten.popleft()
 
     def add_initial_values(self, entries: Sequence[InitialValue]) -> None:
         """Append an entry for initial values."""
-        self._append(Begin(previous=self._previous, initial=tuple(entries)))
+        self._append(Begin(previous="", initial=tuple(entries)))
 
     def undo(self, parts: int) -> list[PartColumns]:
         """Void the last ``parts`` parts, and return their columns, latest part first."""
+        self.write()  # the entries of void parts still record the bytes that were read
         found = []
         for _ in range(parts):
             known = self._parts.pop()
@@ -335,25 +367,39 @@ class Chain:
         self._append_back()
         return found
 
-    def parts_from(self, first: int) -> list[Part]:
-        """Return the entries of all parts that are not void, starting with number ``first``."""
+    def parts_from(self, first: int, end: int) -> list[Part]:
+        """Return the entries of the parts with the numbers from ``first`` to ``end - 1``.
+
+        These entries must have been written.
+        """
         found = []
-        for known in self._parts[first:]:
+        for known in self._parts[first:end]:
             self._file.seek(known.start)
             found.append(msgspec.json.decode(self._file.readline(), type=Part))
         return found
 
-    def exchange(self, first: int, parts: Sequence[Part]) -> None:
-        """Replace all parts from number ``first`` on with parts that have the same transactions."""
+    def rewrite(self, first: int, parts: Sequence[UnwrittenPart]) -> None:
+        """Void the written entries of all parts from number ``first`` on, to write them again.
+
+        Args:
+            first: the number of the first part that has changed.
+            parts: this part and all later parts, with the same transactions as before.
+        """
+        written = len(self._parts) - len(self._unwritten)
+        if first >= written:
+            return
+        for part in parts[: written - first]:
+            # The void entry still records the bytes that were read for the part.
+            part.entry = msgspec.structs.replace(part.entry, spans=())
+        again = [KnownPart(-1, "", known.begin, known.abandoned) for known in self._parts[first:]]
         del self._parts[first:]
         self._append_back()
-        for part in parts:
-            # The void entries still record the bytes that were read for these parts.
-            self.add(msgspec.structs.replace(part, previous=self._previous, spans=()))
+        self._parts += again
+        self._unwritten = deque(parts)
 
     def _append_back(self) -> None:
         to = self._parts[-1].hash if self._parts else self._head
-        self._append(Back(previous=self._previous, to=to))
+        self._append(Back(previous="", to=to))
 
     def _resume(self, head: Head, size: int, parts: Sequence[KnownPart]) -> None:
         """Continue an existing chain: remove a torn last line, and void later parts.
@@ -386,9 +432,10 @@ class Chain:
         if whole > max(size, body):
             self._append_back()
 
-    def end(self, end: ChainEnd) -> None:
+    def end(self, outcome: str, note: str) -> None:
         """Append the last entry, and close the file."""
-        self._append(end)
+        self.write()
+        self._append(ChainEnd(previous="", outcome=outcome, note=note))
         self._file.close()
 
     def flush(self) -> None:
@@ -398,10 +445,13 @@ class Chain:
     def _append(self, entry: Entry) -> str:
         """Append an entry as a line, and return the SHA-256 of that line.
 
+        The hash of the previous line is added to the entry.
+
         Raises:
             HistoryError: the line cannot be written; the file is then truncated to its previous
                 size.
         """
+        entry = msgspec.structs.replace(entry, previous=self._previous)
         line = msgspec.json.encode(entry) + b"\n"
         at = self.size
         try:

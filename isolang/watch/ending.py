@@ -9,7 +9,6 @@ from msgspec import structs
 from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.verdict import NOTHING_OBSERVED, Verdict
-from isolang.watch.chain import ChainEnd
 from isolang.watch.report import Outcome, WatchReport
 
 if TYPE_CHECKING:
@@ -111,7 +110,7 @@ class Ending:
             )
         chain = self._parts.chain
         try:
-            chain.end(ChainEnd(previous=chain.previous, outcome=outcome, note=note))
+            chain.end(outcome, note)
         except HistoryError as error:
             if outcome == "valid":
                 raise  # the proof of a valid verdict is a complete chain

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-import msgspec
-
-from isolang._native import LastValues, LooseKeys, exchanged_order
+from isolang._native import LastValues, LooseKeys, entries_with, exchanged_order
 from isolang.certify.proofs import Witness
-from isolang.watch.chain import Chain, Part, PartColumns, unpack_columns
+from isolang.watch.chain import Chain, Part, PartColumns, WrittenPart, unpack_columns
 from isolang.watch.judging import columns_after_parts
 from isolang.watch.state import Values
 from isolang.watch.stream.rows import Rows
@@ -35,16 +33,35 @@ class RecentPart:
     """A part kept in memory.
 
     Attributes:
+        entry: the entry of the part, without the columns.
         members: the transactions of the part, as recorded in the log.
         aside: the transactions that the cut removed without adding them to the part.
         columns: the members as columns whose initial values are those left by earlier parts.
         witness: the witness that the part satisfies the level.
+        before: the last values that the part replaced, in the format of ``LastValues``.
     """
 
+    entry: Part
     members: Rows
     aside: Rows
     columns: Columns
     witness: Witness
+    before: bytes
+
+    def packed(self) -> bytes:
+        """Return the columns of the part's entry."""
+        import numpy as np
+
+        witness = self.witness
+        return PartColumns(
+            members=self.members.at,
+            aside=self.aside.at,
+            source=witness.source.astype(np.int64),
+            # Keys not accessed by any member come last, and their orders are left out.
+            order_start=witness.order_start[: self.members.columns.n_keys() + 1],
+            order_txn=witness.order_txn.astype(np.int64),
+            before=self.before,
+        ).packed()
 
 
 class RecentParts:
@@ -54,21 +71,21 @@ class RecentParts:
         self._chain, self._log = chain, log
         self._parts: deque[RecentPart] = deque(maxlen=_RECENT)
 
+    def __len__(self) -> int:
+        return len(self._parts)
+
     def add(self, part: RecentPart) -> None:
-        """Add the last part of the chain; drop the earliest parts if they take too much memory."""
+        """Add the next part to the chain; drop the earliest parts if they take too much memory."""
+        self._chain.add(part)
         self._parts.append(part)
         while sum(one.columns.operations() for one in self._parts) > _RECENT_OPERATIONS:
             self._parts.popleft()
+        self._chain.write(but=len(self._parts))
 
-    def find(self, number: int) -> RecentPart | None:
-        """Return a part by its index in the chain; ``None`` if it is not in memory."""
-        behind = len(self._chain) - number
-        return self._parts[-behind] if behind <= len(self._parts) else None
-
-    def members(self, number: int, part: PartColumns) -> Rows:
-        """Return the transactions of a part; read the log again if they are not in memory."""
-        found = self.find(number)
-        return self._log.rows_at(part.members) if found is None else found.members
+    def parts_from(self, first: int) -> list[RecentPart]:
+        """Return the parts in memory whose index in the chain is at least ``first``."""
+        start = len(self._chain) - len(self._parts)
+        return list(self._parts)[max(0, first - start) :]
 
     def take_back(self, part: PartColumns) -> tuple[Rows, Rows]:
         """Remove the last part. Return its members and the other transactions of its cut."""
@@ -81,15 +98,16 @@ class RecentParts:
 class Exchanges:
     """The version orders in a chain's parts that may change because of later reads."""
 
-    def __init__(self, chain: Chain, values: Values, recent: RecentParts) -> None:
+    def __init__(self, chain: Chain, values: Values, recent: RecentParts, log: Log) -> None:
         """Create an empty collection of version orders.
 
         Args:
             chain: the chain.
             values: the last value of each key that the parts wrote.
             recent: the parts in memory.
+            log: the log, from which the transactions of other parts are read again.
         """
-        self._chain, self._values, self._recent = chain, values, recent
+        self._chain, self._values, self._recent, self._log = chain, values, recent, log
         self._loose = LooseKeys()
 
     def add(self, part: Columns, witness: Witness) -> None:
@@ -126,104 +144,94 @@ class Exchanges:
         reads, part_of = self._loose.unexplained(window, self._values.last)
         shown = {part: reads[part_of == part] for part in np.unique(part_of).tolist()}
         first = min(shown)
-        entries = self._chain.parts_from(first)
-        if all(self._recent.find(number) is not None for number in shown):
-            changed = self._exchange_recent(first, entries, window, shown, holds)
-        else:
-            changed = self._exchange_all(first, entries, window, shown, holds)
+        parts = [*self._read_parts(first, shown), *self._recent.parts_from(first)]
+        changed: list[int] = []
+        changes: list[bytes] = []
+        for number, some in shown.items():
+            part = parts[number - first]
+            assert isinstance(part, RecentPart)
+            if self._exchange(part, window, some, changes, holds):
+                changed.append(number)
+        for values in changes:
+            self._values.last.replace(values)
         if changed:
-            self._chain.exchange(first + changed[0], entries[changed[0] :])
+            self._chain.rewrite(changed[0], parts[changed[0] - first :])
+            self._chain.write(but=len(self._recent))
         return len(changed)
 
-    def _exchange_recent(
-        self,
-        first: int,
-        entries: list[Part],
-        window: Columns,
-        shown: dict[int, NDArray[np.int64]],
-        holds: _Holds,
-    ) -> list[int]:
-        """Reorder the writers in parts kept in memory, and return the indices of the changed parts.
+    def _read_parts(self, first: int, shown: Collection[int]) -> list[RecentPart | WrittenPart]:
+        """Return the parts from number ``first`` on that are not in memory.
 
-        No other part after them accesses a key that these reads concern. An exchange therefore
-        changes only these parts and the last values of these keys: the current values, and the
-        values before each of these parts after the first.
+        The transactions of a part are read from the log again only if its number is in ``shown``.
         """
-        changed: list[int] = []
-        moved: list[bytes] = []
-        for number, reads in shown.items():
-            recent = self._recent.find(number)
-            assert recent is not None
-            entry = entries[number - first]
-            part = unpack_columns(entry, "the chain")
-            before = LastValues()
-            for values in (part.before, *moved):
-                before.replace(values)
-            found, keys = self._order_for_reads(
-                recent.members, recent.columns, recent.witness, window, reads, before, holds
-            )
-            if found is None:
-                if not moved:
-                    continue
-                found = recent.witness  # the lists left by earlier parts have changed
-            new_values = _last_values_of(recent.columns, found, keys, before)
-            if moved:
-                all_values = before.left_by(recent.columns, found.order_start, found.order_txn)
-                part = msgspec.structs.replace(part, before=before.replace(all_values))
-            moved.append(new_values)
-            recent.witness = found
-            changed.append(number - first)
-            entries[changed[-1]] = _with_order(entry, part, found)
-        for values in moved:
-            self._values.last.replace(values)
-        return changed
-
-    def _exchange_all(
-        self,
-        first: int,
-        entries: list[Part],
-        window: Columns,
-        shown: dict[int, NDArray[np.int64]],
-        holds: _Holds,
-    ) -> list[int]:
-        """Reorder the writers in the entries of parts, and return the indices of the changed parts.
-
-        The values before each of these parts are restored first, because a list's order in a part
-        depends on them, and so do the values that later parts replaced.
-        """
-        parts = [unpack_columns(entry, "the chain") for entry in entries]
+        entries = self._chain.parts_from(first, len(self._chain) - len(self._recent))
+        if not entries:
+            return []
+        written = [unpack_columns(entry, "the chain") for entry in entries]
+        recent = self._recent.parts_from(first)
         if self._values.spilled:
-            for number, part in enumerate(parts, first):
-                self._values.fetch(self._recent.members(number, part).columns)
+            for part in written:
+                self._values.fetch(self._log.rows_at(part.members).columns)
+            for one in recent:
+                self._values.fetch(one.members.columns)
+        # The initial values of a part's columns are those before the part, so restore them.
         last = self._values.last
-        again = [last.replace(part.before) for part in reversed(parts)]
-        changed = []
-        for i, part in enumerate(parts):
-            after = again.pop()
-            found = None
-            if (reads := shown.get(first + i)) is not None:
-                members = self._recent.members(first + i, part)
+        replaced = [part.before for part in written] + [one.before for one in recent]
+        again = [last.replace(before) for before in reversed(replaced)]
+        found: list[RecentPart | WrittenPart] = []
+        for number, (entry, part) in enumerate(zip(entries, written, strict=True), first):
+            if number in shown:
+                members, aside = self._log.rows_at(part.members), self._log.rows_at(part.aside)
                 columns, _ = columns_after_parts(members, last)
                 own = Witness.of(part.source, part.order_start, part.order_txn)
-                found, _ = self._order_for_reads(members, columns, own, window, reads, last, holds)
-            if found is None:
-                last.replace(after)
-                continue
-            # Even if the order is unchanged, lists may differ, because earlier parts may have
-            # changed.
-            before = last.replace(last.left_by(columns, found.order_start, found.order_txn))
-            changed.append(i)
-            now = msgspec.structs.replace(part, before=before)
-            entries[i] = _with_order(entries[i], now, found)
-            if (recent := self._recent.find(first + i)) is not None:
-                recent.witness = found
-        return changed
+                found.append(RecentPart(entry, members, aside, columns, own, part.before))
+            else:
+                found.append(WrittenPart(entry))
+            last.replace(again.pop())
+        while again:
+            last.replace(again.pop())
+        return found
 
-    def _order_for_reads(  # noqa: PLR0917 — parallel columns
+    def _exchange(
         self,
-        members: Rows,
-        columns: Columns,
-        own: Witness,
+        part: RecentPart,
+        window: Columns,
+        reads: NDArray[np.int64],
+        changes: list[bytes],
+        holds: _Holds,
+    ) -> bool:
+        """Reorder the writers in a part as required by reads, and return whether it changed.
+
+        No other part after this one accesses a key that these reads concern. An exchange therefore
+        changes only the part, the last values of these keys, and the values that the next of these
+        parts replace.
+
+        Args:
+            part: the part, which is changed.
+            window: the transactions of the window, as recorded in the log.
+            reads: the reads of the window.
+            changes: the last values left by earlier parts that have changed, in the format of
+                ``LastValues``. Those left by this part are added to it.
+            holds: returns whether a witness proves that a part satisfies the level.
+        """
+        before = LastValues.of_reads(part.before, window, reads)
+        for values in changes:
+            before.replace(values)
+        found, keys = self._order_for_reads(part, window, reads, before, holds)
+        if found is None:
+            if not changes:
+                return False
+            found = part.witness  # the lists left by earlier parts have changed
+        changed_before = part.before
+        for values in changes:
+            changed_before = entries_with(changed_before, values)
+        changes.append(_last_values_of(part.columns, found, keys, before))
+        part.witness, part.before = found, changed_before
+        return True
+
+    def _order_for_reads(
+        self,
+        part: RecentPart,
         window: Columns,
         reads: NDArray[np.int64],
         before: LastValues,
@@ -236,9 +244,7 @@ class Exchanges:
         concern.
 
         Args:
-            members: the transactions of the part, as recorded in the log.
-            columns: the members as columns whose initial values are those left by earlier parts.
-            own: the witness of the part.
+            part: the part.
             window: the transactions of the window, as recorded in the log.
             reads: the reads of the window.
             before: the values that the keys of these reads had before the part.
@@ -246,29 +252,18 @@ class Exchanges:
         """
         import numpy as np
 
+        own = part.witness
         order, keys = exchanged_order(
-            columns, own.order_start, own.order_txn, window, reads, before
+            part.columns, own.order_start, own.order_txn, window, reads, before
         )
         if not len(order):
             return None, keys
         other = Witness.of(own.source, own.order_start, order)
-        if not np.array_equal(order, own.order_txn) and not holds(members, columns, other):
+        if not np.array_equal(order, own.order_txn) and not holds(
+            part.members, part.columns, other
+        ):
             return None, keys
         return other, keys
-
-
-def _with_order(entry: Part, part: PartColumns, witness: Witness) -> Part:
-    """Return a part's entry with the version orders of a witness.
-
-    Args:
-        entry: the entry of the part in the chain.
-        part: the columns of the entry, except that ``before`` may have been replaced.
-        witness: the witness with the version orders.
-    """
-    import numpy as np
-
-    now = msgspec.structs.replace(part, order_txn=witness.order_txn.astype(np.int64))
-    return msgspec.structs.replace(entry, columns=now.packed())
 
 
 def _last_values_of(

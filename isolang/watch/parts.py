@@ -12,7 +12,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.pipeline.observed import observes_other_sessions
-from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part, PartColumns
+from isolang.watch.chain import NAME, Atom, Chain, Head, InitialValue, Part
 from isolang.watch.exchange import Exchanges, RecentPart, RecentParts
 from isolang.watch.initial_state import InitialState, as_last_values
 from isolang.watch.state import Saved, Values, read_saved_state
@@ -84,7 +84,7 @@ class Parts:
             self.chain = Chain(path, head, size=last.chain, parts=last.parts)
             self._resume(last)
         self._recent = RecentParts(self.chain, self._log)
-        self.exchanges = Exchanges(self.chain, self.values, self._recent)
+        self.exchanges = Exchanges(self.chain, self.values, self._recent, self._log)
 
     def _resume(self, last: Saved) -> None:
         """Restore the window, the values and the initial state saved by a killed watch."""
@@ -153,28 +153,18 @@ class Parts:
             for touched in (members.columns, aside.columns):
                 self._keys.update(touched.key(k) for k in range(touched.n_keys()))
         before = self.values.last.replace(replacement)
-        self.chain.add(
-            Part(
-                previous=self.chain.previous,
-                transactions=len(members),
-                abandoned=len(abandoned),
-                begin=int(begins.max()) if len(begins) else None,
-                spans=tuple(self._spans),
-                seen=self._window.transactions,
-                columns=PartColumns(
-                    members=members.at,
-                    aside=aside.at,
-                    source=witness.source.astype(np.int64),
-                    # Keys not accessed by any member come last, and their orders are left out.
-                    order_start=witness.order_start[: members.columns.n_keys() + 1],
-                    order_txn=witness.order_txn.astype(np.int64),
-                    before=before,
-                ).packed(),
-            )
+        entry = Part(
+            previous="",  # set when the entry is written
+            transactions=len(members),
+            abandoned=len(abandoned),
+            begin=int(begins.max()) if len(begins) else None,
+            spans=tuple(self._spans),
+            seen=self._window.transactions,
+            columns=b"",
         )
         self._spans = []
+        self._recent.add(RecentPart(entry, members, aside, part, witness, before))
         self.exchanges.add(part, witness)
-        self._recent.add(RecentPart(members, aside, part, witness))
 
     def note_interaction(self, part: History, witness: Witness) -> None:
         """Record whether the next part has a read that saw or missed another session's write."""
@@ -183,7 +173,7 @@ class Parts:
             or part.columns.implicit
             or observes_other_sessions(part, witness)
             # An earlier part wrote the values that this part reads from its initial state.
-            or (self.chain.parts and (witness.source == part.t0).any())
+            or (len(self.chain) and (witness.source == part.t0).any())
         )
 
     def put_back(self, parts: int) -> None:
@@ -231,17 +221,18 @@ class Parts:
     def save(self) -> None:
         """Save the state for a resumed watch if enough has changed since the last save.
 
-        If the stream cannot be read again, do no more than move values to disk when they take too
-        much memory.
+        If the stream cannot be read again, do no more than write the chain, and move values to disk
+        when they take too much memory.
         """
-        if not self._stream.can_resume:
-            self.values.make_room()
-            return
         now, window = time.monotonic(), self._window
         new = window.seen - self._saved_seen
         if new < _SAVE_EACH and now - self._saved_at < _SAVE_AFTER and not self.values.full:
             return
         self._saved_at, self._saved_seen = now, window.seen
+        self.chain.write()
+        if not self._stream.can_resume:
+            self.values.make_room()
+            return
         self.chain.flush()
         self.values.save(
             Saved(

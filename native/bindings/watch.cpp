@@ -67,6 +67,18 @@ void register_watch(nb::module_& m) {
       "replace",
       [](LastValues& last, const nb::bytes& change) { return as_bytes(last.replace(text_of(change))); },
       "change"_a, "Takes over what those bytes say; returns the bytes that undo it.");
+  c.def_static(
+      "of_reads",
+      [](const nb::bytes& entries, const History& window, Array<std::int64_t> reads) {
+        return LastValues::of_reads(text_of(entries), window, span_of(reads));
+      },
+      "entries"_a, "columns"_a, "reads"_a, "The entries in these bytes whose keys some reads of a history concern.");
+  m.def(
+      "entries_with",
+      [](const nb::bytes& entries, const nb::bytes& change) {
+        return as_bytes(entries_with(text_of(entries), text_of(change)));
+      },
+      "entries"_a, "change"_a, "The entries in these bytes, with the values that the change has for some of their keys.");
   c.def("numbers", &LastValues::numbers, "Keys have numbers below this.");
   c.def(
       "entries",

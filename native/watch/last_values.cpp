@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <stdexcept>
+#include <unordered_set>
 
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
@@ -449,6 +450,43 @@ std::string LastValues::replace(std::string_view change) {
   }
   compact();
   return before;
+}
+
+LastValues LastValues::of_reads(std::string_view entries, const History& window, std::span<const std::int64_t> reads) {
+  std::unordered_set<std::uint64_t> concerned;  // the hashes of the keys' names; entries of other keys do no harm
+  for (const std::int64_t op : reads) {
+    if (op < 0 || op >= window.operations()) throw std::invalid_argument("no operation of the window");
+    concerned.insert(hash_of_name(scalar_of(window.key_atoms, window.key_atom[idx(window.op_key[idx(op)])])));
+  }
+  LastValues found;
+  Reader in(entries);
+  Last last;
+  while (in.more()) {
+    const Scalar name = in.atom();
+    const bool here = in.last(last);
+    const std::uint64_t hash = hash_of_name(name);
+    if (here && concerned.contains(hash)) found.put(found.key_of(name, hash), last);
+  }
+  return found;
+}
+
+std::string entries_with(std::string_view entries, std::string_view change) {
+  LastValues changed;
+  changed.keep_removed = true;
+  changed.replace(change);
+  std::string out;
+  out.reserve(entries.size() + change.size());
+  Writer writer(out);
+  Reader in(entries);
+  Last last;
+  while (in.more()) {
+    const Scalar name = in.atom();
+    bool here = in.last(last);
+    if (const std::int32_t key = changed.find_key(name); key >= 0) here = changed.find(key, last);
+    writer.atom(name);
+    writer.last(last, here);
+  }
+  return out;
 }
 
 template <typename Visit>

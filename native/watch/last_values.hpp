@@ -88,6 +88,9 @@ class LastValues {
   // the bytes are not valid.
   std::string replace(std::string_view change);
 
+  // Returns the entries in these bytes whose keys some reads of a history concern.
+  static LastValues of_reads(std::string_view entries, const History& window, std::span<const std::int64_t> reads);
+
   // Each key has a number less than numbers(). entries() returns the entries of some of the keys as bytes that
   // `replace` takes, including removed keys if they are kept.
   std::int64_t numbers() const { return static_cast<std::int64_t>(items_.size()); }
@@ -104,6 +107,7 @@ class LastValues {
   std::int64_t memory() const;  // approximate, in bytes
 
  private:
+  friend std::string entries_with(std::string_view entries, std::string_view change);
   struct Entry {
     bool here = false, list = false;
     AtomKind kind = AtomKind::nil;
@@ -163,6 +167,9 @@ class LastValues {
   RowIndex rows_;
   std::int64_t live_ = 0;
 };
+
+// Returns the entries in these bytes, with the values that `change` contains for some of their keys.
+std::string entries_with(std::string_view entries, std::string_view change);
 
 std::string marked(std::string_view text);
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -237,14 +238,15 @@ def by_session(found: list[Transaction]) -> dict[object, list[object]]:
     return sessions
 
 
-def transaction_at(stream: Stream, place: LogPlace) -> Transaction:
-    """Read one transaction of a log again, and return it.
+def transactions_at(stream: Stream, places: Sequence[LogPlace]) -> list[Transaction]:
+    """Read transactions of a log again, and return them in the order of their places.
 
-    The number of the transaction is its position among the transactions that are read again.
+    The number of a transaction is its position among the transactions that are read again.
     """
-    at = np.array([[-1, place.file, place.offset, place.done_file, place.done]], np.int64)
+    at = np.array([[-1, p.file, p.offset, p.done_file, p.done] for p in places], np.int64)
     rows = stream.log.rows_at(at)
-    (found,) = transactions(
+    assert rows.at.tolist() == at.tolist()
+    return transactions(
         History(
             columns=rows.columns,
             name="again",
@@ -253,6 +255,11 @@ def transaction_at(stream: Stream, place: LogPlace) -> Transaction:
             session_names=tuple(rows.names),
         )
     )
+
+
+def transaction_at(stream: Stream, place: LogPlace) -> Transaction:
+    """Read one transaction of a log again, and return it."""
+    (found,) = transactions_at(stream, [place])
     return found
 
 

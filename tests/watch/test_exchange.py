@@ -20,6 +20,7 @@ from isolang.watch import Round, Stream, Watch, verify_chain
 from isolang.watch.chain import NAME, ChainEnd, Part, part_at, read_live_chain, unpack_columns
 from isolang.watch.exchange import Exchanges
 from isolang.watch.state import position_in
+from isolang.watch.stream.log import Log
 from isolang.watch.verify import ChainRejected
 
 _KINDS = {"i": "invoke", "o": "ok"}
@@ -299,6 +300,64 @@ def test_blind_writes_of_many_keys_put_no_cut_back(tmp_path, lists):
     assert sum(found.exchanged for found in rounds) >= 2
     assert max(found.judged for found in rounds) < 5000
     assert verify_chain(tmp_path / "state", Stream([path], follow=False)) == 15_000
+
+
+def contents(part: Part) -> list[object]:
+    """The columns of a part, as lists and bytes."""
+    columns = unpack_columns(part, "here")
+    found = [getattr(columns, name) for name in columns.__struct_fields__]
+    return [one if isinstance(one, bytes) else one.tolist() for one in found]
+
+
+@pytest.mark.parametrize("lists", [False, True])
+@pytest.mark.parametrize("abort_rate", [0.0, 0.1])
+def test_parts_that_are_not_in_memory_are_exchanged_alike(tmp_path, monkeypatch, lists, abort_rate):
+    """The chain has the same parts, however many are in memory, and whether they were written."""
+    path = tmp_path / "log.edn"
+    history = generate(
+        Workload(
+            rule="strict-serializable", transactions=1500, sessions=8, keys=250, seed=5,
+            abort_rate=abort_rate, lists=lists,
+        )
+    )  # fmt: skip
+    save_history(history, path, format="edn")
+    variants = {
+        "all in memory": {"exchange._RECENT": 1000},
+        "one in memory": {"exchange._RECENT": 1},
+        "few in memory": {"exchange._RECENT_OPERATIONS": 600},
+        "all in memory, written": {"parts._SAVE_EACH": 1, "exchange._RECENT": 1000},
+        "one in memory, all written": {"parts._SAVE_EACH": 1, "exchange._RECENT": 1},
+    }
+    found = {}
+    read_again = least = 0  # `least`: searches for proofs of a violation read the log, too
+    rows_at = Log.rows_at
+
+    def counted(*args):
+        nonlocal read_again
+        read_again += 1
+        return rows_at(*args)
+
+    monkeypatch.setattr(Log, "rows_at", counted)
+    for name, limits in variants.items():
+        folder, read_again = tmp_path / name, 0
+        with pytest.MonkeyPatch.context() as patched:
+            for where, limit in limits.items():
+                patched.setattr(f"isolang.watch.{where}", limit)
+            stream = Stream([path], follow=False, batch=8000)
+            watch = Watch("ser", stream=stream, folder=folder / "state", round=25)
+            rounds = [one for batch in stream for one in watch.feed(batch)]
+        assert watch.report.outcome == "valid"
+        least = read_again if name == "all in memory" else least
+        assert (read_again > least) == (not name.startswith("all"))
+        proved = verify_chain(folder / "state", Stream([path], follow=False))
+        exchanged = sum(one.exchanged for one in rounds)
+        assert exchanged > 5
+        parts = [
+            (part.transactions, part.abandoned, part.begin, part.seen, contents(part))
+            for part in live(folder)
+        ]
+        found[name] = repr((proved, exchanged, parts))
+    assert set(found.values()) == {found["all in memory"]}
 
 
 def test_what_was_put_back_is_cut_into_parts_of_the_usual_size_again(tmp_path, monkeypatch):

@@ -10,12 +10,12 @@ from typing import IO, TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from isolang.errors import HistoryError
+from isolang.errors import HistoryError, IsolangError
 from isolang.history import columns as c
 from isolang.history.values import Value, encode
 from isolang.watch.stream.batch import LogPlace
 from isolang.watch.stream.operations import Block, Follower, OpenInvocation
-from isolang.watch.stream.rows import Rows, place_of
+from isolang.watch.stream.rows import Rows, append, place_of
 from isolang.watch.stream.segments import Segment, find_segment, open_bytes, read_some, seek
 from isolang.watch.stream.tail import Piece, Tail
 
@@ -30,6 +30,8 @@ _Atom = tuple[int, Any]
 
 _BLOCK = 4 << 20
 _LINE = 1 << 12
+_ROWS_AT_ONCE = 4096  # how many transactions are read again at a time
+_BYTES_OF_ROW = 1 << 14  # lines between transactions are read if there are fewer bytes for each
 
 
 class Log:
@@ -56,64 +58,8 @@ class Log:
         Raises:
             HistoryError: the log cannot be read again, or has no transaction at a place.
         """
-        import numpy as np
-
-        found, first = Rows.empty(), np.zeros(1, np.int32)
-        sessions: dict[str, int] = {}
         with ExitStack() as opened:
-            files = _OpenFiles(self, opened)
-            for row in at.tolist():
-                columns, session = self._read_again(row, files)
-                number = sessions.setdefault(session, len(sessions))
-                found.columns.append(columns, first, np.full(columns.sessions, number, np.int32))
-        found.names = list(sessions)
-        found.at = at.astype(np.int64)
-        return found
-
-    def _read_again(self, row: list[int], files: _OpenFiles) -> tuple[Columns, str]:
-        """Return the transaction at a place, and the name of its session."""
-        place = place_of(row)
-        client = self._client(place.file)
-        follower = self._follower(client)
-        at = (place.file, place.offset)
-        alone = place.done < 0 or (place.done_file, place.done) == at
-        if not alone:
-            follower.state.open = [
-                OpenInvocation(
-                    file=place.file,
-                    offset=place.offset,
-                    moment=self.segments[place.file].base + place.offset,
-                    number=1,
-                    session=0,
-                    text=self._line(*at, files),
-                )
-            ]
-            follower.state.begun = 1
-            at = (place.done_file, place.done)
-        text = self._line(*at, files)
-        follower.add_lines(
-            Piece(
-                file=at[0],
-                offset=at[1],
-                moment=self.segments[at[0]].base + at[1],
-                data=text,
-                size=len(text),
-            )
-        )
-        block = follower.take(last=True)
-        if block is None or block.columns.transactions() != 1:
-            name = self.segments[place.file].path
-            raise HistoryError(
-                f"{name} byte {place.offset}: no transaction begins here (expected one)"
-            )
-        block.columns.has_time = client.follower.state.timed
-        moment = self.segments[int(block.file[0])].base + int(block.offset[0])
-        session = block.names[0]
-        processes = [p for p, _ in follower.state.sessions.items()]
-        if processes:
-            before = client.follower.state.resumed.get(processes[0], [])
-            session = follower.session_name(processes[0], 1 + bisect_right(before, moment))
-        return block.columns, session
+            return _RowReader(self, _OpenFiles(self, opened)).read(at)
 
     def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[LogPlace]]:
         """Return the transactions that write the given versions.
@@ -260,6 +206,160 @@ class Log:
             if block := follower.take():
                 yield block
         again.close()
+
+
+class _RowReader:
+    """Reads the transactions at some places of a log again.
+
+    Args:
+        log: the log.
+        files: its open files.
+    """
+
+    def __init__(self, log: Log, files: _OpenFiles) -> None:
+        self._log, self._files = log, files
+
+    def read(self, at: NDArray[np.int64]) -> Rows:
+        """Return the same as :meth:`Log.rows_at`."""
+        import numpy as np
+
+        found = Rows.empty()
+        order: list[int] = []
+        for first in range(0, len(at), _ROWS_AT_ONCE):
+            some = at[first : first + _ROWS_AT_ONCE]
+            alone = np.ones(len(some), bool)
+            for file in np.unique(some[:, 3]).tolist():
+                selected = np.flatnonzero((some[:, 1] == file) & (some[:, 3] == file))
+                read = self._read_together(some[selected], file)
+                if read is None:
+                    continue
+                block, names, rows = read
+                append(found.columns, found.names, block.columns, names, rows)
+                alone[selected] = False
+                order += (first + selected).tolist()
+            for row in np.flatnonzero(alone).tolist():
+                columns, session = self._read_alone(some[row].tolist())
+                append(found.columns, found.names, columns, [session], np.zeros(1, np.int32))
+                order.append(first + row)
+        found.at = at[order].astype(np.int64)
+        return found.take(np.argsort(order)) if order != [*range(len(order))] else found
+
+    def _read_together(
+        self, at: NDArray[np.int64], file: int
+    ) -> tuple[Block, list[str], NDArray[np.int32]] | None:
+        """Read transactions that were invoked and completed in a file by reading part of the file.
+
+        Returns:
+            The transactions of that part of the file, the names of their sessions, and the row
+            numbers of the selected transactions. ``None`` if the transactions must be read one by
+            one, because they are far apart, or because that part of the file cannot be read as it
+            was read together with the lines before it.
+        """
+        import numpy as np
+
+        if not len(at) or at[:, 4].min() < 0:
+            return None
+        start, last = int(at[:, 4].min()), int(at[:, 4].max())
+        if last - start > _BYTES_OF_ROW * len(at):
+            return None
+        client = self._log._client(file)
+        follower, base = self._log._follower(client), self._log.segments[file].base
+        before = np.unique(at[at[:, 2] < start, 2]).tolist()
+        follower.state.open = [
+            OpenInvocation(
+                file=file,
+                offset=offset,
+                moment=base + offset,
+                number=number,
+                session=0,
+                text=self._log._line(file, offset, self._files),
+            )
+            for number, offset in enumerate(before, 1)
+        ]
+        follower.state.begun = len(before)
+        size, pieces = last - start, []
+        for data in self._log._bytes(file, start, files=self._files):
+            pieces.append(data[:size])
+            size -= len(pieces[-1])
+            if not size:
+                break
+        text = b"".join(pieces) + self._log._line(file, last, self._files)
+        try:
+            follower.add_lines(
+                Piece(file=file, offset=start, moment=base + start, data=text, size=len(text))
+            )
+            block = follower.take(last=True)
+        except IsolangError:
+            return None
+        assert block is not None
+        places = zip(block.file.tolist(), block.offset.tolist(), block.done.tolist(), strict=True)
+        row_at = {(o, d): row for row, (f, o, d) in enumerate(places) if f == file}
+        rows = [row_at.get((offset, done), -1) for offset, done in at[:, [2, 4]].tolist()]
+        if min(rows) < 0:
+            return None
+        names = list(block.names)
+        if block.processes:
+            known: dict[int, str] = {}
+            for row in rows:
+                session = int(block.columns.txn_session[row])
+                process = block.processes[session]
+                name = self._session_name(client, process, base + int(block.offset[row]))
+                if known.setdefault(session, name) != name:
+                    return None
+            for session, name in known.items():
+                names[session] = name
+        block.columns.has_time = client.follower.state.timed
+        return block, names, np.array(rows, np.int32)
+
+    def _session_name(self, client: LogClient, process: int, moment: int) -> str:
+        """Return the name of the session that a transaction of a process belongs to."""
+        follower = client.follower
+        before = follower.state.resumed.get(process, [])
+        return follower.session_name(process, 1 + bisect_right(before, moment))
+
+    def _read_alone(self, row: list[int]) -> tuple[Columns, str]:
+        """Return the transaction at a place, and the name of its session."""
+        place = place_of(row)
+        client = self._log._client(place.file)
+        follower = self._log._follower(client)
+        at = (place.file, place.offset)
+        alone = place.done < 0 or (place.done_file, place.done) == at
+        if not alone:
+            follower.state.open = [
+                OpenInvocation(
+                    file=place.file,
+                    offset=place.offset,
+                    moment=self._log.segments[place.file].base + place.offset,
+                    number=1,
+                    session=0,
+                    text=self._log._line(*at, self._files),
+                )
+            ]
+            follower.state.begun = 1
+            at = (place.done_file, place.done)
+        text = self._log._line(*at, self._files)
+        follower.add_lines(
+            Piece(
+                file=at[0],
+                offset=at[1],
+                moment=self._log.segments[at[0]].base + at[1],
+                data=text,
+                size=len(text),
+            )
+        )
+        block = follower.take(last=True)
+        if block is None or block.columns.transactions() != 1:
+            name = self._log.segments[place.file].path
+            raise HistoryError(
+                f"{name} byte {place.offset}: no transaction begins here (expected one)"
+            )
+        block.columns.has_time = client.follower.state.timed
+        moment = self._log.segments[int(block.file[0])].base + int(block.offset[0])
+        session = block.names[0]
+        processes = [p for p, _ in follower.state.sessions.items()]
+        if processes:
+            session = self._session_name(client, processes[0], moment)
+        return block.columns, session
 
 
 class _OpenFiles(dict[int, IO[bytes]]):

@@ -221,6 +221,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
         columns: the transactions, whose times are in the unit of the clock.
         sessions: for each session of the columns, its number in the stream.
         names: for each session of the columns, its name.
+        processes: for each session of the columns, its process; empty if the log has no processes.
         file: for each transaction, the file with its invocation; if it has no invocation, the file
             with its completion.
         offset: for each transaction, the byte offset of that line.
@@ -234,6 +235,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
     columns: Columns
     sessions: NDArray[np.int64]
     names: list[str]
+    processes: list[int]
     file: NDArray[np.int32]
     offset: NDArray[np.int64]
     done_file: NDArray[np.int32]
@@ -481,6 +483,7 @@ class Follower:
             columns=columns,
             sessions=sessions,
             names=names,
+            processes=processes,
             file=file,
             offset=offset,
             done_file=done_file.astype(np.int32),

@@ -15,10 +15,12 @@ from support.streams import (
     random_log,
     text_of,
     transaction_at,
+    transactions_at,
 )
 
 from isolang.errors import HistoryError
 from isolang.watch.stream import Stream, transactions
+from isolang.watch.stream.log import _RowReader
 
 
 def log_at(path, seed: int) -> bytes:
@@ -41,6 +43,38 @@ def test_a_transaction_at_its_place(seed, tmp_path):
             found = transaction_at(stream, place)
             group = t.group if not batch.in_flight[i] else found.group  # the completion names it
             assert replace(found, number=None) == replace(t, number=None, group=group)
+
+
+def test_transactions_at_their_places(tmp_path, monkeypatch):
+    """Many transactions are read again at once, in any order, as if each were read by itself."""
+    together = []
+    read_together = _RowReader._read_together
+
+    def counted(*args):
+        found = read_together(*args)
+        together.append(found is not None and len(found[2]) > 1)
+        return found
+
+    monkeypatch.setattr(_RowReader, "_read_together", counted)
+    for seed in range(120):
+        rng = random.Random(f"together {seed}")
+        path = tmp_path / f"{seed}.edn"
+        log_at(path, seed)
+        stream = Stream([path], follow=False, batch=rng.choice((300, 500, 2000)))
+        expected, places = [], []
+        for batch in stream:
+            for t, place, flying in zip(
+                transactions(batch.history), batch.places, batch.in_flight, strict=True
+            ):
+                if not flying and rng.random() < 0.7:
+                    expected.append(replace(t, number=None))
+                    places.append(place)
+        order = [*range(len(places))]
+        if rng.random() < 0.5:
+            rng.shuffle(order)
+        found = transactions_at(stream, [places[i] for i in order]) if order else []
+        assert [replace(t, number=None) for t in found] == [expected[i] for i in order]
+    assert sum(together) > 60
 
 
 @pytest.mark.parametrize("seed", range(20))
