@@ -108,7 +108,7 @@ def test_a_run_that_cannot_save(capfd, tmp_path, monkeypatch, no_room, form):
 def test_a_watch_that_cannot_save(capfd, tmp_path, skew, no_room, monkeypatch):
     """Neither the page, nor the end of the chain, nor the certificate keeps it from accusing."""
 
-    def end(self, entry):
+    def end(self, outcome, note):
         raise HistoryError("chain: cannot write the file (No space left on device)")
 
     monkeypatch.setattr(chain.Chain, "end", end)
@@ -127,7 +127,7 @@ def test_a_watch_that_cannot_save(capfd, tmp_path, skew, no_room, monkeypatch):
 def test_a_watch_without_its_chain_proves_nothing(capfd, tmp_path, skew, monkeypatch):
     """Nothing but a whole chain says that a log is valid."""
 
-    def end(self, entry):
+    def end(self, outcome, note):
         raise HistoryError("chain: cannot write the file (No space left on device)")
 
     monkeypatch.setattr(chain.Chain, "end", end)
