@@ -137,13 +137,8 @@ class Claim(Evaluator):
 
     @cached_property
     def _reads(self) -> list[int]:
-        """The external reads in the claim that have at least one candidate."""
-        facts = self._facts
-        return [
-            op
-            for op in self._of_operation
-            if op >= 0 and facts.is_external(op) and facts.candidates(op)
-        ]
+        """The external reads in the claim, also those of values that nobody wrote."""
+        return [op for op in self._of_operation if op >= 0 and self._facts.is_external(op)]
 
     def _named_set(self, of: Named) -> Rows:
         place = self.of_transaction

@@ -433,3 +433,25 @@ def test_out_of_time_is_not_certified():
     steps = [("order", 0, [i, i + 1, (i * 7) % 50]) for i in range(50, 250)] * 300
     reason_native = verify_refutation(h.columns, native_checks(spec(("acyclic", rw))), steps, 1e-4)
     assert reason_native == "not certified: timeout"
+
+
+@pytest.mark.parametrize(
+    ("level", "check"),
+    [
+        ("consistent-read-by-statement", "snapshot"),
+        ("postgresql-read-committed", "commit-order"),
+    ],
+)
+def test_a_statement_that_read_what_nobody_wrote(level, check):
+    """Its times count like those of any other statement, for both checkers."""
+    h = history(
+        txn("r(x,1) r(y,2)", 0, begin=0, end=3),
+        txn("w(x,1)", 1, begin=4, end=9),
+    )
+    walk = [
+        ("wr", 1, 0, 0, 0, -1),
+        ("po", 0, 0, -1, 1, -1),
+        ("committed-after", 0, 1, -1, 1, -1),
+    ]
+    steps = [("cycle", check, walk), ("rup", [])]
+    assert verdicts_of_both(h, load_spec(level), steps) == ("accepted", "accepted")
