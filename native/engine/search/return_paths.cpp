@@ -12,7 +12,9 @@
 
 namespace isolang {
 namespace {
-constexpr std::size_t kMaxFound = 2000;
+// Each call finds at most so many violations, or one for so many reads, if that is more.
+constexpr std::size_t kAlwaysFound = 2000;
+constexpr std::size_t kReadsEach = 32;
 constexpr std::size_t kMaxOfRead = 16;     // maximum number of violations per read, check and call
 constexpr std::size_t kSuspectsEach = 8;  // suspects per node at a time
 constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles per check and call
@@ -61,7 +63,10 @@ std::vector<std::int32_t> strong_components(std::int32_t nodes, EdgesOf edges_of
 }  // namespace
 
 ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
-    : pruner_(pruner), graph_(pruner.graph), budget_(budget) {
+    : pruner_(pruner),
+      graph_(pruner.graph),
+      budget_(budget),
+      max_found_(std::max(kAlwaysFound, idx(pruner.graph.problem.reads()) / kReadsEach)) {
   std::vector<std::uint8_t> wanted;
   for (const Automaton& m : graph_.automata) {
     wanted.push_back(m.of_product());
@@ -103,7 +108,7 @@ std::vector<std::vector<Edge>> ReturnPaths::closed(const Choice& choice,
   for (std::size_t c = 0; components_ && c < graph_.automata.size(); ++c)
     if (graph_.automata[c].of_components()) components(choice, c, found);
   std::int32_t clean = -1;  // the current transaction, as long as nothing has been found about it
-  for (std::int32_t r = 0; r < p.reads() && found.size() < kMaxFound; ++r) {
+  for (std::int32_t r = 0; r < p.reads() && found.size() < max_found_; ++r) {
     const std::int32_t reader = p.read_txn[r];
     if (!product_ && changed[reader] == 0) continue;
     if (r == 0 || reader != p.read_txn[r - 1]) clean = reader;
@@ -398,7 +403,7 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
     const Pairs kind = e.read < 0 ? kAllPairs : graph_.pairs_of_read(e.read);
     // mutant: component-unclosed
     if ((m.closing[idx(e.relation)] & kind) == 0 || component[from] != component[to]) continue;
-    if (++count > kMaxComponents || found.size() >= kMaxFound) break;
+    if (++count > kMaxComponents || found.size() >= max_found_) break;
     queue.assign(1, to);
     for (std::size_t at = 0; at < queue.size() && via[from] == -1; ++at) {
       budget_.poll();
@@ -484,7 +489,7 @@ void ReturnPaths::by_product(const Choice& choice, std::vector<std::vector<Edge>
     suspects.clear();
   };
   std::int32_t r = 0;
-  for (; r < p.reads() && found.size() + closed.size() < kMaxFound; ++r) {
+  for (; r < p.reads() && found.size() + closed.size() < max_found_; ++r) {
     if (choice.source[r] < 0 || !choice.in[p.read_txn[r]] || changed_key_[p.read_key[r]] == 0)
       continue;
     budget_.poll();
@@ -492,7 +497,7 @@ void ReturnPaths::by_product(const Choice& choice, std::vector<std::vector<Edge>
     if (suspects.size() > kSuspectsEach * idx(nodes_)) examine();
   }
   examine();
-  if (r < p.reads() || found.size() + closed.size() > kMaxFound) looked_at_.clear();
+  if (r < p.reads() || found.size() + closed.size() > max_found_) looked_at_.clear();
   if (!closed.empty()) add_violations(choice, closed, found);
 }
 
@@ -517,7 +522,7 @@ void ReturnPaths::add_closed(const Suspect& one, std::vector<Suspect>& closed) c
 
 void ReturnPaths::add_violations(const Choice& choice, const std::vector<Suspect>& closed,
                                  std::vector<std::vector<Edge>>& found) {
-  const std::size_t count = std::min(closed.size(), kMaxFound);
+  const std::size_t count = std::min(closed.size(), max_found_);
   incoming_ = group_by(
       nodes_, edges_.size(), [&](std::size_t i) { return rank_[local_[edges_[i].to]]; },
       [](std::size_t i) { return static_cast<std::int32_t>(i); });

@@ -68,6 +68,7 @@ class ReturnPaths {
   const Pruner& pruner_;
   const EventGraph& graph_;
   Budget& budget_;
+  std::size_t max_found_;  // violations per call
   bool product_ = false, direct_ = false, components_ = false;
   std::vector<std::int32_t> local_;      // node of the event graph -> node of the product, or -1
   std::vector<std::uint8_t> by_next_;    // per check: the next writer leads on to all later writers
