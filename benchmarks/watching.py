@@ -1,8 +1,10 @@
 """Watches random streams, whose verdicts must be those of the whole files.
 
-Each chain of a valid stream is also verified.
+Each chain of a valid stream is also verified. With --kernel, the native checker, the checker by
+definition and the kernel each check every chain, and forged copies of it: they must agree.
 
 python benchmarks/watching.py --histories 500 --seed 1
+python benchmarks/watching.py --histories 500 --kernel --scans 0 --crashes 1
 """
 
 from __future__ import annotations
@@ -18,11 +20,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from support.chains import compare_answers
 from support.watching import (
     LEVELS,
     Scans,
     named_level,
     random_history,
+    split_by_client,
     watch_in_rounds,
     with_crashes,
     with_names,
@@ -30,6 +34,7 @@ from support.watching import (
 )
 
 from isolang import api
+from isolang.certify.kernel import MISSING, find_kernel
 from isolang.errors import IsolangError
 from isolang.history import save_history
 from isolang.history.clock_error import with_clock_error
@@ -59,8 +64,11 @@ def main() -> None:
     parser.add_argument("--names", type=float, default=0.25, help="share of others with names")
     parser.add_argument("--crashes", type=float, default=0.3, help="share where clients crash")
     parser.add_argument("--by-definition", action="store_true", help="verify all chains so, too")
+    parser.add_argument("--kernel", action="store_true", help="compare three checkers")
     parser.add_argument("--verbose", action="store_true")
     given = parser.parse_args()
+    if given.kernel and find_kernel() is None:
+        parser.error(MISSING)
     counts: Counter[str] = Counter()
     for number in range(given.histories):
         rng = random.Random(f"{given.seed} {number}")
@@ -87,8 +95,13 @@ def main() -> None:
                     counts["with names"] += 1
                 save_history(history, path, format="edn")
                 if rng.random() < given.crashes:
-                    path.write_text(with_crashes(rng, path.read_text()))
+                    text = with_crashes(rng, path.read_text())
+                    path.write_text(text)
                     counts["with crashes"] += 1
+                    if rng.random() < 0.3:
+                        path = folder / "logs"
+                        split_by_client(text, path)
+                        counts["with crashes and a log of each client"] += 1
             read = api.load_history(one, **reading)
             clock_error = 0
             if read.real_time.startswith(":time"):
@@ -133,6 +146,12 @@ def main() -> None:
                 verify_chain(folder / "state", stream, by_definition=by_definition)
                 counts["verified by definition"] += by_definition
                 counts["verified"] += 1
+                if given.kernel:
+                    try:
+                        compare_answers(rng, folder / "state", path, counts)
+                    except AssertionError as error:
+                        print(f"WRONG {number} {level}: {error}")
+                        counts["wrong"] += 1
     for kind, count in sorted(counts.items()):
         print(f"{kind:40}{count:10,}")
 

@@ -43,7 +43,12 @@ def find_kernel() -> Path | None:
 
 
 def check_by_kernel(
-    history: History, spec: Spec, proof: Proof, *, seconds: float | None = None
+    history: History,
+    spec: Spec,
+    proof: Proof,
+    *,
+    seconds: float | None = None,
+    of_part: bool = False,
 ) -> None:
     """Check a proof with the kernel.
 
@@ -52,6 +57,8 @@ def check_by_kernel(
         spec: the lowered specification, before any theorem replaced it.
         proof: the proof, which must be a witness or a refutation.
         seconds: the time limit, after which the kernel is stopped; ``None`` for no limit.
+        of_part: whether the history is a part of a chain, whose version orders must be compatible
+            with the order of all transactions, if the level has one.
 
     Raises:
         CertificateRejected: if the kernel rejects the proof.
@@ -63,7 +70,7 @@ def check_by_kernel(
     program = find_kernel()
     if program is None:
         raise unsupported(MISSING)
-    code, answer = run_kernel(program, kernel_text(history, spec, proof), seconds)
+    code, answer = run_kernel(program, kernel_text(history, spec, proof, of_part=of_part), seconds)
     if code == _ACCEPTED:
         return
     if code != _REFUSED:
@@ -73,8 +80,10 @@ def check_by_kernel(
     raise CertificateRejected(f"kernel: the proof does not hold ({answer})")
 
 
-def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
+def kernel_text(history: History, spec: Spec, proof: Proof, *, of_part: bool = False) -> str:
     """Return a history, a level and a proof as text in the kernel's input format.
+
+    The arguments are those of :func:`check_by_kernel`.
 
     Raises:
         NotCertifiedError: if the kernel does not support the history, the level or the proof.
@@ -90,7 +99,7 @@ def kernel_text(history: History, spec: Spec, proof: Proof) -> str:
 
     if not isinstance(proof, Witness | Refutation):
         raise unsupported(f"the proof is of the kind {type(proof).__name__.lower()}")
-    level = LevelText(spec, lists=has_lists(history))
+    level = LevelText(spec, lists=has_lists(history), of_part=of_part)
     text = HistoryText(history, level)
     if isinstance(proof, Witness):
         return f"{NAME} 1\n{text}{level}{witness_text(text, proof)}"

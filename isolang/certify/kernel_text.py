@@ -81,12 +81,15 @@ class LevelText:
         NotCertifiedError: if the kernel's language cannot express the specification.
     """
 
-    def __init__(self, spec: Spec, *, lists: bool = False) -> None:
+    def __init__(self, spec: Spec, *, lists: bool = False, of_part: bool = False) -> None:
         """Translate a specification.
 
         Args:
             spec: the lowered specification, before any theorem replaced it.
             lists: whether the history has lists, because list reads show part of the version order.
+            of_part: whether the history is a part of a chain. The next part begins with the last
+                versions of the witness, so an order of all transactions must contain the version
+                orders, even if the specification does not mention them.
         """
         self.order: str | None = None
         self._lists = lists
@@ -95,6 +98,8 @@ class LevelText:
         self.may_refuse = ""
         self._orders_versions = False  # whether `ww` replaces `vo` in this expression
         self._add_order(spec)
+        if of_part and self.order is not None:
+            self.checks.append("inorder ww _")
         for check in spec.checks:
             if not check.flag:
                 self.number[check.name] = len(self.checks)

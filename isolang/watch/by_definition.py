@@ -164,10 +164,15 @@ def _transactions(rows: Rows) -> list[Transaction]:
 def _renumbered(witness: Witness, opened: Columns, history: History) -> Witness:
     """Return the witness with operations and keys renumbered from ``opened`` to ``history``."""
     columns = history.columns
-    sources = dict(zip(_operations(opened), witness.source.tolist(), strict=True))
+    names, stated = _operations(opened), witness.source.tolist()
+    if len(names) != len(stated):
+        raise CertificateRejected(
+            f"the witness is of other operations (got {len(stated)}, expected {len(names)})"
+        )
+    sources = dict(zip(names, stated, strict=True))
     operations = _operations(columns)
     if len(operations) != len(sources) or any(op not in sources for op in operations):
-        raise CertificateRejected("by definition: the predicate reads missed other rows")
+        raise CertificateRejected("the predicate reads missed other rows")
     at = {opened.key(k): k for k in range(opened.n_keys())}
     starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
     begin, found = [0], []

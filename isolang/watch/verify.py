@@ -530,7 +530,7 @@ def _check_part(
         return reason, ""
     history = History(columns=columns, name="a part", format="memory")
     try:
-        check_by_kernel(history, written, witness)
+        check_by_kernel(history, written, witness, of_part=True)
     except CertificateRejected as error:
         return str(error), ""
     except NotCertifiedError as error:

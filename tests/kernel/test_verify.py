@@ -6,7 +6,12 @@ import pytest
 from support.cli import run_here
 from support.paths import TESTS
 
-from isolang.certify.kernel import VARIABLE
+from isolang import History, Transaction
+from isolang.api import check
+from isolang.certify.errors import NotCertifiedError
+from isolang.certify.kernel import VARIABLE, check_by_kernel
+from isolang.certify.proofs import Witness
+from isolang.language.load import load_spec
 from isolang.watch import Stream, Watch
 
 HISTORY = TESTS / "litmus" / "lost-update.edn"
@@ -156,3 +161,23 @@ def test_a_refusal_that_says_nothing(certificate, capfd, monkeypatch, tmp_path):
         "; not by the kernel: it rejects the proof, but the level does not try every order"
         in run.out
     )
+
+
+def test_the_order_of_a_part_contains_its_version_orders(kernel):
+    """A part is followed by others, which begin with the last versions that its witness states.
+
+    RA alone does not mention version orders: another order of the versions is a witness, too.
+    """
+    history = History.from_transactions(
+        [
+            Transaction([("w", "x", 1)], session="a"),
+            Transaction([("r", "x", 1), ("w", "x", 2)], session="b"),
+        ]
+    )
+    verdict = check(history, "ra")
+    proof = verdict.witness
+    check_by_kernel(history, verdict.spec, proof, of_part=True)
+    wrong = Witness.of(proof.source, proof.order_start, proof.order_txn[::-1])
+    check_by_kernel(history, load_spec("ra"), wrong)
+    with pytest.raises(NotCertifiedError, match="rejects the proof"):
+        check_by_kernel(history, load_spec("ra"), wrong, of_part=True)

@@ -200,6 +200,22 @@ def with_crashes(rng: random.Random, text: str) -> str:
     return "".join(told)
 
 
+def split_by_client(text: str, folder: Path) -> None:
+    """Write a folder with one log for each client; the :time of each map is its line in the text.
+
+    The processes of a client have the same last two digits.
+    """
+    folder.mkdir()
+    logs: dict[int, list[str]] = {}
+    for number, line in enumerate(text.splitlines(keepends=True)):
+        match = re.search(r":process (\d+)", line)
+        assert match
+        own = re.sub(r" :time \d+,?", "", line).replace("{", f"{{:time {number}, ", 1)
+        logs.setdefault(int(match[1]) % 100, []).append(own)
+    for client, lines in logs.items():
+        (folder / f"c{client}.edn").write_text("".join(lines))
+
+
 class Scans:
     """A random log with predicate reads, reads, writes and deletes.
 

@@ -16,7 +16,8 @@ from support.mutations import mutants_of
 
 from isolang.errors import IsolangError
 from isolang.watch import Stream, Watch, check_chain
-from isolang.watch.chain import NAME
+from isolang.watch.chain import NAME, Part, unpack_columns
+from isolang.watch.verify import ChainRejected
 
 # A stale read: w(x 1) ended at 10, r(x nil) began at 20.
 STALE = """\
@@ -194,3 +195,19 @@ def test_no_mutation_of_the_columns_is_an_internal_error(tmp_path):
         except IsolangError:
             refused += 1
     assert refused > 300
+
+
+def test_a_witness_of_other_operations_is_refused_by_definition(tmp_path, monkeypatch):
+    """The checker by definition does not lean on the native checker, which refuses it before."""
+    entries = chain_of(tmp_path, STALE, "ser")
+    monkeypatch.setattr("isolang.watch.verify.reason_for_rejection", lambda *_: "")
+    at = next(i for i, entry in enumerate(entries) if entry["entry"] == "part")
+    part = msgspec.json.decode(json.dumps(entries[at]), type=Part)
+    columns = unpack_columns(part, "the part")
+    short = msgspec.structs.replace(columns, source=columns.source[:-1])
+    entries[at]["columns"] = base64.b64encode(short.packed()).decode()
+    write(tmp_path, entries)
+    stream = Stream([tmp_path / "log.edn"], follow=False)
+    with pytest.raises(ChainRejected, match="the witness is of other operations"):
+        check_chain(tmp_path / "state", stream, by_definition=True)
+    stream.close()
