@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: Returns whether a witness proves that a part satisfies the level.
 _Holds: TypeAlias = "Callable[[Rows, Columns, Witness], bool]"
 
+#: For each part, by its number, the reads of a window that another order in it may explain.
+Reads: TypeAlias = "dict[int, NDArray[np.int64]]"
+
 _RECENT: Final = 16  # the largest number of parts kept in memory, to put them back faster
 _RECENT_OPERATIONS: Final = 500_000  # the largest number of operations in these parts
 
@@ -118,14 +121,24 @@ class Exchanges:
         """Forget the keys of parts that are no longer in the chain."""
         self._loose.forget(len(self._chain))
 
-    def may_explain(self, window: Columns) -> bool:
-        """Return whether another version order in the parts may explain some read in a window."""
-        if not len(self._loose):
-            return False
-        self._values.fetch(window)
-        return bool(len(self._loose.unexplained(window, self._values.last)[0]))
+    def unexplained(self, window: Columns) -> Reads:
+        """Return the reads of a window that another version order in some parts may explain.
 
-    def apply(self, window: Columns, holds: _Holds) -> int:
+        Args:
+            window: the transactions of the window, as recorded in the log.
+
+        Returns:
+            For each of these parts, by its number, the reads.
+        """
+        import numpy as np
+
+        if not len(self._loose):
+            return {}
+        self._values.fetch(window)
+        reads, part_of = self._loose.unexplained(window, self._values.last)
+        return {part: reads[part_of == part] for part in np.unique(part_of).tolist()}
+
+    def apply(self, window: Columns, shown: Reads, holds: _Holds) -> int:
         """Reorder the last writers of keys in the parts as required by the reads of a window.
 
         SOUND BECAUSE a part with changed orders must satisfy the level by itself, like every part,
@@ -134,26 +147,24 @@ class Exchanges:
 
         Args:
             window: the transactions of the window, as recorded in the log.
+            shown: the result of :meth:`unexplained` for this window.
             holds: returns whether a witness proves that a part satisfies the level.
 
         Returns:
             The number of parts with a changed order.
         """
-        import numpy as np
-
-        reads, part_of = self._loose.unexplained(window, self._values.last)
-        shown = {part: reads[part_of == part] for part in np.unique(part_of).tolist()}
         first = min(shown)
         parts = [*self._read_parts(first, shown), *self._recent.parts_from(first)]
         changed: list[int] = []
-        changes: list[bytes] = []
-        for number, some in shown.items():
+        changes = b""
+        for number, reads in shown.items():
             part = parts[number - first]
             assert isinstance(part, RecentPart)
-            if self._exchange(part, window, some, changes, holds):
+            left = self._exchange(part, window, reads, changes, holds)
+            if left is not None:
                 changed.append(number)
-        for values in changes:
-            self._values.last.replace(values)
+                changes += left
+        self._values.last.replace(changes)
         if changed:
             self._chain.rewrite(changed[0], parts[changed[0] - first :])
             self._chain.write(but=len(self._recent))
@@ -197,10 +208,10 @@ class Exchanges:
         part: RecentPart,
         window: Columns,
         reads: NDArray[np.int64],
-        changes: list[bytes],
+        changes: bytes,
         holds: _Holds,
-    ) -> bool:
-        """Reorder the writers in a part as required by reads, and return whether it changed.
+    ) -> bytes | None:
+        """Reorder the writers in a part as required by reads.
 
         No other part after this one accesses a key that these reads concern. An exchange therefore
         changes only the part, the last values of these keys, and the values that the next of these
@@ -211,23 +222,23 @@ class Exchanges:
             window: the transactions of the window, as recorded in the log.
             reads: the reads of the window.
             changes: the last values left by earlier parts that have changed, in the format of
-                ``LastValues``. Those left by this part are added to it.
+                ``LastValues``.
             holds: returns whether a witness proves that a part satisfies the level.
+
+        Returns:
+            The last values that the part leaves for these keys; ``None`` if nothing has changed.
         """
         before = LastValues.of_reads(part.before, window, reads)
-        for values in changes:
-            before.replace(values)
+        before.replace(changes)
         found, keys = self._order_for_reads(part, window, reads, before, holds)
         if found is None:
             if not changes:
-                return False
+                return None
             found = part.witness  # the lists left by earlier parts have changed
-        changed_before = part.before
-        for values in changes:
-            changed_before = entries_with(changed_before, values)
-        changes.append(_last_values_of(part.columns, found, keys, before))
-        part.witness, part.before = found, changed_before
-        return True
+        part.witness = found
+        if changes:
+            part.before = entries_with(part.before, changes)
+        return _last_values_of(part.columns, found, keys, before)
 
     def _order_for_reads(
         self,

@@ -43,7 +43,7 @@ the stream, ``cut`` and ``postpone`` also end with a report.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from isolang._native import trim_heap
@@ -56,6 +56,7 @@ from isolang.watch.report import Outcome, Round
 
 if TYPE_CHECKING:
     from isolang.watch.ending import Ending
+    from isolang.watch.exchange import Reads
     from isolang.watch.horizon import Horizon
     from isolang.watch.parts import Parts
     from isolang.watch.window import Snapshot, Window
@@ -113,6 +114,7 @@ class RoundVariables:
         verdict: the verdict on the window; ``None`` before the first check and for an empty
             window.
         stale: the row numbers of transactions with a stale read of a list.
+        unexplained: the reads that another order in some parts may explain.
         tried: whether the round has tried to exchange orders.
         exchanged: the number of parts whose orders the round has exchanged.
         step: the number of cuts to put back next.
@@ -126,6 +128,7 @@ class RoundVariables:
     window: Snapshot
     verdict: Verdict | None = None
     stale: Sequence[int] = ()
+    unexplained: Reads = field(default_factory=dict)
     tried: bool = False
     exchanged: int = 0
     step: int = 1
@@ -249,8 +252,10 @@ class Rounds:
         attempt.window = window = self._window.snapshot()
         if not len(window):
             return "empty"
-        if not attempt.tried and self._parts.exchanges.may_explain(window.rows.columns):
-            return "unexplained"
+        if not attempt.tried:
+            attempt.unexplained = self._parts.exchanges.unexplained(window.rows.columns)
+            if attempt.unexplained:
+                return "unexplained"
         attempt.verdict, stale = self._judge.check(window)
         attempt.stale = stale.tolist()
         if isinstance(attempt.verdict, Valid | Unknown) and not attempt.stale:
@@ -269,6 +274,7 @@ class Rounds:
         attempt.tried = True
         attempt.exchanged = self._parts.exchanges.apply(
             attempt.window.rows.columns,
+            attempt.unexplained,
             lambda members, columns, witness: self._judge.accepts(
                 self._horizon.history_of(columns, members.names), witness
             ),

@@ -107,12 +107,30 @@ class Appender {
   std::vector<std::int32_t> keys_, values_;  // numbers of `from` -> numbers of `to`
 };
 
+// Allocates room for the transactions in the columns that have an entry for each of them or for each operation. An
+// empty history gets exactly this room, because the watch keeps many histories made in this way.
+void make_room(History& to, const History& from, std::span<const std::int32_t> transactions) {
+  std::size_t operations = 0;
+  for (const std::int32_t t : transactions) operations += idx(from.op_start[idx(t) + 1] - from.op_start[idx(t)]);
+  const auto room = [](std::size_t more, auto&... columns) {
+    const auto reserve = [more](auto& column) {
+      const std::size_t size = column.size() + more;
+      if (size > column.capacity()) column.reserve(std::max(size, 2 * column.capacity()));
+    };
+    (reserve(columns), ...);
+  };
+  room(transactions.size(), to.txn_session, to.txn_status, to.txn_begin, to.txn_end, to.txn_number, to.txn_position,
+       to.txn_file, to.op_start);
+  room(operations, to.op_kind, to.op_ok, to.op_key, to.op_value, to.op_source, to.op_position);
+}
+
 }  // namespace
 
 void append(History& to, const History& from, std::span<const std::int32_t> transactions,
             std::span<const std::int32_t> sessions, bool in_flight) {
   if (!from.slack.empty() || !to.slack.empty())
     throw std::invalid_argument("times that were widened");
+  make_room(to, from, transactions);
   Appender appending(to, from, sessions, in_flight);
   for (const std::int32_t t : transactions) appending.transaction(t);
   to.has_time = to.has_time || from.has_time;

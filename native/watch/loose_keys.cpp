@@ -31,34 +31,6 @@ std::string bytes_of(const Atoms& atoms, std::int32_t atom) {
                  kind >= AtomKind::string ? atoms.text(atom) : std::string_view{});
 }
 
-// Most keys of a history are not loose. This filter shows cheaply that a key is not loose, without building its name
-// and without a look-up in the map.
-class Filter {
- public:
-  void take(const std::string& name) {
-    const auto kind = static_cast<AtomKind>(name[0]);
-    std::int64_t number = 0;
-    if (kind < AtomKind::string) std::copy_n(name.data() + 1, sizeof number, reinterpret_cast<char*>(&number));
-    set(place(kind, number, std::string_view(name).substr(1)));
-  }
-  bool may_have(const Atoms& atoms, std::int32_t atom) const {
-    const AtomKind kind = atoms.kind(atom);
-    const bool text = kind >= AtomKind::string;
-    return has(place(kind, kind == AtomKind::nil ? 0 : atoms.number(atom), text ? atoms.text(atom) : std::string_view{}));
-  }
-
- private:
-  static constexpr std::size_t kBits = 1 << 16;
-  static std::size_t place(AtomKind kind, std::int64_t number, std::string_view text) {
-    if (kind >= AtomKind::string) return std::hash<std::string_view>{}(text) % kBits;
-    return static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15ULL >> 48;
-  }
-  void set(std::size_t i) { bits_[i / 64] |= std::uint64_t{1} << i % 64; }
-  bool has(std::size_t i) const { return (bits_[i / 64] >> i % 64 & 1) != 0; }
-
-  std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(kBits / 64);
-};
-
 std::string name_of_key(const History& h, std::int32_t key) { return bytes_of(h.key_atoms, h.key_atom[idx(key)]); }
 
 std::span<const std::int32_t> elements(const History& h, std::int64_t op) {
@@ -123,24 +95,46 @@ bool order_by(const Writers& writers, std::span<const std::int32_t> list, const 
 
 }  // namespace
 
+void LooseKeys::Filter::take(const std::string& name) {
+  const auto kind = static_cast<AtomKind>(name[0]);
+  std::int64_t number = 0;
+  if (kind < AtomKind::string) std::copy_n(name.data() + 1, sizeof number, reinterpret_cast<char*>(&number));
+  const std::size_t i = place(kind, number, std::string_view(name).substr(1));
+  bits_[i / 64] |= std::uint64_t{1} << i % 64;
+}
+
+bool LooseKeys::Filter::may_have(const Atoms& atoms, std::int32_t atom) const {
+  const AtomKind kind = atoms.kind(atom);
+  const bool text = kind >= AtomKind::string;
+  const std::size_t i =
+      place(kind, kind == AtomKind::nil ? 0 : atoms.number(atom), text ? atoms.text(atom) : std::string_view{});
+  return (bits_[i / 64] >> i % 64 & 1) != 0;
+}
+
+std::size_t LooseKeys::Filter::place(AtomKind kind, std::int64_t number, std::string_view text) {
+  if (kind >= AtomKind::string) return std::hash<std::string_view>{}(text) % kBits;
+  return (static_cast<std::uint64_t>(number) * 0x9e3779b97f4a7c15ULL >> 32) % kBits;
+}
+
 void LooseKeys::add(const History& part, std::span<const std::int64_t> order_start, std::int64_t number) {
   if (order_start.size() != idx(part.n_keys()) + 1) throw std::invalid_argument("no order of each key");
   if (!part.statement_start.empty() || parts_of_.size() > kMaxLooseKeys) parts_of_.clear();
   if (!part.statement_start.empty()) return;
-  Filter filter;
-  for (const auto& [name, parts] : parts_of_) filter.take(name);
+  filter_ = Filter();
+  for (const auto& [name, parts] : parts_of_) filter_.take(name);
   std::vector<char> only_appends(idx(part.n_keys()), 1);
   for (std::int64_t op = 0; op < part.operations(); ++op)
     if (part.kind(op) != OpKind::append) only_appends[idx(part.op_key[idx(op)])] = 0;
   for (std::int32_t key = 0; key < part.n_keys(); ++key) {
     const bool several = order_start[idx(key) + 1] - order_start[idx(key)] > 1;
-    if (!several && !filter.may_have(part.key_atoms, part.key_atom[idx(key)])) continue;
+    if (!several && !filter_.may_have(part.key_atoms, part.key_atom[idx(key)])) continue;
     std::string name = name_of_key(part, key);
     const auto known = parts_of_.find(name);
     if (known != parts_of_.end() && only_appends[idx(key)] != 0) {
       if (known->second.size() == kMaxPartsOfList) known->second.erase(known->second.begin());
       known->second.push_back(number);
     } else if (several) {
+      filter_.take(name);
       parts_of_[std::move(name)] = {number};
     } else if (known != parts_of_.end()) {
       parts_of_.erase(known);
@@ -163,12 +157,10 @@ LooseKeys::Reads LooseKeys::unexplained(const History& window, const LastValues&
     Last last;
     std::string value;  // the name of its single value, or of nil if it has none
   };
-  Filter filter;
-  for (const auto& [name, parts] : parts_of_) filter.take(name);
   std::vector<Key> keys;
   std::vector<std::int32_t> loose(idx(window.n_keys()), -1);  // index into keys
   for (std::int32_t k = 0; k < window.n_keys(); ++k) {
-    if (!filter.may_have(window.key_atoms, window.key_atom[idx(k)])) continue;
+    if (!filter_.may_have(window.key_atoms, window.key_atom[idx(k)])) continue;
     const auto at = parts_of_.find(name_of_key(window, k));
     if (at == parts_of_.end()) continue;
     loose[idx(k)] = static_cast<std::int32_t>(keys.size());

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -32,6 +33,19 @@ class LooseKeys {
   Reads unexplained(const History& window, const LastValues& last) const;
 
  private:
+  // Most keys of a history are not loose. This filter shows cheaply that a key is not loose, without building its name
+  // and without a look-up in the map. It may contain names that are no longer in the map.
+  class Filter {
+   public:
+    void take(const std::string& name);
+    bool may_have(const Atoms& atoms, std::int32_t atom) const;
+
+   private:
+    static constexpr std::size_t kBits = 1 << 18;
+    static std::size_t place(AtomKind kind, std::int64_t number, std::string_view text);
+    std::vector<std::uint64_t> bits_ = std::vector<std::uint64_t>(kBits / 64);
+  };
+  Filter filter_;
   // For the name of each loose key, the parts that may exchange the order of the key's writers,
   // ascending.
   std::unordered_map<std::string, std::vector<std::int64_t>> parts_of_;

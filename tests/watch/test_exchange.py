@@ -362,7 +362,7 @@ def test_parts_that_are_not_in_memory_are_exchanged_alike(tmp_path, monkeypatch,
 
 def test_what_was_put_back_is_cut_into_parts_of_the_usual_size_again(tmp_path, monkeypatch):
     """Without exchanges, parts that come back do not become one part that only grows."""
-    monkeypatch.setattr(Exchanges, "may_explain", lambda *_: False)
+    monkeypatch.setattr(Exchanges, "unexplained", lambda *_: {})
     path = tmp_path / "log.edn"
     save_history(blind(15_000), path, format="edn")
     stream = Stream([path], follow=False)
