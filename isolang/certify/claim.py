@@ -137,7 +137,7 @@ class Claim(Evaluator):
 
     @cached_property
     def _reads(self) -> list[int]:
-        """The external reads in the claim, also those of values that nobody wrote."""
+        """The external reads in the claim, also those of values that no transaction wrote."""
         return [op for op in self._of_operation if op >= 0 and self._facts.is_external(op)]
 
     def _named_set(self, of: Named) -> Rows:
