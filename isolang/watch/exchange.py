@@ -160,10 +160,10 @@ class Exchanges:
         for number, reads in shown.items():
             part = parts[number - first]
             assert isinstance(part, RecentPart)
-            left = self._exchange(part, window, reads, changes, holds)
-            if left is not None:
+            replaced = self._exchange(part, window, reads, changes, holds)
+            if replaced is not None:
                 changed.append(number)
-                changes += left
+                changes += replaced
         self._values.last.replace(changes)
         if changed:
             self._chain.rewrite(changed[0], parts[changed[0] - first :])
