@@ -14,6 +14,7 @@
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
 #include "engine/hard/portfolio.hpp"
+#include "engine/hard/repair.hpp"
 #include "engine/presolve/presolve.hpp"
 #include "engine/presolve/reads_apart.hpp"
 #include "engine/presolve/stronger_checks.hpp"
@@ -63,6 +64,8 @@ constexpr int kLongPresolves = 16;
 constexpr std::int32_t kFewTransactions = 2000;
 constexpr int kRoundsApart = 16;  // rounds in which predicate reads are set apart
 constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
+// The limits of the repair of a likely order.
+constexpr RepairEffort kRepair{400, 2};
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
 // every kConflictEvery transactions; kDecisionsEach decisions for each transaction; and kVisitsEach
 // visits for each node (searches that ended took 7 at most, while moves over long distances in a
@@ -137,6 +140,20 @@ class Attempt {
     }
     return outcome.refuted && outcome.by == 0 ? Cdcl::Result::unsatisfiable
                                               : Cdcl::Result::gave_up;
+  }
+
+  // Repairs the likely order, as the first pass of pruning leaves it. May give up.
+  Cdcl::Result repair() {
+    advance();
+    if (!open_) return Cdcl::Result::unsatisfiable;
+    budget_.phase = "repairing the likely order";
+    const Repair done = isolang::repair(search_, pruner_, budget_, options_.seed,
+                                        share_of(options_.max_search_bytes), pruner_.rank, kRepair);
+    note("repair_rounds", done.rounds);
+    note("repair_released", done.released);
+    note_search();
+    if (done.result == Cdcl::Result::satisfiable) solution_.model = search_->model();
+    return done.result;
   }
 
   // Decides the checks completely, by the search that finishes first.
@@ -460,6 +477,25 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     if (all_apart && apart->judge(solution.refutation) != ReadsApart::Verdict::refuted)
       throw std::logic_error("a cycle of a stronger check violates no requested check");
   };
+  // A likely order contradicts few reads. Where a single rw closes a forbidden walk, the order of the
+  // search has no edges for rw, so each transaction that the search moves may pass the writers that
+  // its reads missed. Without the repair, these reads are wrong one after another, until the search
+  // covers the whole history.
+  // ablation: no-repaired-order
+  if (options.presolve && !forced && !options.likely_order.empty() &&
+      std::ranges::any_of(automata, &Automaton::forbids_return_paths) && !apart) {
+    begin_plain();
+    switch (plain->repair()) {
+      case Cdcl::Result::satisfiable:
+        return solution;
+      case Cdcl::Result::unsatisfiable:
+        refute();
+        return solution;
+      case Cdcl::Result::gave_up:
+        plain.reset();
+        break;
+    }
+  }
   // SOUND BECAUSE every walk of the checks is also a walk of the graph in which statements that
   // were sent together are one: what leads to each of them leads to all of them, and what leads
   // away from each leads away from all.

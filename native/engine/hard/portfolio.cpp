@@ -33,6 +33,7 @@ constexpr Search::Effort kProof{10'000, 2'000'000};
 // The limits of the search for a proof, after necessary precedences have refuted the history. In this
 // case, there may also be a proof without a cycle.
 constexpr Search::Effort kCycle{500, 100'000};
+constexpr RepairEffort kRepair{3000, 0};
 // From this load on, necessary precedences often refute the history, and they take almost no time.
 constexpr double kPrecedencesFirst = 0.7;
 
@@ -127,13 +128,14 @@ class Portfolio {
 
   bool repaired(std::span<const Node> order) {
     budget_.phase = budgets_[0].phase = "repairing a total order";
-    const Repair done =
-        repair(search_, pruner_, budgets_[0], seed_, share_of(max_bytes_), rank_of(order));
+    const Repair done = repair(search_, pruner_, budgets_[0], seed_, share_of(max_bytes_),
+                               rank_of(order), kRepair);
     budget_.phase = budgets_[0].phase = "searching";
     note_("repair_rounds", done.rounds);
     note_("repair_released", static_cast<double>(done.released));
-    if (done.succeeded) cdcl_ = {.model = search_->model()};
-    return done.succeeded;
+    cdcl_ = {.model = {}, .refuted = done.result == Cdcl::Result::unsatisfiable};
+    if (done.result == Cdcl::Result::satisfiable) cdcl_.model = search_->model();
+    return done.result != Cdcl::Result::gave_up;
   }
 
   // Returns the answer. If another search has refuted the checks, its refutation has no readable

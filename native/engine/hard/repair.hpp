@@ -9,9 +9,9 @@
 // transactions and searches again. The set of released transactions grows only by what a proof requires, as the relaxed
 // clauses of a core-guided search for MaxSAT do (Fu and Malik, SAT 2006).
 //
-// SOUND BECAUSE the result is a model of the whole history, whatever was held, and the repair never
-// concludes that no model exists: if it would release too much, or a search takes too long, it
-// gives up.
+// SOUND BECAUSE a model is a model of the whole history, whatever was held, and a refutation counts
+// only if no cycle in it uses a held edge. If the repair would release too much, or if its searches
+// take too long, it gives up.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,14 +22,22 @@
 namespace isolang {
 
 struct Repair {
-  bool succeeded = false;  // the search has a model
+  Cdcl::Result result = Cdcl::Result::gave_up;
   std::int32_t rounds = 0;
   std::int64_t released = 0;  // number of transactions
 };
 
+// The limits of a repair: the conflicts of each round, and the number of rounds that may reach this
+// limit before the last one.
+struct RepairEffort {
+  std::int64_t conflicts;
+  std::int32_t long_rounds;
+};
+
 // `rank` is the total order, as a topological order of the known edges. Afterwards `search` is the
-// search of the last round.
+// search of the last round, which has the model or the refutation.
 Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budget,
-              std::uint64_t seed, std::size_t max_bytes, const std::vector<std::int32_t>& rank);
+              std::uint64_t seed, std::size_t max_bytes, const std::vector<std::int32_t>& rank,
+              const RepairEffort& effort);
 
 }  // namespace isolang
