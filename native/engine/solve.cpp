@@ -14,11 +14,11 @@
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
 #include "engine/hard/portfolio.hpp"
-#include "engine/hard/repair.hpp"
 #include "engine/presolve/presolve.hpp"
 #include "engine/presolve/reads_apart.hpp"
 #include "engine/presolve/stronger_checks.hpp"
 #include "engine/search/initial_linearization.hpp"
+#include "engine/search/repair.hpp"
 
 namespace isolang {
 namespace {
@@ -64,8 +64,9 @@ constexpr int kLongPresolves = 16;
 constexpr std::int32_t kFewTransactions = 2000;
 constexpr int kRoundsApart = 16;  // rounds in which predicate reads are set apart
 constexpr std::int64_t kPresolveConflictsEach = 10;  // for each transaction
-// The limits of the repair of a likely order.
-constexpr RepairEffort kRepair{400, 2};
+// A likely order is repaired if there are more candidates per read than this.
+constexpr std::size_t kRepairedCandidates = 2;
+constexpr RepairEffort kRepair{400, 1000};
 // Limits of a search before pruning has ended. It may take kConflicts conflicts, and one more for
 // every kConflictEvery transactions; kDecisionsEach decisions for each transaction; and kVisitsEach
 // visits for each node (searches that ended took 7 at most, while moves over long distances in a
@@ -477,13 +478,16 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     if (all_apart && apart->judge(solution.refutation) != ReadsApart::Verdict::refuted)
       throw std::logic_error("a cycle of a stronger check violates no requested check");
   };
-  // A likely order contradicts few reads. Where a single rw closes a forbidden walk, the order of the
-  // search has no edges for rw, so each transaction that the search moves may pass the writers that
-  // its reads missed. Without the repair, these reads are wrong one after another, until the search
-  // covers the whole history.
+  // A likely order contradicts few reads. If a single rw closes a forbidden walk, the order of the
+  // search has no edges for rw, so a transaction that moves passes writers that its reads missed.
+  // Then these reads are wrong, and if many reads are ambiguous, this goes on until the search covers
+  // the whole history. The repair holds all transactions that need not move. (If no check has several
+  // states, as at CC, clocks show most orders, and the other searches are fast.)
   // ablation: no-repaired-order
   if (options.presolve && !forced && !options.likely_order.empty() &&
-      std::ranges::any_of(automata, &Automaton::forbids_return_paths) && !apart) {
+      std::ranges::any_of(automata, &Automaton::forbids_return_paths) &&
+      std::ranges::any_of(automata, [](const Automaton& m) { return m.states > 1; }) && !apart &&
+      problem.candidate.size() > kRepairedCandidates * idx(problem.reads())) {
     begin_plain();
     switch (plain->repair()) {
       case Cdcl::Result::satisfiable:

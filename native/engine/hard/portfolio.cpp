@@ -12,8 +12,8 @@
 
 #include "core/parallel.hpp"
 #include "engine/hard/hard_search.hpp"
-#include "engine/hard/repair.hpp"
 #include "engine/search/initial_linearization.hpp"
+#include "engine/search/repair.hpp"
 
 namespace isolang {
 namespace {

@@ -12,7 +12,7 @@
 // A search that has found a total order close to a model offers it to CDCL as a starting point.
 // Only the choices that contradict this order become variables, and later those that prevent a
 // repair. The search for a contradiction of a few transactions thus does not visit all
-// transactions. In a large history, the offered order is repaired first (repair.hpp).
+// transactions. In a large history, the offered order is repaired first (search/repair.hpp).
 //
 // Clauses are kept for the proof, and searches that can refute keep their states, so both take more
 // and more memory. CDCL has half of the memory that the searches may take, and the other searches

@@ -27,11 +27,10 @@ struct Repair {
   std::int64_t released = 0;  // number of transactions
 };
 
-// The limits of a repair: the conflicts of each round, and the number of rounds that may reach this
-// limit before the last one.
+// The limits of a repair, in conflicts. A round that takes `round` conflicts is given up, and it is
+// the last one if all rounds together have taken `total`.
 struct RepairEffort {
-  std::int64_t conflicts;
-  std::int32_t long_rounds;
+  std::int64_t round, total;
 };
 
 // `rank` is the total order, as a topological order of the known edges. Afterwards `search` is the

@@ -1,9 +1,9 @@
 // Each round holds all transactions that are not released, searches with these edges, and releases
-// the transactions at the ends of the held stretches in the refutation. If the search takes too long,
-// too few transactions are released for a short one, so the round releases those in all conflicts.
-// The rounds end with a model, with a refutation that needs no held transaction, when too many
-// searches have taken too long, or when too many transactions are released.
-#include "engine/hard/repair.hpp"
+// the transactions at the ends of the held stretches in the refutation. A search that gives up may
+// do so because too few transactions can move, so those in all of its conflicts are released. The
+// rounds end with a model, with a refutation that needs no held transaction, or when they have taken
+// too many conflicts or have released too many transactions.
+#include "engine/search/repair.hpp"
 
 #include <limits>
 #include <utility>
@@ -14,8 +14,8 @@ namespace isolang {
 namespace {
 constexpr std::int64_t kNoConflictLimit = std::numeric_limits<std::int64_t>::max();
 // Up to this many conflicts, the transactions in all conflicts are released. If there are more
-// conflicts, only the transactions in the core are released.
-constexpr std::int64_t kEarlyConflicts = 40;
+// conflicts, only the transactions in the core are released, unless there are fewer than kFew.
+constexpr std::int64_t kEarlyConflicts = 40, kFew = 4;
 constexpr double kMaxReleased = 0.75;  // the share of the transactions that may be released
 
 }  // namespace
@@ -27,12 +27,10 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
   const std::int32_t n = pruner.graph.problem.n;
   std::vector<std::uint8_t> held(idx(n), 1);
   const auto release = [&](const std::vector<std::int32_t>& transactions) {
-    const std::int64_t before = done.released;
     for (const std::int32_t t : transactions)
       done.released += std::exchange(held[t], std::uint8_t{0});
-    return done.released > before;
   };
-  std::int32_t long_rounds = effort.long_rounds;
+  std::int64_t conflicts = 0;  // in all rounds so far
   search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, {}});
   done.result = search->run({0, kNoConflictLimit, 0, 0});  // finds the contradictions
   release(search->wanted_transactions());
@@ -40,15 +38,20 @@ Repair repair(std::optional<Search>& search, const Pruner& pruner, Budget& budge
          static_cast<double>(done.released) < kMaxReleased * n) {
     ++done.rounds;
     search.emplace(pruner, budget, seed, max_bytes, Search::Start{rank, held});
-    done.result = search->run({effort.conflicts, kNoConflictLimit});
-    const bool gave_up = done.result == Cdcl::Result::gave_up;
-    if (gave_up && (search->full() || long_rounds-- == 0)) break;
+    done.result = search->run({effort.round, kNoConflictLimit});
+    conflicts += search->sat().conflicts;
     if (done.result == Cdcl::Result::satisfiable) break;
+    const bool gave_up = done.result == Cdcl::Result::gave_up;
     // mutant: held-refutation
     if (!gave_up && search->held_in_the_way(false).empty()) return done;
-    if (!release(search->held_in_the_way(gave_up || search->sat().conflicts <= kEarlyConflicts)))
-      break;
+    if (gave_up && (conflicts >= effort.total || search->full())) break;
+    const std::int64_t before = done.released;
+    if (!gave_up) release(search->held_in_the_way(false));
+    if (gave_up || search->sat().conflicts <= kEarlyConflicts || done.released < before + kFew)
+      release(search->held_in_the_way(true));
+    if (done.released == before) break;
   }
+  // The last refutation needs transactions to be held.
   if (done.result == Cdcl::Result::unsatisfiable) done.result = Cdcl::Result::gave_up;
   return done;
 }
