@@ -91,6 +91,7 @@ SHAPES = {
     "1000 rows, 1 %, 2 writes": Shape(1_000, 10, 2),
     "1000 rows, 1 %, 10 writes": Shape(1_000, 10, 10),
     "100 rows, 10 %, 2 writes": Shape(100, 10, 2),
+    "100 rows, 50 %, 2 writes": Shape(100, 50, 2),
     "1000 rows, 1 %, 2 writes, 1 range": Shape(1_000, 10, 2, ranges=1),
     "1000 rows, 1 %, 2 writes, 20 ranges": Shape(1_000, 10, 2, ranges=20),
     "1000 rows, 1 %, 2 writes, 200 ranges": Shape(1_000, 10, 2, ranges=200),
