@@ -60,6 +60,7 @@ constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 // If the order of the history is assumed, a large history consists of many small clusters, and a
 // search without this order would not succeed.
 constexpr int kLongPresolves = 16;
+constexpr std::size_t kRefutationsOfRound = 64;
 // A history with at most this many transactions is also searched without assumed orders.
 constexpr std::int32_t kFewTransactions = 2000;
 constexpr int kRoundsApart = 16;  // rounds in which predicate reads are set apart
@@ -178,13 +179,23 @@ class Attempt {
     solution_.statistics.emplace_back(name, static_cast<double>(value));
   }
 
-  std::vector<ProofStep> refutation() {
+  std::vector<ProofStep> refutation() { return std::move(refutations(1).front()); }
+
+  // Returns the refutations, at most this many. Pruning may find several contradictions, and each
+  // has a refutation of its own.
+  std::vector<std::vector<ProofStep>> refutations(std::size_t most) {
     watch_.lap();
     budget_.phase = "refuting";
+    if (most > 1 && !pruner_.cycles.empty()) pruner_.find_cycles(most);
     Refuter refuter(pruner_, budget_);
-    auto steps = open_ ? refuter.from_search(*search_) : refuter.from_pruning();
+    std::vector<std::vector<ProofStep>> found;
+    if (open_)
+      found.push_back(refuter.from_search(*search_));
+    else
+      for (std::size_t i = 0; i < std::min(most, refuter.contradictions()); ++i)
+        found.push_back(refuter.from_pruning(i));
     note("seconds_refute", watch_.lap());
-    return steps;
+    return found;
   }
 
  private:
@@ -410,6 +421,17 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     begin(presolved, presolve.automata(), presolve.given());
     return presolved->search(kPresolveConflicts);
   };
+  // Withdraws what was assumed for the refutations. Returns false if one of them assumes nothing
+  // and is the solution.
+  const auto withdraw = [&](Presolve& presolve) {
+    for (auto& steps : presolved->refutations(kRefutationsOfRound))
+      if (!presolve.withdraw_for(steps)) {
+        solution.refutation = std::move(steps);
+        return false;
+      }
+    presolve.end_round();
+    return true;
+  };
   std::optional<ReadsApart> apart =
       options.presolve && !forced ? ReadsApart::of(problem, automata) : std::nullopt;
   // Most databases run transactions in an order that agrees with their times, whatever level they
@@ -531,11 +553,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         const Cdcl::Result result = presolved->try_to_decide(timed.times_fit() ? kTimedTurns : 0);
         if (result == Cdcl::Result::satisfiable) return solution;
         if (result == Cdcl::Result::gave_up) break;
-        auto steps = presolved->refutation();
-        if (!timed.withdraw_for(steps)) {
-          solution.refutation = std::move(steps);
-          return solution;
-        }
+        if (!withdraw(timed)) return solution;
       }
     }
   }
@@ -553,11 +571,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       const Cdcl::Result result = presolved->search(presolve_conflicts(problem, presolve));
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::gave_up) break;
-      auto steps = presolved->refutation();
-      if (!presolve.withdraw_for(steps)) {
-        solution.refutation = std::move(steps);
-        return solution;
-      }
+      if (!withdraw(presolve)) return solution;
       if (i > 0 || presolve.of_the_history()) continue;
       begin_plain();
       if (problem.n > kFewTransactions) {

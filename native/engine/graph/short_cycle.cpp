@@ -1,6 +1,6 @@
-// `short_cycle` finds the strongly connected components, and runs a breadth-first search from each
-// node, within its component. It ends when it has found a cycle of two edges, or when its effort is
-// used up after the first cycle.
+// `short_cycles` finds the strongly connected components, and runs a breadth-first search from each
+// node, within its component. A component is done when it has a cycle of two edges, or when the
+// effort is used up and it has any cycle.
 #include "engine/graph/short_cycle.hpp"
 
 #include <algorithm>
@@ -63,8 +63,9 @@ std::vector<std::int32_t> components(std::span<const Edge> edges, const Adjacenc
 
 }  // namespace
 
-std::vector<std::int32_t> short_cycle(std::span<const Edge> edges,
-                                      const std::vector<std::uint8_t>& left_out, Budget& budget) {
+std::vector<std::vector<std::int32_t>> short_cycles(std::span<const Edge> edges,
+                                                    const std::vector<std::uint8_t>& left_out,
+                                                    Budget& budget) {
   const auto n = static_cast<std::int32_t>(left_out.size());
   const auto outgoing = group_by(
       n, edges.size(),
@@ -73,22 +74,31 @@ std::vector<std::int32_t> short_cycle(std::span<const Edge> edges,
       },
       [](std::size_t i) { return static_cast<std::int32_t>(i); });
   const auto component = components(edges, outgoing, left_out, budget);
-  std::vector<std::int32_t> cycle, via(idx(n), -1), stamp(idx(n), -1), depth(idx(n), 0);
+  std::vector<std::vector<std::int32_t>> cycles;
+  std::vector<std::int32_t> number(idx(n), -1);  // per component: its cycle, or -1
+  std::vector<std::int32_t> via(idx(n), -1), stamp(idx(n), -1), depth(idx(n), 0);
   std::vector<Node> queue;
   std::int64_t effort = kEffort;
-  for (Node start = 0; start < n && (cycle.empty() || (effort > 0 && cycle.size() > 2)); ++start) {
+  for (Node start = 0; start < n; ++start) {
     if (component[start] < 0) continue;
+    std::int32_t& at = number[component[start]];
+    if (at >= 0 && (effort <= 0 || cycles[at].size() <= 2)) continue;
     queue.assign(1, start);
     stamp[start] = start;
     depth[start] = 0;
     bool closed = false;
     for (std::size_t head = 0; head < queue.size() && !closed; ++head) {
       const Node u = queue[head];
-      if (!cycle.empty() && idx(depth[u]) + 1 >= cycle.size()) break;
+      if (at >= 0 && idx(depth[u]) + 1 >= cycles[at].size()) break;
       for (const std::int32_t e : outgoing.of(u)) {
         --effort;
         const Node v = edges[e].to;
         if (v == start) {
+          if (at < 0) {
+            at = static_cast<std::int32_t>(cycles.size());
+            cycles.emplace_back();
+          }
+          auto& cycle = cycles[at];
           cycle.assign(1, e);
           for (Node w = u; w != start; w = edges[via[w]].from) cycle.push_back(via[w]);
           std::ranges::reverse(cycle);
@@ -104,7 +114,8 @@ std::vector<std::int32_t> short_cycle(std::span<const Edge> edges,
     }
     budget.poll();
   }
-  return cycle;
+  std::ranges::stable_sort(cycles, {}, &std::vector<std::int32_t>::size);
+  return cycles;
 }
 
 }  // namespace isolang

@@ -1,4 +1,4 @@
-// Finds a short cycle among the known edges. If pruning refutes a history, such a cycle is usually the core of the
+// Finds short cycles among the known edges. If pruning refutes a history, such a cycle is usually the core of the
 // refutation.
 #pragma once
 #include <cstdint>
@@ -9,10 +9,12 @@
 
 namespace isolang {
 
-// Returns the numbers of the cycle's edges, in order; empty if the nodes whose entry in `left_out`
-// is 0 form no cycle. The search runs breadth first from one node after another. It never goes
-// deeper than the best cycle found, and once there is a cycle its effort is limited.
-std::vector<std::int32_t> short_cycle(std::span<const Edge> edges,
-                                      const std::vector<std::uint8_t>& left_out, Budget& budget);
+// Returns a cycle of each strongly connected component of the nodes whose entry in `left_out` is 0,
+// as the numbers of the cycle's edges, in order. The shortest cycle comes first. The search runs
+// breadth first from one node after another. It never goes deeper than the best cycle found in the
+// component, and its effort is limited once there is a cycle.
+std::vector<std::vector<std::int32_t>> short_cycles(std::span<const Edge> edges,
+                                                    const std::vector<std::uint8_t>& left_out,
+                                                    Budget& budget);
 
 }  // namespace isolang

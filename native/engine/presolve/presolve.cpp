@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "core/index.hpp"
 
@@ -254,14 +255,13 @@ void Presolve::isolate(std::int32_t txn) {
 
 bool Presolve::withdraw_for(const std::vector<ProofStep>& refutation) {
   bool leans = false;
-  std::size_t forgotten = 0;
   for (const ProofStep& step : refutation) {
     if (step.kind != ProofStep::Kind::cycle) continue;
     for (const ProofEdge& e : step.edges) {
       if (e.relation == Relation::rt && automata_[step.check].rt_is_assumed) {
         // mutant: leans-on-recorded-time
         leans = true;
-        ++forgotten;
+        ++forgotten_;
         forget_times(e.from);
         forget_times(e.to);
       }
@@ -275,14 +275,17 @@ bool Presolve::withdraw_for(const std::vector<ProofStep>& refutation) {
       isolate(e.to);
     }
   }
+  return leans;
+}
+
+void Presolve::end_round() {
   // If there are more conflicts than before, it is not a few transactions that are wrong by much,
   // but all transactions that are wrong by a little.
-  if (forgotten > forgotten_ && forgotten_ > 0) {
+  if (forgotten_ > forgotten_before_ && forgotten_before_ > 0) {
     stretch_times(margin_);
     margin_ *= 2;
   }
-  forgotten_ = forgotten;
-  return leans;
+  forgotten_before_ = std::exchange(forgotten_, 0);
 }
 
 }  // namespace isolang

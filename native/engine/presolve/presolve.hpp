@@ -49,6 +49,9 @@ class Presolve {
   // Withdraws the assumed orders that a refutation of the stronger checks depends on. Returns false
   // if it depends on none and therefore refutes the weaker checks as well.
   bool withdraw_for(const std::vector<ProofStep>& refutation);
+  // Ends a round of refutations. If they depended on more recorded times than those of the round
+  // before, stretches all times.
+  void end_round();
 
  private:
   void guess_order();
@@ -62,7 +65,8 @@ class Presolve {
   AssumedOrders given_;
   bool of_sessions_, times_fit_ = false;
   std::int64_t margin_ = 0;     // the margin of the next stretch
-  std::size_t forgotten_ = 0;  // number of real-time pairs used by the last refutation
+  // Number of real-time pairs used by the refutations of this round and of the last one.
+  std::size_t forgotten_ = 0, forgotten_before_ = 0;
 };
 
 }  // namespace isolang

@@ -54,12 +54,14 @@ Refuter::Refuter(const Pruner& pruner, Budget& budget)
   }
 }
 
-std::vector<ProofStep> Refuter::from_pruning() {
+std::vector<ProofStep> Refuter::from_pruning(std::size_t number) {
+  for (auto* done : {&done_order_, &done_eliminated_}) done->clear();
+  for (auto* done : {&done_choice_, &done_inclusion_, &done_impossible_}) done->clear();
   if (pruner_.closed) {
     impossible(*pruner_.closed, false);
-  } else if (!pruner_.cycle.empty()) {
+  } else if (!pruner_.cycles.empty()) {
     std::vector<Edge> edges;
-    for (const std::int32_t e : pruner_.cycle) edges.push_back(graph_.edges[e]);
+    for (const std::int32_t e : pruner_.cycles[number]) edges.push_back(graph_.edges[e]);
     for (const Edge& e : edges) known(e);
     cycle(edges);
   } else {
@@ -68,7 +70,7 @@ std::vector<ProofStep> Refuter::from_pruning() {
     for (const std::size_t i : p_.candidates(r)) eliminated(r, p_.candidate[i]);
   }
   steps_.push_back({ProofStep::Kind::rup});
-  return std::move(steps_);
+  return std::exchange(steps_, {});
 }
 
 std::vector<ProofStep> Refuter::from_search(const Search& search) {

@@ -21,6 +21,7 @@ namespace {
 
 // mutant: no-pass
 constexpr std::int32_t kMaxPasses = 8;
+constexpr int kSweeps = 8;  // a sweep over the graph costs much less than a pass
 constexpr std::size_t kPrefetchedCandidates = 24;                  // number of candidates
 // In a graph with more nodes than this, another pass must promise a conclusion per
 // kNodesPerConclusion nodes.
@@ -168,17 +169,30 @@ bool Pruner::sort() {
   for (Node v = 0; v < graph.nodes(); ++v) priority[v] = graph.priority(v);
   order = topological_order(successors_, priority, budget_);
   if (order.size() < idx(graph.nodes())) {
-    std::vector<std::uint8_t> left_out(idx(graph.nodes()), 0);
-    for (const Node v : order) left_out[v] = 1;
-    for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
-      // The cycles of this node are cycles of other checks, too.
-      left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));
-    cycle = short_cycle(edges, left_out, budget_);
+    find_cycles(1);
     return false;
   }
   rank.resize(order.size());
   for (std::size_t i = 0; i < order.size(); ++i) rank[order[i]] = static_cast<std::int32_t>(i);
   return true;
+}
+
+void Pruner::find_cycles(std::size_t enough) {
+  std::vector<std::uint8_t> left_out(idx(graph.nodes()), 0);
+  for (const Node v : order) left_out[v] = 1;
+  for (Node v = 0; v < graph.nodes() && !graph.every_check_judges; ++v)
+    // The cycles of this node are cycles of other checks, too.
+    left_out[v] |= static_cast<std::uint8_t>(!graph.judges(v));
+  cycles.clear();
+  for (int sweep = 0; sweep < kSweeps && cycles.size() < enough; ++sweep) {
+    auto found = short_cycles(graph.edges, left_out, budget_);
+    if (found.empty()) break;
+    for (auto& cycle : found) {
+      for (const std::int32_t e : cycle)
+        if (const Node v = graph.edges[e].from; graph.transaction_of(v) >= 0) left_out[v] = 1;
+      cycles.push_back(std::move(cycle));
+    }
+  }
 }
 
 bool Pruner::pass() {

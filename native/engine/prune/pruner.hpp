@@ -39,7 +39,7 @@ class Pruner {
  public:
   Pruner(EventGraph& graph, Budget& budget, std::size_t max_clock_bytes, std::size_t threads = 1);
 
-  // Prunes until nothing more can be concluded. Returns false on a contradiction, see `cycle`,
+  // Prunes until nothing more can be concluded. Returns false on a contradiction, see `cycles`,
   // `closed` and `read_without_candidates`.
   bool run() {
     while (!done())
@@ -75,9 +75,13 @@ class Pruner {
   std::int32_t passes = 0;
   std::int64_t forced_orders = 0, eliminated_sources = 0;
 
-  // Contradictions: a cycle of known edges (their numbers, in order), a known rw pair that closes a
-  // return path, or a read without any remaining source.
-  std::vector<std::int32_t> cycle;
+  // Contradictions: cycles of known edges (their numbers, in order), a known rw pair that closes a
+  // return path, or a read without any remaining source. Each cycle is a contradiction of its own.
+  std::vector<std::vector<std::int32_t>> cycles;
+  // Finds cycles until there are enough of them, after a pass has found one. A sweep over the graph
+  // finds at most one in each strongly connected component, and the cycles of different sweeps
+  // share no place. There are few sweeps, so this may miss cycles.
+  void find_cycles(std::size_t enough);
   std::optional<Impossible> closed;
   std::int32_t read_without_candidates = -1;
   bool saturated = false;  // no remaining choice can close a return path
