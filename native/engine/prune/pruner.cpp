@@ -166,7 +166,16 @@ bool Pruner::sort() {
       graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].from; },
       [&](std::size_t i) { return edges[i].to; });
   std::vector<std::int32_t> priority(idx(graph.nodes()));
-  for (Node v = 0; v < graph.nodes(); ++v) priority[v] = graph.priority(v);
+  // A transaction that may have had no effect comes last, where it contradicts no read. Most of
+  // those with an effect have a certain reader after the first pass.
+  const auto optional = [&](std::int32_t t) {
+    return t >= 0 && inclusion[t] == static_cast<std::uint8_t>(Inclusion::optional);
+  };
+  for (Node v = 0; v < graph.nodes(); ++v) {
+    const std::int32_t w = graph.writer_of(v);
+    const std::int32_t t = w >= 0 ? graph.problem.writer_txn[w] : graph.transaction_of(v);
+    priority[v] = optional(t) ? graph.nodes() : graph.priority(v);
+  }
   order = topological_order(successors_, priority, budget_);
   if (order.size() < idx(graph.nodes())) {
     find_cycles(1);
