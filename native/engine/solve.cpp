@@ -60,7 +60,7 @@ constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
 // If the order of the history is assumed, a large history consists of many small clusters, and a
 // search without this order would not succeed.
 constexpr int kLongPresolves = 16;
-constexpr std::size_t kRefutationsOfRound = 64;
+constexpr std::size_t kFurtherRefutations = 64;  // in each round
 // A history with at most this many transactions is also searched without assumed orders.
 constexpr std::int32_t kFewTransactions = 2000;
 constexpr int kRoundsApart = 16;  // rounds in which predicate reads are set apart
@@ -179,21 +179,25 @@ class Attempt {
     solution_.statistics.emplace_back(name, static_cast<double>(value));
   }
 
-  std::vector<ProofStep> refutation() { return std::move(refutations(1).front()); }
-
-  // Returns the refutations, at most this many. Pruning may find several contradictions, and each
-  // has a refutation of its own.
-  std::vector<std::vector<ProofStep>> refutations(std::size_t most) {
+  std::vector<ProofStep> refutation() {
     watch_.lap();
     budget_.phase = "refuting";
-    if (most > 1 && !pruner_.cycles.empty()) pruner_.find_cycles(most);
     Refuter refuter(pruner_, budget_);
+    auto steps = open_ ? refuter.from_search(*search_) : refuter.from_pruning();
+    note("seconds_refute", watch_.lap());
+    return steps;
+  }
+
+  // Returns refutations besides `refutation`, at most this many. Each is for another cycle of known
+  // edges.
+  std::vector<std::vector<ProofStep>> further_refutations(std::size_t most) {
     std::vector<std::vector<ProofStep>> found;
-    if (open_)
-      found.push_back(refuter.from_search(*search_));
-    else
-      for (std::size_t i = 0; i < std::min(most, refuter.contradictions()); ++i)
-        found.push_back(refuter.from_pruning(i));
+    if (open_ || pruner_.cycles.empty()) return found;
+    watch_.lap();
+    pruner_.find_cycles(most + 1);
+    Refuter refuter(pruner_, budget_);
+    for (std::size_t i = 1; i < pruner_.cycles.size() && found.size() < most; ++i)
+      found.push_back(refuter.from_pruning(i));
     note("seconds_refute", watch_.lap());
     return found;
   }
@@ -421,14 +425,16 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     begin(presolved, presolve.automata(), presolve.given());
     return presolved->search(kPresolveConflicts);
   };
-  // Withdraws what was assumed for the refutations. Returns false if one of them assumes nothing
+  // Withdraws what the refutations of a round assume. Returns false if one of them assumes nothing
   // and is the solution.
   const auto withdraw = [&](Presolve& presolve) {
-    for (auto& steps : presolved->refutations(kRefutationsOfRound))
-      if (!presolve.withdraw_for(steps)) {
-        solution.refutation = std::move(steps);
-        return false;
-      }
+    solution.refutation = presolved->refutation();
+    if (!presolve.withdraw_for(solution.refutation)) return false;
+    for (auto& steps : presolved->further_refutations(kFurtherRefutations)) {
+      solution.refutation = std::move(steps);
+      if (!presolve.withdraw_for(solution.refutation)) return false;
+    }
+    solution.refutation.clear();
     presolve.end_round();
     return true;
   };

@@ -1,7 +1,6 @@
 // Refutations: the reasons why no model satisfies the axioms, as steps that an independent checker
 // can follow (docs/architecture.md).
 #pragma once
-#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
@@ -46,8 +45,7 @@ struct ProofStep {
 class Refuter {
  public:
   explicit Refuter(const Pruner& pruner, Budget& budget);
-  std::size_t contradictions() const { return std::max<std::size_t>(1, pruner_.cycles.size()); }
-  // The pruner found contradictions, and this is the number of one: less than `contradictions`.
+  // The pruner found a contradiction; if it is a cycle, this is the number of the cycle.
   std::vector<ProofStep> from_pruning(std::size_t number = 0);
   std::vector<ProofStep> from_search(const Search&);  // the search found a contradiction
 

@@ -78,9 +78,9 @@ class Pruner {
   // Contradictions: cycles of known edges (their numbers, in order), a known rw pair that closes a
   // return path, or a read without any remaining source. Each cycle is a contradiction of its own.
   std::vector<std::vector<std::int32_t>> cycles;
-  // Finds cycles until there are enough of them, after a pass has found one. A sweep over the graph
-  // finds at most one in each strongly connected component, and the cycles of different sweeps
-  // share no place. There are few sweeps, so this may miss cycles.
+  // Finds cycles until there are enough of them, after `sort` has failed. A sweep over the graph
+  // finds one in each strongly connected component, and cycles share only auxiliary nodes. There are
+  // few sweeps, so this may miss cycles.
   void find_cycles(std::size_t enough);
   std::optional<Impossible> closed;
   std::int32_t read_without_candidates = -1;

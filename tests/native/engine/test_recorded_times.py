@@ -134,3 +134,32 @@ def test_guided_verdicts_are_certified(
     assert (verdict.outcome, verdict.certified) == (outcome, True)
     if outcome == "valid":
         assert verdict.statistics["timed_rounds"] >= 1
+
+
+@pytest.mark.parametrize("seed", [1, 3])
+def test_one_round_withdraws_the_times_of_every_contradiction(seed: int) -> None:
+    """Several places of this history contradict its times, and the second round finds a model."""
+    history = generate(
+        Workload(
+            rule="snapshot",
+            transactions=20_000,
+            sessions=16,
+            keys=2000,
+            info_rate=0.02,
+            abort_rate=0.05,
+            seed=seed,
+        )
+    )
+    verdict = check(history, load_spec("si"), timeout=60)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.statistics["timed_rounds"] == 2
+
+
+def test_the_search_hardly_moves_transactions_that_had_no_effect() -> None:
+    """At their own times, half of the unfinished transactions would have to pass many readers."""
+    history = generate(
+        Workload(transactions=8000, sessions=16, keys=800, values=10, info_rate=0.02, seed=1)
+    )
+    verdict = check(history, load_spec("ser"), timeout=60)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.statistics["conflicts"] < 50  # of 160 unfinished transactions
