@@ -16,6 +16,11 @@ namespace {
 // A graph with more chains than this has hardly any long paths. Rows with a cell for each of its chains would need much
 // memory and contain little information.
 constexpr std::size_t kMaxColumns = 1024;
+constexpr std::size_t kChainsEach = 8;  // with more chains for each column, only kFewColumns
+constexpr std::size_t kFewColumns = 128;
+// The rows of kMaxColumns columns take much memory. Joining with so many is tried only if half of them sufficed for this
+// part of the nodes.
+constexpr std::size_t kFarEnough = 3;
 constexpr std::int32_t kNoSum = std::numeric_limits<std::int32_t>::min();
 // The longest chain is this many times as long as a short chain.
 constexpr std::int32_t kShortChainFactor = 64;
@@ -132,11 +137,14 @@ bool Clocks::joined(const Fill& fill_rows, const Adjacency& predecessors,
     if (chains < 2 * most || order.size() * most > max_bytes) break;
     chains_ = columns_ = most;
     place_ = needed;
-    joined_ = fill_rows(true);
+    const std::size_t joined = fill_rows(true);
+    joined_ = joined == order.size();
     if (joined_) return true;
-    sum_.assign(order.size(), kNoSum);
+    bytes_ = {}, words_ = {};
+    if (2 * most == kMaxColumns && joined * kFarEnough < order.size()) break;
     few_ = std::min(kMaxColumns, most * 2);
   }
+  sum_.assign(order.size(), kNoSum);
   place_ = found;
   chains_ = chains;
   columns_ = columns;
@@ -175,6 +183,8 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
   chains_ = tail.size();
   columns_ = std::min(
       {chains_, kMaxColumns, std::max<std::size_t>(1, max_bytes / std::max<std::size_t>(1, n))});
+  // Where most chains get no column, most paths are unknown anyway, and a few columns serve as well as many.
+  if (chains_ > kMaxColumns * kChainsEach) columns_ = std::min(columns_, kFewColumns);
   // A column costs the same for every chain, so short chains get none if the rows would need more than a certain share
   // of the memory.
   if (n * columns_ > max_bytes / 4) {
@@ -205,14 +215,16 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
 }
 
 template <typename Cell>
-bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
-                  std::span<const std::int32_t> order, bool joining, Budget& budget) {
+std::size_t Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
+                         std::span<const std::int32_t> order, bool joining, Budget& budget) {
   constexpr std::int32_t most = std::numeric_limits<Cell>::max();
-  cells.resize(order.size() * columns_);
+  cells.reserve(order.size() * columns_);
   std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
   std::size_t used = 0;  // columns in use, when joining
   for (std::size_t first = 0; first < order.size(); first += kBlock) {
     const std::size_t count = std::min(kBlock, order.size() - first);
+    // A joining that fails early touches no memory for the rest.
+    if (const std::size_t end = (first + count) * columns_; cells.size() < end) cells.resize(end);
     std::int32_t* const top = top_.data() + first / kBlock * columns_;
     std::int32_t* const floor = floor_.data() + first / kBlock * columns_;
     std::fill_n(floor, columns_, std::numeric_limits<std::int32_t>::max());
@@ -238,7 +250,7 @@ bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
         std::size_t chain = 0;
         // mutant: chain-of-strangers
         while (chain < used && row[chain] != last[chain]) ++chain;
-        if (chain == columns_) return false;
+        if (chain == columns_) return first + i;
         used = std::max(used, chain + 1);
         place_[v].column = static_cast<std::int32_t>(chain);
         place_[v].position = last[chain] + 1;
@@ -262,7 +274,7 @@ bool Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
         exact_ = top[c] - row[c] < most || row[c] == floor[c];
     }
   }
-  return true;
+  return order.size();
 }
 
 std::vector<std::int32_t> Clocks::middles() const {

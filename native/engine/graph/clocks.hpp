@@ -106,11 +106,11 @@ class Clocks {
   bool joined(const Fill& fill_rows, const Adjacency& predecessors,
               std::span<const std::int32_t> order, std::size_t max_bytes);
   bool leads_off_chain(const Adjacency& predecessors) const;
-  // With `joining`, also assigns the nodes to chains. Returns false if that would take more chains
-  // than there are columns.
+  // With `joining`, also assigns the nodes to chains. Returns the number of nodes in `order` that
+  // have a row: all of them, unless joining would take more chains than there are columns.
   template <typename Cell>
-  bool fill(std::vector<Cell>& cells, const Adjacency& predecessors,
-            std::span<const std::int32_t> order, bool joining, Budget& budget);
+  std::size_t fill(std::vector<Cell>& cells, const Adjacency& predecessors,
+                   std::span<const std::int32_t> order, bool joining, Budget& budget);
   template <typename Cell>
   std::int32_t value(const std::vector<Cell>& cells, std::size_t slot, std::size_t column) const {
     const Cell cell = cells[slot * columns_ + column];
