@@ -26,6 +26,52 @@ if TYPE_CHECKING:
     Numbers = Sequence[int] | NDArray[np.integer[Any]]
 
 
+def places_of_commits(  # noqa: PLR0917 - a witness, and what is known of the history
+    facts: Facts,
+    history: History,
+    included: AbstractSet[int],
+    orders: Sequence[Sequence[int]],
+    commits: Numbers,
+    seen: Numbers,
+) -> dict[int, int]:
+    """Return the place of each included transaction in the order of the COMMITs.
+
+    Args:
+        facts: the facts of the whole history.
+        history: the history to which the witness belongs.
+        included: the numbers of the included transactions.
+        orders: for each key, its included writers in version order.
+        commits: the included transactions in the order of their COMMITs.
+        seen: for each predicate read, the number of COMMITs it sees.
+
+    Raises:
+        CertificateRejected: if the order lacks a transaction or contradicts a version order, or if
+            a predicate read sees the COMMIT of its own transaction.
+    """
+    columns = history.columns
+    if len(seen) != len(columns.statement_start):
+        raise CertificateRejected("the witness does not state what each predicate read saw")
+    committed = [int(t) for t in commits]
+    # mutant: python-commits
+    if sorted(committed) != sorted(included):
+        raise CertificateRejected(
+            "the order of snapshots does not contain each included transaction once, and no others"
+        )
+    place = {t: i for i, t in enumerate(committed)}
+    for key, order in enumerate(orders):
+        # mutant: python-commits-as-versions
+        if any(place[a] > place[b] for a, b in pairwise(order)):
+            raise CertificateRejected(
+                f"the order of snapshots contradicts the version order of key {key}"
+            )
+    for s in judged_statements(history, facts):
+        t = int(columns.statement_txn[s])
+        # mutant: python-sees-itself
+        if t in place and not 0 <= int(seen[s]) <= place[t]:
+            raise CertificateRejected(f"predicate read {s} sees its own COMMIT or no snapshot")
+    return place
+
+
 def resolve_set_reads(  # noqa: PLR0917 - a witness, and what is known of the history
     facts: Facts,
     history: History,
@@ -55,31 +101,14 @@ def resolve_set_reads(  # noqa: PLR0917 - a witness, and what is known of the hi
             version that matches its predicate but did not return the row.
     """
     columns = history.columns
-    if commits is None or seen is None or len(seen) != len(columns.statement_start):
+    if commits is None or seen is None:
         raise CertificateRejected("the witness does not state what predicate reads saw")
-    committed = [int(t) for t in commits]
-    # mutant: python-commits
-    if sorted(committed) != sorted(included):
-        raise CertificateRejected(
-            "the order of snapshots does not contain each included transaction once, and no others"
-        )
-    place = {t: i for i, t in enumerate(committed)}
+    place = places_of_commits(facts, history, included, orders, commits, seen)
     places = [[place[t] for t in order] for order in orders]
-    for key, ascending in enumerate(places):
-        # mutant: python-commits-as-versions
-        if any(a > b for a, b in pairwise(ascending)):
-            raise CertificateRejected(
-                f"the order of snapshots contradicts the version order of key {key}"
-            )
     sources = dict[int, int]()
     for s in sorted(judged_statements(history, facts)):
         t = int(columns.statement_txn[s])
-        if t not in place:
-            continue
-        # mutant: python-sees-itself
-        if not 0 <= int(seen[s]) <= place[t]:
-            raise CertificateRejected(f"predicate read {s} sees its own COMMIT or no snapshot")
-        if columns.statement_known[s] != IMPLICIT:
+        if t not in place or columns.statement_known[s] != IMPLICIT:
             continue
         start, end = int(columns.statement_start[s]), int(columns.statement_end[s])
         # Skip keys whose set-read is already an operation, and rows written by the transaction.

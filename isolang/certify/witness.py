@@ -12,7 +12,7 @@ from isolang.certify.facts import Facts
 from isolang.certify.history_index import COMMITTED, NO_SOURCE
 from isolang.certify.least import Rules, least_values, linear_extension, rules_of, with_pairs
 from isolang.certify.relations import LARGEST, bounds_violation, order_of_sequence
-from isolang.certify.snapshots import resolve_set_reads
+from isolang.certify.snapshots import places_of_commits, resolve_set_reads
 from isolang.certify.statements import check_statements
 from isolang.certify.versions import agrees_with_stated, first_contradiction
 from isolang.certify.world import ConcreteInterpretation
@@ -93,6 +93,8 @@ def check_witness(
     reads = _reads(facts, included, sources, judges_reads=uses_reads_from(spec))
     if rows is not None and history.columns.implicit:
         reads |= resolve_set_reads(facts, history, rows, included, orders, commits, seen)
+    elif commits is not None and seen is not None:
+        places_of_commits(facts, history, included, orders, commits, seen)
     world = ConcreteInterpretation(facts, included, reads, events=uses_events(spec))
     for key, order in enumerate(orders):
         world.choose("ww", key, order_of_sequence([facts.n, *order]))
