@@ -12,9 +12,9 @@
 
 namespace isolang {
 namespace {
-// Each call finds at most so many violations, or one for so many reads, if that is more.
+// Each call finds at most so many violations, or one for so many transactions, if that is more.
 constexpr std::size_t kAlwaysFound = 2000;
-constexpr std::size_t kReadsEach = 32;
+constexpr std::size_t kTransactionsEach = 8;
 constexpr std::size_t kMaxOfRead = 16;     // maximum number of violations per read, check and call
 constexpr std::size_t kSuspectsEach = 8;  // suspects per node at a time
 constexpr std::size_t kMaxComponents = 100;  // maximum number of cycles per check and call
@@ -66,7 +66,7 @@ ReturnPaths::ReturnPaths(const Pruner& pruner, Budget& budget)
     : pruner_(pruner),
       graph_(pruner.graph),
       budget_(budget),
-      max_found_(std::max(kAlwaysFound, idx(pruner.graph.problem.reads()) / kReadsEach)) {
+      max_found_(std::max(kAlwaysFound, idx(pruner.graph.problem.n) / kTransactionsEach)) {
   std::vector<std::uint8_t> wanted;
   for (const Automaton& m : graph_.automata) {
     wanted.push_back(m.of_product());
