@@ -506,6 +506,11 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     if (all_apart && apart->judge(solution.refutation) != ReadsApart::Verdict::refuted)
       throw std::logic_error("a cycle of a stronger check violates no requested check");
   };
+  // Returns whether a result of `plain` decides the history, and completes a refutation.
+  const auto decides = [&](Cdcl::Result result) {
+    if (result == Cdcl::Result::unsatisfiable) refute();
+    return result != Cdcl::Result::gave_up;
+  };
   // A likely order contradicts few reads. If a single rw closes a forbidden walk, the order of the
   // search has no edges for rw, so a transaction that moves passes writers that its reads missed.
   // Then these reads are wrong, and if many reads are ambiguous, this goes on until the search covers
@@ -517,16 +522,8 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       std::ranges::any_of(automata, [](const Automaton& m) { return m.states > 1; }) && !apart &&
       problem.candidate.size() > kRepairedCandidates * idx(problem.reads())) {
     begin_plain();
-    switch (plain->repair()) {
-      case Cdcl::Result::satisfiable:
-        return solution;
-      case Cdcl::Result::unsatisfiable:
-        refute();
-        return solution;
-      case Cdcl::Result::gave_up:
-        plain.reset();
-        break;
-    }
+    if (decides(plain->repair())) return solution;
+    plain.reset();
   }
   // SOUND BECAUSE every walk of the checks is also a walk of the graph in which statements that
   // were sent together are one: what leads to each of them leads to all of them, and what leads
@@ -542,15 +539,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
   if (options.presolve && !forced && problem.has_time) {
     if (!Presolve(problem, automata, Presolve::Orders::of_the_history).any()) {
       begin_plain();
-      switch (plain->begin()) {
-        case Cdcl::Result::satisfiable:
-          return solution;
-        case Cdcl::Result::unsatisfiable:
-          refute();
-          return solution;
-        case Cdcl::Result::gave_up:
-          break;
-      }
+      if (decides(plain->begin())) return solution;
     }
     if (Presolve timed(problem, automata, Presolve::Orders::of_time); timed.of_time()) {
       for (int i = 0; i < kTimedPresolves; ++i) {
@@ -585,12 +574,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         continue;
       }
       // A search without the assumed orders then costs less than many rounds.
-      const Cdcl::Result without = plain->try_to_decide(0);
-      if (without == Cdcl::Result::satisfiable) return solution;
-      if (without == Cdcl::Result::unsatisfiable) {
-        refute();
-        return solution;
-      }
+      if (decides(plain->try_to_decide(0))) return solution;
     }
   }
   presolved.reset();
