@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import threading
@@ -292,10 +293,9 @@ def _allocated_bytes() -> int | None:
     try:
         import resource  # noqa: F401 - not there on every platform
 
-        with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-            for line in status:
-                if line.startswith("VmData:"):
-                    return int(line.split()[1]) * 1024
+        with open("/proc/self/status", "rb", buffering=0) as status:
+            if found := re.search(rb"^VmData:\s*(\d+)", status.read(), re.MULTILINE):
+                return int(found[1]) * 1024
     except (ImportError, OSError, ValueError):
         pass
     return None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Literal, TypeAlias
@@ -19,6 +19,7 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.errors import SpecError
+from isolang.language.meaning.cached import cached_by_identity
 from isolang.language.syntax.source import SourceText
 
 SPECS = Path(__file__).resolve().parent.parent / "specs"
@@ -154,9 +155,10 @@ def _entries_of_folder(folder: Path) -> tuple[LibraryEntry, ...]:
     return tuple(entries)
 
 
-def assumption_of(texts: Iterable[str]) -> str:
+@cached_by_identity
+def assumption_of(texts: Mapping[str, str]) -> str:
     """Return the assumptions about a database stated in the texts' comments, without repeats."""
-    found = [m[1] for text in texts if (m := _ASSUMPTION.search(text))]
+    found = [m[1] for text in texts.values() if (m := _ASSUMPTION.search(text))]
     sentences = (re.sub(r"\s*\n//\s*", " ", one).strip() for one in found)
     return " ".join(dict.fromkeys(sentences))
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import IO, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, json
 from msgspec.structs import replace
 
 from isolang.output.layout import Sheet, sheet
@@ -27,6 +27,8 @@ _HIDDEN: Final = (
 )
 _IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
 _IN_LINES: Final = re.compile(f"(?!\n)[{_HIDDEN}]")
+# In JSON: a byte that is not printable ASCII, or a backslash that may begin an escape.
+_UNUSUAL: Final = re.compile(rb'[^ -~]|\\[^"\\]')
 
 
 def escaped(text: str, *, lines: bool = False) -> str:
@@ -52,16 +54,24 @@ def _escape_character(match: re.Match[str]) -> str:
 
 
 def escaped_record(value: Any) -> Any:
-    """Return a copy of a record, or of a value in a record, with all texts escaped."""
+    """Return a record with all texts escaped; the same record if no text needs that."""
+    # Most records have nothing to escape. Encoding one is much faster than copying it.
+    with suppress(UnicodeEncodeError):
+        if not _UNUSUAL.search(json.encode(value)):
+            return value
+    return _escaped(value)
+
+
+def _escaped(value: Any) -> Any:
     if isinstance(value, str):
         return escaped(value)
     if isinstance(value, Struct):
         fields = value.__struct_fields__
-        return replace(value, **{name: escaped_record(getattr(value, name)) for name in fields})
+        return replace(value, **{name: _escaped(getattr(value, name)) for name in fields})
     if isinstance(value, dict):
-        return {escaped_record(key): escaped_record(item) for key, item in value.items()}
+        return {_escaped(key): _escaped(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(escaped_record(item) for item in value)
+        return type(value)(_escaped(item) for item in value)
     return value
 
 

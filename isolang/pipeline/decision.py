@@ -199,7 +199,7 @@ def _unknown_moments(history: History) -> Iterator[str]:
 def _verdict(run: PairRun) -> Verdict:
     if isinstance(run.route, Plan) and run.route.theorem is not None:
         run.notes.append(run.route.theorem.sentence)
-    if assumption := assumption_of(run.written_spec.texts.values()):
+    if assumption := assumption_of(run.written_spec.texts):
         run.notes.append(Caveat(f"assumption: {assumption}"))
     run.notes += map(Caveat, unmatched_name_notes(run.history, run.written_spec))
     if mentioned(run.written_spec) & _COMPARE_OPERATIONS:

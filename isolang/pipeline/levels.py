@@ -164,6 +164,7 @@ def levels_of(
     found: dict[str, LevelStanding] = {}
     idle: list[bool] = []  # for each valid verdict, whether nothing was observed
     proofs: list[tuple[Refutation, History]] = []  # the refutation of the last invalid verdict
+    wrong_reads = bool(problem.anomaly_counts())
     if not history.columns.has_time:
         found |= {n: LevelStanding(name=n, standing="no times") for n in IMPLIES if n in NEED_TIMES}
 
@@ -212,12 +213,14 @@ def levels_of(
         # others imply come first, and a model of even stronger checks is unlikely. But explanations
         # begin with the strong levels, whose names users know.
         violation = any(level.standing == "violated" for level in found.values())
-        from_below = violation and not explained
+        from_below = (violation or wrong_reads) and not explained
 
         def decided_at_least(
             name: str, undecided: frozenset[str] = undecided, likely: int = 1 + from_below
         ) -> int:
             satisfied, violated = below[name] & undecided, above[name] & undecided
+            if wrong_reads and not explained:  # they violate all levels with a condition on reads
+                return len(violated)
             return min(1 + len(satisfied), likely * (1 + len(violated)))
 
         name = max((n for n in IMPLIES if n in undecided), key=decided_at_least)

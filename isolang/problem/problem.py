@@ -52,12 +52,14 @@ class Problem(Struct, frozen=True, kw_only=True):
             limit: the maximum number of anomalies to return; ``None`` for no limit.
         """
         rows = self.native.anomalies
-        if kind is not None:
+        if kind is not None and len(rows):
             rows = rows[rows[:, 0] == int(kind)]
         return [anomaly_of_row(row) for row in rows[:limit].tolist()]
 
     def anomaly_counts(self) -> dict[AnomalyKind, int]:
         """Return the number of anomalies in included transactions, for each kind that occurs."""
+        if not len(self.native.anomalies):
+            return {}
         import numpy as np
 
         counts = np.bincount(self.native.anomalies[:, 0], minlength=len(AnomalyKind))

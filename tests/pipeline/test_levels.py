@@ -124,6 +124,21 @@ def test_a_known_verdict_changes_no_standing(name: str, monkeypatch: pytest.Monk
     assert len(every) > 1
 
 
+def test_a_wrong_read_decides_most_levels_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The weakest level with a condition on reads is violated, and so are all above it."""
+    history = to_tool(with_wide_times(parse(ROWS["aborted-read"]["operations"])))
+    judged: list[str] = []
+
+    def decide(history: History, route: Route, *args: Any, **options: Any) -> Verdict:
+        judged.append(route.spec.name)
+        return pipeline.decide(history, route, *args, **options)
+
+    monkeypatch.setattr("isolang.pipeline.levels.decide", decide)
+    found = levels_of(history, explained=False, known={"si": "violated"})
+    assert judged == ["PL-1", "PL-2"]
+    assert found.strongest() == ("pl-1",)
+
+
 def test_strongest_and_weakest() -> None:
     found = levels_of(to_tool(parse(ROWS["long-fork"]["operations"])))
     assert set(found.strongest()) == {"psi"}
