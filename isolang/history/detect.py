@@ -194,7 +194,8 @@ def _without_named_processes(text: str) -> str:
 
 def _are_single_operations(text: str) -> bool:
     """Return whether the clients ran single operations on registers instead of transactions."""
-    clients = [part for part in text.split("{") if _CLIENT.search(part)]
+    parts = text.split("{")
+    clients = [part for part in parts if _CLIENT.search(part)] or parts
     functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
     if not functions or not functions <= _OF_REGISTERS:
         return False

@@ -130,3 +130,33 @@ def test_other_keys_are_accepted(tmp_path: Path, text: str) -> None:
 def test_a_field_that_is_not_misspelt_has_no_hint(tmp_path: Path, text: str, message: str) -> None:
     """A field with nil is there, and known fields and distant names are not meant for others."""
     assert refused(tmp_path, text) == message
+
+
+@pytest.mark.parametrize("text", [TXN, BANK], ids=["transactions", "bank"])
+@pytest.mark.parametrize("slip", [":proces", ":porcess", ":prcess", ":Process"])
+def test_process_misspelt_everywhere(tmp_path: Path, text: str, slip: str) -> None:
+    """Then each transaction is a session, so the verdict says that the name may be misspelt."""
+    what = f"no operation has :process, but some have {slip}; did you mean :process?"
+    caveats = load(tmp_path, text.replace(":process", slip)).caveats
+    assert f"perhaps a misspelt field: {what}" in caveats
+    none = text.replace(":process 0, ", "").replace(":process 1, ", "")
+    for other in (text, none, none.replace("{:type", "{" + OTHERS + ":type")):
+        assert not any("misspelt" in one for one in load(tmp_path, other).caveats)
+
+
+def test_registers_without_process(tmp_path: Path) -> None:
+    """Operations on registers need a process; the message says so, with the name meant."""
+    slip = REGISTER.replace(":process", ":proces")
+    what = "line 1: an operation without :process (got ':proces' at column 17, expected ':process')"
+    assert refused(tmp_path, slip) == f"{what}; did you mean ':process'?"
+    none = REGISTER.replace(":process 0, ", "").replace(":process 1, ", "")
+    assert "without :process (got none" in refused(tmp_path, none)
+
+
+def test_process_misspelt_everywhere_in_json(tmp_path: Path) -> None:
+    operations = [
+        {"type": kind, "proces": 0, "f": "txn", "value": [["w", "x", 1]]}
+        for kind in ("invoke", "ok")
+    ]
+    (caveat,) = load(tmp_path, json.dumps(operations)).caveats
+    assert caveat.endswith('some have "proces"; did you mean "process"?')

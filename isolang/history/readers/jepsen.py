@@ -19,7 +19,7 @@ from isolang.history.readers.reading import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 _NAMES_SHOWN: Final = 5
+_NAME: Final = re.compile(rb':[\w-]+|"[\w-]+"(?=\s*:)')
+_START: Final = 4096  # bytes in which the fields of the first operations are
+_LIKENESS: Final = 0.85  # between 0 and 1, of a field and the field meant
 _TYPE: Final = re.compile(rb":type\s+:(\w+)(?=[\s,}])")
 _PROCESS: Final = re.compile(rb":process\s+([^\s,}]+)(?=[\s,}])")
 
@@ -57,6 +60,7 @@ def read(files: Files, *, timeout: float) -> Reading:
         declare_initial(columns, report["initial"], name)
         initial = "what :init wrote, and nil or the empty list"
     own = "each transaction is a session of its own, because there is no :process"
+    no_process = () if report["has_process"] else misspelt_process_notes(data)
     return Reading(
         columns=columns,
         position_unit="line",
@@ -64,9 +68,24 @@ def read(files: Files, *, timeout: float) -> Reading:
         session="one :process" if report["has_process"] else own,
         real_time=_real_time(report, timed=columns.has_time),
         ignored=tuple(_ignored(report)),
-        notes=(*torn, *_notes(report), *label_and_level_notes(columns)),
+        notes=(*torn, *no_process, *_notes(report), *label_and_level_notes(columns)),
         session_names=session_names(report["session_labels"]),
     )
+
+
+def misspelt_process_notes(data: bytes) -> Sequence[Caveat]:
+    """Return a note if a field at the start of a file without ``:process`` looks like it."""
+    from difflib import SequenceMatcher
+
+    for name in _NAME.findall(data[:_START]):
+        field = name.strip(b':"').decode()
+        likeness = SequenceMatcher(None, field.lower(), "process").ratio()
+        if likeness > _LIKENESS:
+            shown = name.decode()
+            meant = shown.replace(field, "process")
+            what = f"no operation has {meant}, but some have {shown}; did you mean {meant}?"
+            return (Caveat(f"perhaps a misspelt field: {what}"),)
+    return ()
 
 
 def _ignored(report: Mapping[str, Any]) -> Iterator[str]:

@@ -7,6 +7,7 @@ from typing import Final
 
 from isolang.caveat import Caveat
 from isolang.errors import UnsupportedError
+from isolang.history.readers.jepsen import misspelt_process_notes
 from isolang.history.readers.reading import Files, Reading, describe_event_times, quantity
 from isolang.history.readers.workloads.bank import Totals
 from isolang.history.readers.workloads.counter import Sums
@@ -48,6 +49,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     found.fill()
     sink.columns.has_time = ops.timed
     sink.columns.validate()
+    no_process = () if ops.processes else misspelt_process_notes(data)
     return Reading(
         columns=sink.columns,
         position_unit="line",
@@ -57,7 +59,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
         else "each operation is a session of its own, because there is no :process",
         real_time=describe_event_times(timed=ops.timed, by_index=ops.by_index),
         ignored=(*ops.ignored, *skipped),
-        notes=(found.what, *ops.notes, *found.notes),
+        notes=(found.what, *no_process, *ops.notes, *found.notes),
         session_names=ops.session_names,
         levels=found.levels,
     )
