@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-PARTS = ("corpora", "simulated", "hidden", "mini", "weak", "hard")
+PARTS = ("corpora", "published", "simulated", "hidden", "mini", "weak", "hard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,16 +56,32 @@ class Case:
             return self.path
 
         from isolang.history import write_history
+        from isolang.run.play.simulate import simulate
+        from isolang.run.workloads import Shape
         from isolang.simulator import Workload, generate
 
         target = folder / f"{self.part}-{self.name.replace(' ', '-').replace('%', '')}.{self.form}"
         if target.exists():
             return target
-        known = set(Workload.__struct_fields__)
-        workload = Workload(**{name: x for name, x in self.options.items() if name in known})
-        history: Any = generate(workload)
-        if self.changed:
-            history = _changed(history, self.changed, workload.seed)
+        history: Any
+        if "workload" in self.options:
+            name, transactions, seed = (
+                self.options[n] for n in ("workload", "transactions", "seed")
+            )
+            history = simulate(
+                name,
+                rule="strict-serializable",
+                shape=Shape(),
+                transactions=transactions,
+                sessions=self.options["sessions"],
+                seed=seed,
+            )
+        else:
+            known = set(Workload.__struct_fields__)
+            workload = Workload(**{name: x for name, x in self.options.items() if name in known})
+            history = generate(workload)
+            if self.changed:
+                history = _changed(history, self.changed, workload.seed)
         half = target.with_suffix(".part")
         drop = () if self.form == "edn" else ("real-time",)
         write_history(history, half, format=self.form, drop=drop)
@@ -134,6 +150,63 @@ def anomalies(folder: Path) -> list[Path]:
     with (folder / "LABELS.tsv").open(newline="", encoding="utf-8") as f:
         rows = [r for r in csv.DictReader(f, delimiter="\t") if r["path"].startswith("anomalies/")]
     return [folder / row["path"] for row in rows]
+
+
+def published(folder: Path | None) -> Iterator[Case]:
+    """Yield histories with shapes for which papers about checkers state times.
+
+    The property ``published`` says what a paper states, with its table or figure. Some of the
+    papers' own histories are in the corpora; the others are simulated.
+
+    Args:
+        folder: the folder with the corpora; ``None`` if it is not there.
+    """
+    if folder is not None:
+        for name, form, verdict, stated in (
+            ("anomalies/cobra/yuga-G2-a.cobra", "cobra", "invalid", "Cobra: 66.3 s"),
+            ("blindw-rw/ser-10000.bincode", "dbcop", "valid", "Cobra: 14 s, with a GPU"),
+        ):
+            yield Case(
+                part="published",
+                name=name.removesuffix(".bincode"),
+                levels=("ser",),
+                form=form,
+                path=folder / name,
+                expected={"ser": verdict},
+                shape={"published": stated},
+            )
+    for size, stated in (
+        (10_000, "Vbox, Fig. 7: 0.31 s, 44 MB; Cobra there: 20 s"),
+        (30_000, "Vbox, Fig. 7: Cobra 318 s"),
+        (100_000, "Vbox, Fig. 7: 4.16 s, 417 MB; Cobra there: no verdict from 40,000 on"),
+    ):
+        yield Case(
+            part="published",
+            name=f"BlindW-WR {_size(size)}",
+            levels=("ser", "sser"),
+            form="edn",  # this format has times, which Vbox uses
+            options={"workload": "blindw-wr", "transactions": size, "sessions": 24, "seed": 1},
+            expected={"ser": "valid", "sser": "valid"},
+            shape={"published": stated},
+        )
+    yield Case(
+        part="published",
+        name="100k transactions, 2M operations, repeated values",
+        levels=("ser", "si"),
+        form="dbcop",
+        options={
+            "rule": "serializable",
+            "transactions": 100_000,
+            "operations": 20,
+            "keys": 50_000,
+            "values": 100,
+            "value_theta": 0.5,
+            "sessions": 20,
+            "seed": 1,
+        },
+        expected={"ser": "valid", "si": "valid"},
+        shape={"published": "VeriStrong, Fig. 12: SER in less than 5 h and 64 GB"},
+    )
 
 
 READS = {"read-heavy": 0.9, "balanced": 0.5, "write-heavy": 0.1}

@@ -35,6 +35,7 @@ from cases import (
     hard,
     hidden_violations,
     mini,
+    published,
     simulated_histories,
     weak_levels,
 )
@@ -106,6 +107,9 @@ def select(options: argparse.Namespace) -> Iterator[Case]:
             print("corpora: no folder with a LABELS.tsv (--corpora, ISOLANG_CORPORA): skipped")
         else:
             found.append(corpora(folder))
+    if "published" in options.only:
+        folder = options.corpora
+        found.append(published(folder if folder and folder.is_dir() else None))
     if "simulated" in options.only:
         found.append(simulated_histories(quick=options.quick))
     if "hidden" in options.only:

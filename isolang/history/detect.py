@@ -103,12 +103,13 @@ def has_cobra_records(data: bytes, *, timestamps: bool) -> bool:
     return seen > 1 or at <= len(data)
 
 
-_AWDIT_LINE = re.compile(r"[rw]\s+\d+\s+\d+\s*")
-_SEPARATOR = re.compile(r"(?:-+|=+)\s*")
-_PLUME_LINE = re.compile(r"[rw]\(\d+,\d+,\d+,-?\d+\)\s*")
-_HIST_START = re.compile(r"\[\s*(?:\]|\w+\s*(?::=|==))")
-_JEPSEN_LOG = re.compile(r"INFO\s+jepsen\.util\s+-\s")
-_ELLE_FLAT = re.compile(r"\d+\s+\d+\s+\d+\s+[AR]\s")
+# Python compiles a pattern when it first uses it, because most files need few of them.
+_AWDIT_LINE = r"[rw]\s+\d+\s+\d+\s*"
+_SEPARATOR = r"(?:-+|=+)\s*"
+_PLUME_LINE = r"[rw]\(\d+,\d+,\d+,-?\d+\)\s*"
+_HIST_START = r"\[\s*(?:\]|\w+\s*(?::=|==))"
+_JEPSEN_LOG = r"INFO\s+jepsen\.util\s+-\s"
+_ELLE_FLAT = r"\d+\s+\d+\s+\d+\s+[AR]\s"
 
 
 def _detect_text(text: str) -> Guess:
@@ -117,7 +118,7 @@ def _detect_text(text: str) -> Guess:
         return Guess(formats=("edn",), looks_like="only blanks")
     lines = [line for line in text.splitlines() if line.strip()]
     first = _shorten_line(lines[0])
-    if _JEPSEN_LOG.match(body):
+    if re.match(_JEPSEN_LOG, body):
         return Guess(formats=("registers",), looks_like="a Jepsen log of single operations")
     if re.match(r"-\s+-\s+events:", body):
         return Guess(
@@ -128,23 +129,23 @@ def _detect_text(text: str) -> Guess:
                 '"committed"'
             ),
         )
-    if _ELLE_FLAT.match(body):
+    if re.match(_ELLE_FLAT, body):
         return Guess(
             looks_like="VeriStrong's flat list-append text",
             unsupported="VeriStrong's flat list-append text; convert it to Jepsen EDN",
         )
-    if _PLUME_LINE.match(lines[0]):
+    if re.match(_PLUME_LINE, lines[0]):
         return Guess(formats=("plume",), looks_like=f"lines like {first}")
-    content = next((line for line in lines if not _SEPARATOR.fullmatch(line)), None)
+    content = next((line for line in lines if not re.fullmatch(_SEPARATOR, line)), None)
     if content is None and all(line[0] == "-" for line in lines):
         return Guess(formats=("hist", "awdit"), looks_like="only lines of dashes")
-    if content is None or _AWDIT_LINE.fullmatch(content):
+    if content is None or re.fullmatch(_AWDIT_LINE, content):
         return Guess(formats=("awdit",), looks_like=f"lines like {first}")
     if _looks_like_hist(lines):
         return Guess(formats=("hist",), looks_like=f"lines like {first}")
     if not (edn := _skip_edn_comments(body)):
         return Guess(formats=("edn",), looks_like="only EDN comments")
-    if (":f" in edn or '"f"' in edn) and not _TRANSACTIONS.search(edn):
+    if (":f" in edn or '"f"' in edn) and not re.search(_TRANSACTIONS, edn):
         clients = _without_named_processes(edn)
         if _is_workload(clients):
             what = "operations of one of Jepsen's workloads"
@@ -158,16 +159,16 @@ def _detect_text(text: str) -> Guess:
     return Guess(looks_like=f"text that starts with {first!r}")
 
 
-_CLIENT = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+\d")
-_OTHERS = re.compile(r"(?<![\w:]):?\"?process\"?[\s:]+[:\"][a-z]")
-_FUNCTION = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)")
-_TRANSACTIONS = re.compile(r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?txn(?![\w-])")
+_CLIENT = r"(?<![\w:]):?\"?process\"?[\s:]+\d"
+_OTHERS = r"(?<![\w:]):?\"?process\"?[\s:]+[:\"][a-z]"
+_FUNCTION = r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?([\w-]+)"
+_TRANSACTIONS = r"(?<![\w:]):?\"?f\"?[\s:]+[:\"]?txn(?![\w-])"
 _OF_OBJECTS = frozenset({"cas", "acquire", "release", "get", "put"})
 _OF_REGISTERS = _OF_OBJECTS | {"read", "write", "append"}
-_OTHER_VALUES = re.compile(r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)")
+_OTHER_VALUES = r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)"
 
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}]', re.DOTALL)
+_TOKEN = r'(?s:"(?:[^"\\]|\\.)*"|[{}])'
 
 
 def _without_named_processes(text: str) -> str:
@@ -177,7 +178,7 @@ def _without_named_processes(text: str) -> str:
     Clients are identified by numbers, so they have no names.
     """
     kept, depth, begin, end = [], 0, 0, 0
-    for token in _TOKEN.finditer(text):
+    for token in re.finditer(_TOKEN, text):
         if token[0] == "{":
             if depth == 0:
                 begin = token.start()
@@ -187,7 +188,7 @@ def _without_named_processes(text: str) -> str:
             if depth == 0:
                 kept.append(text[end:begin])
                 end = token.end()
-                if not _OTHERS.search(text, begin, end):
+                if not re.search(_OTHERS, text[begin:end]):
                     kept.append(text[begin:end])
     return "".join(kept) + text[end:]
 
@@ -195,24 +196,24 @@ def _without_named_processes(text: str) -> str:
 def _are_single_operations(text: str) -> bool:
     """Return whether the clients ran single operations on registers instead of transactions."""
     parts = text.split("{")
-    clients = [part for part in parts if _CLIENT.search(part)] or parts
-    functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
+    clients = [part for part in parts if re.search(_CLIENT, part)] or parts
+    functions = {found[1] for part in clients if (found := re.search(_FUNCTION, part))}
     if not functions or not functions <= _OF_REGISTERS:
         return False
-    return bool(functions & _OF_OBJECTS) or _OTHER_VALUES.search(text) is None
+    return bool(functions & _OF_OBJECTS) or re.search(_OTHER_VALUES, text) is None
 
 
-_SET = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?#\{")
-_COLLECTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+[\[(]|\(|\[\s*\])")
-_LONG = re.compile(r"value\"?[\s:]+\[\s*[^][{}()\s,]+[\s,]+[^][{}()\s,]+[\s,]+[^][{}()\s,]+")
-_TRANSACTION = re.compile(r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[\[(]\s*:?\"?[rwa]")
+_SET = r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?#\{"
+_COLLECTION = r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+[\[(]|\(|\[\s*\])"
+_LONG = r"value\"?[\s:]+\[\s*[^][{}()\s,]+[\s,]+[^][{}()\s,]+[\s,]+[^][{}()\s,]+"
+_TRANSACTION = r"value\"?[\s:]+(?:\[\s*[^][{}()\s,]+[\s,]+)?[\[(]\s*[\[(]\s*:?\"?[rwa]"
 
 
 def _is_workload(text: str) -> bool:
     """Return whether the clients ran a workload such as bank or set instead of transactions."""
-    clients = [part for part in text.split("{") if not _OTHERS.search(part)]
-    functions = {found[1] for part in clients if (found := _FUNCTION.search(part))}
-    if not functions or _TRANSACTION.search(text):
+    clients = [part for part in text.split("{") if not re.search(_OTHERS, part)]
+    functions = {found[1] for part in clients if (found := re.search(_FUNCTION, part))}
+    if not functions or re.search(_TRANSACTION, text):
         return False
     if functions & {"transfer", "add"}:
         return not functions & _OF_OBJECTS
@@ -221,9 +222,10 @@ def _is_workload(text: str) -> bool:
     collections = {
         found[1]
         for part in clients
-        if (found := _FUNCTION.search(part)) and (_COLLECTION.search(part) or _LONG.search(part))
+        if (found := re.search(_FUNCTION, part))
+        and (re.search(_COLLECTION, part) or re.search(_LONG, part))
     }
-    return collections == {"read"} or _SET.search(text) is not None
+    return collections == {"read"} or re.search(_SET, text) is not None
 
 
 def _shorten_line(text: str) -> str:
@@ -235,7 +237,7 @@ def _looks_like_hist(lines: list[str]) -> bool:
     for line in (raw.strip() for raw in lines):
         if line.startswith("//") or set(line) == {"-"}:
             continue
-        return _HIST_START.match(line) is not None and ("==" in line or ":=" in line)
+        return re.match(_HIST_START, line) is not None and ("==" in line or ":=" in line)
     return any(line.strip().startswith("//") for line in lines)
 
 
