@@ -4,6 +4,7 @@
 #include "engine/search/return_paths.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <stdexcept>
 
@@ -388,14 +389,21 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
       if (has(Relation::ww)) break;  // the next writer leads on to all later ones
     }
   }
-  const auto outgoing = group_by(
-      p.n + 1, edges.size(), [&](std::size_t i) { return first[i]; },
-      [](std::size_t i) { return static_cast<std::int32_t>(i); });
-  const auto target = [&](std::int32_t e) { return second[idx(e)]; };
+  const auto grouped_by = [&](const std::vector<std::int32_t>& end) {
+    return group_by(
+        p.n + 1, edges.size(), [&](std::size_t i) { return end[i]; },
+        [](std::size_t i) { return static_cast<std::int32_t>(i); });
+  };
+  // Forward and backward search: the edges of each transaction, where they lead, by which edge the
+  // search has come to a transaction, and the transactions that it has come to.
+  const std::array<Adjacency, 2> steps{grouped_by(first), grouped_by(second)};
+  const std::array<const std::vector<std::int32_t>*, 2> ends{&second, &first};
+  std::array<std::vector<std::int32_t>, 2> via, queue;
+  for (auto& one : via) one.assign(idx(p.n), -1);
   const auto component = strong_components(
-      p.n, [&](std::int32_t t) { return outgoing.of(t); }, target, budget_);
-  std::vector<std::int32_t> via(idx(p.n), -1);
-  std::vector<std::int32_t> queue;
+      p.n, [&](std::int32_t t) { return steps[0].of(t); },
+      [&](std::int32_t e) { return second[idx(e)]; }, budget_);
+  std::vector<std::uint8_t> on_a_cycle(edges.size());
   std::size_t count = 0;
   for (std::size_t i = 0; i < edges.size(); ++i) {
     const Edge& e = edges[i];
@@ -403,22 +411,39 @@ void ReturnPaths::components(const Choice& choice, std::size_t c,
     const Pairs kind = e.read < 0 ? kAllPairs : graph_.pairs_of_read(e.read);
     // mutant: component-unclosed
     if ((m.closing[idx(e.relation)] & kind) == 0 || component[from] != component[to]) continue;
+    if (on_a_cycle[i] != 0) continue;
     if (++count > kMaxComponents || found.size() >= max_found_) break;
-    queue.assign(1, to);
-    for (std::size_t at = 0; at < queue.size() && via[from] == -1; ++at) {
+    queue = {std::vector{to}, std::vector{from}};
+    via[0][to] = via[1][from] = static_cast<std::int32_t>(i);
+    std::array<std::size_t, 2> at{};
+    std::int32_t meeting = -1;
+    while (meeting < 0) {
       budget_.poll();
-      for (const std::int32_t step : outgoing.of(queue[at]))
-        if (const std::int32_t t = target(step); via[t] == -1 && component[t] == component[to]) {
-          via[t] = step;
-          queue.push_back(t);
+      const std::size_t side = queue[0].size() - at[0] <= queue[1].size() - at[1] ? 0 : 1;
+      for (const std::int32_t step : steps[side].of(queue[side][at[side]++]))
+        if (const std::int32_t t = (*ends[side])[idx(step)];
+            via[side][t] == -1 && component[t] == component[to]) {
+          via[side][t] = step;
+          queue[side].push_back(t);
+          if (via[1 - side][t] == -1) continue;
+          meeting = t;
+          break;
         }
     }
     std::vector<Edge> cycle;
-    for (std::int32_t t = from; t != to; t = first[idx(via[t])]) cycle.push_back(edges[via[t]]);
+    const auto add_edges = [&](std::size_t side, std::int32_t end) {
+      for (std::int32_t t = meeting; t != end; t = (*ends[1 - side])[idx(via[side][t])]) {
+        on_a_cycle[via[side][t]] = 1;
+        cycle.push_back(edges[via[side][t]]);
+      }
+    };
+    add_edges(0, to);
+    cycle.push_back(e);
     std::ranges::reverse(cycle);
-    cycle.insert(cycle.begin(), e);
+    add_edges(1, from);
     found.push_back(std::move(cycle));
-    for (const std::int32_t t : queue) via[t] = -1;
+    for (std::size_t side : {0, 1})
+      for (const std::int32_t t : queue[side]) via[side][t] = -1;
   }
 }
 
