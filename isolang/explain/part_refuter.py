@@ -25,6 +25,13 @@ second. It raises ``TimeoutError`` if it would need more than ``work``.
 # The work limit for all attempts together, and the work it takes to build one part.
 EFFORT, _ATTEMPT = 4_000_000, 2_500
 
+# A refutation with more cycles than this is too long to be listed. It remains as it is after this
+# much work without success, because the attempts that follow would rarely make it short enough.
+_MANY_CYCLES, _VAIN = 24, 150_000
+# A search for a refutation of what the last one mentions ends if this is more than a share of the
+# last part.
+_SAME_SIZE = 7 / 8
+
 # Reads with more candidates than this are removed first, if the part is refuted without them.
 _MANY_CANDIDATES = 8
 # A part with more transactions than this is not reduced further.
@@ -83,59 +90,70 @@ class PartRefuter:
         txns = self.sources.closed(steps)
         if len(txns) > _LARGEST_PART or len(txns) <= 2:
             return None
-        found: Sequence[Step] | None = None
+        found: Sequence[Step] | None = None  # about the whole history
+        inner: Sequence[Step] = ()  # the same about its part
+        least = 0  # the remaining work at which to give up a long refutation
+        tests = any(map(is_of_accesses, automata))
 
         def refuted(part: HistoryPart) -> bool:
-            nonlocal found
+            nonlocal found, inner, least
             steps = self.refute(part, automata)
-            found = steps or found
-            return steps is not None
+            if steps is None:
+                return False
+            found, inner, least = part.to_whole(steps), steps, self._work - _VAIN
+            return True
 
-        tests = any(map(is_of_accesses, automata))
+        def mentioned(part: HistoryPart) -> HistoryPart:
+            """Return what the last refutation, which is of this part, depends on."""
+            sources = Sources(build_problem(part.history))
+            kept = sorted(sources.relevant(inner, every_write=tests))
+            return part.narrowed(kept, part.without_operations())
+
         part = self.sources.relevant_part(steps, every_write=tests)
-        if not refuted(part):
+        while refuted(part):
+            # The refutation of a part may mention fewer operations than the part contains.
+            size, part = len(part.ops), mentioned(part)
+            if len(part.ops) > size * _SAME_SIZE:
+                break
+        if found is None:
             return None
-        # The refutation of a part may mention fewer operations than the part contains.
-        while found is not None:
-            inner = Sources(build_problem(part.history))
-            kept = sorted(inner.relevant(found, every_write=tests))
-            if len(kept) == len(part.ops):
-                break
-            smaller = part.narrowed(kept, part.without_operations())
-            if not refuted(smaller):
-                break
-            part = smaller
         # A refutation that needs a read also needs the read's candidates.
         needed: set[int] = set()
         tried: set[int] = set()
-        while found is not None and not self.out_of_effort():
-            inner = Sources(build_problem(part.history))
+        while not self.out_of_effort():
             many = {
                 op: candidates
                 for op in reads_of(found)
-                if part.ops[op] not in tried
-                and len(candidates := inner.candidates(op)) > _MANY_CANDIDATES
+                if op not in tried
+                and len(candidates := self.sources.candidates(op)) > _MANY_CANDIDATES
             }
             if not many:
                 break
             op, candidates = many.popitem()
-            tried.add(part.ops[op])
-            kept = [i for i in range(len(part.ops)) if i != op]
+            tried.add(op)
+            kept = [i for i, other in enumerate(part.ops) if other != op]
             if refuted(smaller := part.narrowed(kept, part.without_operations())):
                 part = smaller
             else:
-                needed.update(part.txns[txn] for txn in candidates)
+                needed.update(candidates)
+
+        def enough() -> bool:
+            if self._work > least or self.out_of_effort():
+                return self.out_of_effort()
+            return sum(isinstance(step, CycleStep) for step in found or ()) > _MANY_CYCLES
+
         # Most of the remaining transactions are needed, so attempts to remove many together would
         # fail.
-        part = shrink(
+        shrink(
             part,
             refuted,
             by_transaction=True,
-            enough=self.out_of_effort,
+            enough=enough,
             share=1 / 16,
             keep=needed,
+            narrow=mentioned,
         )
-        return None if found is None else part.to_whole(found)
+        return found
 
     def refute(self, part: HistoryPart, automata: Sequence[Automaton]) -> Sequence[Step] | None:
         """Return a refutation of a part that also refutes the whole history, or ``None``.
@@ -144,6 +162,7 @@ class PartRefuter:
         a refutation that uses them is useless. A refutation is also useless if it uses a read with
         a candidate that the part lacks.
         """
+        self._work -= _ATTEMPT
         problem = build_problem(part.history)
         if problem.anomalies(limit=1):
             return None
@@ -154,7 +173,6 @@ class PartRefuter:
 
     def _solve(self, problem: Problem, automata: Sequence[Automaton]) -> Sequence[Step] | None:
         """Return a refutation of a problem, or ``None`` if a model exists or the work runs out."""
-        self._work -= _ATTEMPT
         if self.out_of_effort():
             return None
         allowed = self._work

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Set
 
 from isolang.explain.part import HistoryPart
@@ -15,6 +16,7 @@ def shrink(
     enough: Callable[[], bool],
     share: float = 1 / 2,
     keep: Set[int] = frozenset(),
+    narrow: Callable[[HistoryPart], HistoryPart] = lambda part: part,
 ) -> HistoryPart:
     """Remove transactions or single operations as long as the remaining part is accepted.
 
@@ -30,6 +32,7 @@ def shrink(
         enough: a function called before each attempt, which returns whether to stop.
         share: the share of the elements to remove in each of the first attempts.
         keep: transactions, by their numbers in the whole history, that every part must keep.
+        narrow: a function that returns what ``accept`` needs of the part that it has just accepted.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)
@@ -45,8 +48,11 @@ def shrink(
         kept = by_transaction and not keep.isdisjoint(part.txns[start:end])
         smaller = part if kept else without(part, start, end)
         if not kept and len(smaller.txns) > 1 and accept(smaller):
-            part, refused = smaller, 0
+            part, refused = narrow(smaller), 0
             size = _size(part, by_transaction)
+            if start < _size(smaller, by_transaction):
+                of = (part.txns, smaller.txns) if by_transaction else (part.ops, smaller.ops)
+                start = bisect_left(of[0], of[1][start])
         else:
             start += chunk
             refused += chunk == 1

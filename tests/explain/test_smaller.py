@@ -118,6 +118,28 @@ def test_shrink_does_not_ask_without_what_is_kept():
     assert all(keep <= set(one.txns) for one in asked)
 
 
+@given(st.sets(st.integers(0, 61), min_size=1, max_size=6), st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_shrink_goes_on_with_what_was_needed(needed, by_transaction):
+    """If each accepted part is narrowed to what is needed, one accepted attempt suffices."""
+    part = part_of(PADDED, range(PADDED.columns.operations()))
+    accepted = []
+
+    def accept(smaller):
+        if needed <= set(smaller.txns[:-1]):
+            accepted.append(smaller)
+        return accepted[-1:] == [smaller]
+
+    def narrow(smaller):
+        kept = [i for i, op in enumerate(smaller.ops) if PADDED.transaction_of(op) in needed]
+        return smaller.narrowed(kept)
+
+    small = shrink(part, accept, by_transaction=by_transaction, enough=lambda: False, narrow=narrow)
+    assert set(small.txns[:-1]) == needed
+    if by_transaction:
+        assert len(accepted) == 1
+
+
 def test_shrink_stops_when_it_has_to():
     """Then the best so far is returned."""
     part = part_of(PADDED, range(PADDED.columns.operations()))
