@@ -159,6 +159,9 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         """Return the history with all its implicit set-reads turned into operations."""
         if not self.columns.implicit:
             return self
+        if "as read" in self._lazy:
+            as_read: History = self._lazy["as read"]
+            return as_read.written_out()
         whole: History | None = self._lazy.get("written out")
         if whole is None:
             whole = replace(self, columns=self.columns.written_out(), set_reads="all", _lazy={})

@@ -117,18 +117,23 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
         summary = _HistorySummary(job, history, progress)
         for spec in job.specs:
             deadline = Deadline(job.options.timeout, already=spent)
-            finished(summary.attach_to(_check_spec(job, history, spec, deadline, progress)))
+            report = _check_spec(job, history, spec, deadline, progress, summary=summary)
+            finished(summary.attach_to(report))
 
 
 class _HistorySummary:
     """The facts about a history that do not depend on a specification: its anomalies and levels.
 
     They are computed once, after the first verdict.
+
+    Attributes:
+        judged: the history of the last verdict; ``None`` before the first one.
     """
 
     def __init__(self, job: Job, history: History, progress: Progress) -> None:
         self._job = job
         self._history = history
+        self.judged: History | None = None
         self._progress = progress
         self._findings: Findings | None = None
         self._standing: Standing | None = None
@@ -182,6 +187,7 @@ class _HistorySummary:
                 deadline=Deadline(remaining),
                 work=Work(_LEVELS_WORK),
                 known=_known(report),
+                with_set_reads=self.judged,
             )
             self._standing = Standing(
                 strongest=levels.strongest(),
@@ -251,6 +257,8 @@ def _check_spec(
     spec: tuple[str, Route | UnloadedSpec],
     deadline: Deadline,
     progress: Progress,
+    *,
+    summary: _HistorySummary,
 ) -> Report:
     """Check the history against one specification, and return the report.
 
@@ -265,6 +273,7 @@ def _check_spec(
         return unknown_report(job.history, name, route.reason, deadline.seconds())
     try:
         verdict = decide(history, route, deadline, job.options, progress, simplest=job.simplest)
+        summary.judged = verdict.history
         if verdict.outcome != "unknown":
             verdict = with_initial_transaction_note(verdict, route, job.options, deadline)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))

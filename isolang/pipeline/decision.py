@@ -212,6 +212,10 @@ def _verdict(run: PairRun) -> Verdict:
         if contradiction is not None:
             return _invalid_verdict(run, contradiction)
         run.deadline.remaining()
+        if implicit is not None:
+            nearby = _refute_nearby(run, implicit.contradicted())
+            if nearby is not None:
+                return _invalid_verdict(run, nearby)
         # An answer counts even if the deadline passes while the solver is returning it.
         with run.deadline.during("solve", to_the_end=True):
             run.progress("solve")
@@ -223,8 +227,6 @@ def _verdict(run: PairRun) -> Verdict:
         if (whole := implicit.complete(answer.result)) is not None:
             answer = replace(answer, result=whole)
             break
-        if (nearby := _refute_nearby(run, implicit.contradicted())) is not None:
-            return _invalid_verdict(run, nearby)
     match answer.result:
         case Witness() | Relations():
             return _valid_verdict(run, answer.result)

@@ -59,7 +59,7 @@ _EVERY_KEY = -1
 # The number of predicate reads in the sample for estimating the number of set-reads.
 _SAMPLE = 100
 # The maximum number of contradicted set-reads to refute separately.
-_REFUTED_ALONE = 8
+FEW_SET_READS = 8
 # If no order fits, and at most this many predicate reads have been contradicted, only their
 # set-reads are written out at first.
 _FEW = 16
@@ -106,7 +106,9 @@ class Implicit:
         self._whole = run.history
         self._missed: NDArray[np.int32] = np.zeros((0, 2), np.int32)
         self._returned = self._missed
-        self._contradicted = self._missed
+        # Orders of other levels may have contradicted a few predicate reads before.
+        before = run.history.set_reads if len(run.history.set_reads) <= FEW_SET_READS else ()
+        self._contradicted = np.array(before, np.int32).reshape(-1, 2)
         self._times = np.zeros(len(self._whole.columns.statement_start), np.int32)
         self._rounds = 0
         self._searched = False  # whether a serial order has been sought
@@ -197,10 +199,8 @@ class Implicit:
         import numpy as np
 
         columns = self._run.history.columns
-        if columns.operations() == self._whole.columns.operations():
-            return []
         found = []
-        for statement, key in self._contradicted[:_REFUTED_ALONE].tolist():
+        for statement, key in self._contradicted[:FEW_SET_READS].tolist():
             first, last = (
                 int(columns.statement_start[statement]),
                 int(columns.statement_end[statement]),

@@ -18,6 +18,7 @@ from isolang.language.library import NO_SESSION
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
+from isolang.pipeline.implicit import FEW_SET_READS
 from isolang.problem import build_problem
 from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown
 
@@ -123,6 +124,7 @@ def levels_of(
     deadline: Deadline | None = None,
     work: Work | None = None,
     known: Mapping[str, Standing] | None = None,
+    with_set_reads: History | None = None,
 ) -> Levels:
     """Find out which library levels a history satisfies.
 
@@ -143,6 +145,8 @@ def levels_of(
             share of the remaining work; if it needs more, its result is unknown.
         known: levels that the caller has judged, as ``satisfied`` or ``violated``. They are not
             judged again.
+        with_set_reads: the history of a verdict on this history, which may have more set-reads as
+            operations; ``None`` for no verdict.
 
     Raises:
         HistoryError: if the columns of the history are inconsistent.
@@ -158,7 +162,8 @@ def levels_of(
     (('si',), 'write skew')
     """
     start = time.perf_counter()
-    problem = build_problem(history)
+    current = history if with_set_reads is None else _with_few_set_reads(history, with_set_reads)
+    problem = build_problem(current)
     below = {name: implied_by(name) for name in IMPLIES}
     above = {name: frozenset(m for m in IMPLIES if name in below[m]) for name in IMPLIES}
     found: dict[str, LevelStanding] = {}
@@ -181,12 +186,13 @@ def levels_of(
         settle({name: LevelStanding(name=name, standing=standing)}, name)
 
     def decide_one(route: Route, presolve: bool) -> Verdict:
+        nonlocal current, problem
         with nullcontext() if work is None else work.part(_SHARE) as part:
             if part is not None:
                 part.spend(_PER_OPERATION * history.columns.operations())
             remaining = None if deadline is None else deadline.remaining()
             verdict = decide(
-                history,
+                current,
                 route,
                 Deadline(_earliest(options.timeout, remaining)),
                 options,
@@ -197,6 +203,8 @@ def levels_of(
                 presolve=presolve,
                 work=part,
             )
+        if (more := _with_few_set_reads(current, verdict.history)) is not current:
+            current, problem = more, build_problem(more)
         if verdict.outcome == "valid":
             idle.append(verdict.nothing_observed)
         proofs[:] = []
@@ -294,6 +302,16 @@ def least_clock_error(
             return None
         low, high = (low, middle) if holds else (middle, high)
     return high
+
+
+def _with_few_set_reads(history: History, judged: History) -> History:
+    """Return the history of a verdict if it only has a few more set-reads as operations.
+
+    Orders of different levels usually contradict the same few predicate reads. If their set-reads
+    are operations, the verdict on the next level often needs no search.
+    """
+    few = judged.columns.implicit and len(judged.set_reads) <= FEW_SET_READS
+    return judged if few else history
 
 
 def _earliest(*seconds: float | None) -> float | None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from oracle.generate_rows import equal_row_history, row_history
 from oracle.pipeline import Levels, to_tool
 
-from isolang import History, Transaction, check, load_history, load_spec
+from isolang import History, Transaction, check, load_history, load_spec, pipeline
 from isolang.certify.certificate import Certificate, verify
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.native import check_natively
@@ -775,6 +775,30 @@ def test_all_anomalies_are_found_without_all_set_reads():
         ]
         assert told[0] == told[1]
         assert len(told[0]) == (3 if more else 2)
+
+
+def test_a_level_begins_with_the_set_reads_of_the_last_verdict(monkeypatch):
+    """What an order contradicted at one level is refuted at the next level before any search."""
+    first, single = check(PHANTOM, "cc"), levels_of(PHANTOM)
+    assert first.history.set_reads
+    begun = []
+
+    def decide(history, *args, **options):
+        begun.append(history.set_reads)
+        return pipeline.decide(history, *args, **options)
+
+    monkeypatch.setattr("isolang.pipeline.levels.decide", decide)
+    found = levels_of(PHANTOM, with_set_reads=first.history)
+    assert found.history is PHANTOM
+    assert set(begun) == {first.history.set_reads}
+    assert [(n, one.standing, one.anomaly) for n, one in found.levels.items()] == [
+        (n, one.standing, one.anomaly) for n, one in single.levels.items()
+    ]
+    assert first.history.written_out() is PHANTOM.written_out()
+    shown = check(versions(8), "cc")
+    assert shown.history.set_reads
+    again = check(shown.history, "cc")
+    assert (again.outcome, again.certified, again.statistics) == ("invalid", True, {})
 
 
 def versions(number):
