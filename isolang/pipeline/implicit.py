@@ -25,11 +25,14 @@ from isolang.language.vocabulary import (
     relation_of,
 )
 from isolang.pipeline.pair_run import written_spec
+from isolang.pipeline.views import LARGEST, MOST_SET_READS, replay_views
+from isolang.problem import build_problem
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang._native import Problem
     from isolang.certify.proofs import Witness
     from isolang.language.classify.automaton import Automaton
     from isolang.language.classify.route import Route
@@ -114,6 +117,7 @@ class Implicit:
         self._searched = False  # whether a serial order has been sought
         self._solved = 0
         self._all: float | None = None
+        self._whole_problem: Problem | None = None  # with all set-reads as operations
         if run.pair.is_engine:
             run.restart(run.history, self._returned)
 
@@ -133,8 +137,7 @@ class Implicit:
             run.progress("snapshots")
             found = self._order(witness)
             if found is None:
-                self._write_out_contradicted()
-                return None
+                return self._complete_without_order(witness)
             columns = run.history.columns
             commits, seen, order_txn, source = found
             seen = np.where(columns.statement_known > PARTLY_KNOWN, seen, -1)
@@ -156,8 +159,49 @@ class Implicit:
             return whole
         # The checker does not accept the order for this level.
         run.likely_order = commits.tolist()
-        self._write_out_contradicted()
+        if not self._write_out_contradicted():
+            self._write_out_all()
         return None
+
+    def _complete_without_order(self, witness: Witness) -> Witness | None:
+        """Complete a witness although no order of COMMITs fits; see ``complete``."""
+        import numpy as np
+
+        if self._write_out_contradicted():
+            return None
+        run = self._run
+        self._rounds += 1
+        if not self._may_have_views() or self._rounds > _ROUNDS:
+            self._write_out_all()
+            return None
+        whole = self._whole.written_out()
+        if self._whole_problem is None:
+            self._whole_problem = build_problem(whole, each_read=run.looks_at_each_read).native
+        missed, complete = replay_views(
+            run.history, witness, whole, self._whole_problem, run.likely_order
+        )
+        if len(missed):
+            self._missed = np.unique(np.concatenate((self._missed, missed)), axis=0)
+            run.restart(self._whole.with_set_reads(self._missed), self._returned)
+            return None
+        self._write_out_all()
+        return complete if run.certify(complete, needed=True).accepted else None
+
+    def _may_have_views(self) -> bool:
+        """Return whether each predicate read may have a view of its own.
+
+        The level then allows reads of different transactions to see different orders, but requires
+        that the statements of each transaction see more and more.
+        """
+        run = self._run
+        problem = run.problem.native
+        return (
+            isinstance(run.route, Plan)
+            and any(a.back and a.sites == "operations" for a in run.route.automata)
+            and 0 < len(run.likely_order) <= LARGEST
+            and not len(problem.omitted)
+            and self._number_of_all() <= MOST_SET_READS
+        )
 
     def _few(self) -> int:
         """Return the number of predicate reads that a nearly right first order may contradict."""
@@ -276,8 +320,8 @@ class Implicit:
             history = self._whole.with_set_reads(self._missed)
         self._run.restart(history, self._returned)
 
-    def _write_out_contradicted(self) -> None:
-        """Write out the predicate reads contradicted by some order, or else all set-reads.
+    def _write_out_contradicted(self) -> bool:
+        """Write out the predicate reads contradicted by some order, if that makes set-reads.
 
         If no order fits, the history often violates the level. The other set-reads of a
         contradicted predicate read then show this, with far fewer operations than all set-reads.
@@ -287,15 +331,14 @@ class Implicit:
         columns = self._whole.columns
         reads = np.flatnonzero(self._times).astype(np.int32)
         if len(reads) > _FEW:
-            self._write_out_all()
-            return
+            return False
         made = np.concatenate((self._missed, columns.missed_by(reads, _AT_ONCE)))
         made = np.unique(made, axis=0)
         if len(made) == len(self._missed):
-            self._write_out_all()
-            return
+            return False
         self._missed = made
         self._run.restart(self._whole.with_set_reads(made), self._returned)
+        return True
 
     def _number_of_all(self) -> float:
         """Estimate the number of set-reads from a sample of predicate reads."""

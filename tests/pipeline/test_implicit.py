@@ -26,6 +26,7 @@ from isolang.pipeline.findings import findings_of
 from isolang.pipeline.implicit import Implicit
 from isolang.pipeline.levels import levels_of
 from isolang.pipeline.pair_run import PairRun
+from isolang.pipeline.views import replay_views
 from isolang.problem import build_problem
 from isolang.solvers import engine
 
@@ -290,6 +291,63 @@ def test_a_level_that_no_order_decides_is_judged_with_all_set_reads():
     assert verdict.certified
     assert verdict.history.set_reads == "all"
     assert not verdict.history.columns.implicit
+
+
+#: Two readers see two rows in contradictory orders, so no order of COMMITs fits; a third row is
+#: in no answer.
+FORKED = rows(
+    txn("e", ("w", "z", 5)),
+    txn("e", ("w", "z", -5)),
+    txn("a", ("w", "x", 1)),
+    txn("b", ("w", "y", 2)),
+    txn("c", ("scan", SCAN, {"x": 1})),
+    txn("d", ("scan", SCAN, {"y": 2})),
+    *[txn("f", ("scan", SCAN, {"x": 1, "y": 2}))] * 12,
+    txn("e", ("w", "z", -6)),  # so the lines do not list one session after the other
+)
+
+
+def test_without_an_order_each_predicate_read_has_a_view(monkeypatch):
+    """The witness has a source for each set-read, and nothing is solved with all set-reads."""
+    solved = []
+
+    def solve(run):
+        solved.append(run.history.set_reads)
+        return plain(run)
+
+    plain = PairRun.solve
+    monkeypatch.setattr(PairRun, "solve", solve)
+    verdict = check(FORKED, "pl-2l")
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.history.set_reads == "all"
+    assert solved
+    assert "all" not in solved
+    accepted(verdict, "pl-2l")
+    assert check(FORKED, "pl-msr").outcome == "invalid"
+
+
+@pytest.mark.parametrize("answer", [{"y": 2}, {"x": 1, "y": 2}])
+def test_a_view_contains_what_was_read_depends_on(answer):
+    """A predicate read that returns a row sees everything that the row's writer had read."""
+    history = rows(
+        txn("a", ("w", "x", 1)),
+        txn("b", ("r", "x", 1), ("w", "y", 2)),
+        txn("c", ("scan", SCAN, answer)),
+        txn("d", ("scan", SCAN, {})),
+    )
+    whole, plan, problem = (
+        history.written_out(),
+        native_plan(load_spec("pl-2l")),
+        build_problem(history),
+    )
+    base = engine.solve(history.columns, problem.native, plan.automata).result
+    missed, witness = replay_views(history, base, whole, build_problem(whole).native, [3, 0, 1, 2])
+    if "x" in answer:
+        assert not len(missed)
+        proves(whole, load_spec("pl-2l"), witness)
+    else:
+        (x,) = (k for k in range(2) if history.key_object(k) == "x")
+        assert missed.tolist() == [[0, x]]
 
 
 def test_what_an_own_write_decides_is_an_operation():
