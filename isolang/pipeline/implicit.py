@@ -24,6 +24,7 @@ from isolang.language.vocabulary import (
     is_test,
     relation_of,
 )
+from isolang.limits import Work
 from isolang.pipeline.pair_run import written_spec
 from isolang.pipeline.views import LARGEST, MOST_SET_READS, replay_views
 from isolang.problem import build_problem
@@ -32,11 +33,13 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang._native import Problem
-    from isolang.certify.proofs import Witness
+    from isolang._native import Problem as NativeProblem
+    from isolang.certify.proofs import Proof, Witness
     from isolang.language.classify.automaton import Automaton
     from isolang.language.classify.route import Route
     from isolang.pipeline.pair_run import PairRun
+    from isolang.problem import Problem
+    from isolang.solvers.answer import Undecided, Unproved
 
 # The relations that a check may use. Quoted names, tests, keys and statements only select some of
 # the pairs of these relations.
@@ -59,6 +62,9 @@ _ROUNDS = 40
 _COUNTED = 4_000_000
 # In place of a key, -1 means every row returned by the predicate read.
 _EVERY_KEY = -1
+# The work for a search with all set-reads where no order fits, before each predicate read gets a
+# view of its own.
+_SHORT = 3_000_000
 # The number of predicate reads in the sample for estimating the number of set-reads.
 _SAMPLE = 100
 # The maximum number of contradicted set-reads to refute separately.
@@ -117,7 +123,7 @@ class Implicit:
         self._searched = False  # whether a serial order has been sought
         self._solved = 0
         self._all: float | None = None
-        self._whole_problem: Problem | None = None  # with all set-reads as operations
+        self._whole_problem: NativeProblem | None = None  # with all set-reads as operations
         if run.pair.is_engine:
             run.restart(run.history, self._returned)
 
@@ -167,6 +173,8 @@ class Implicit:
         """Complete a witness although no order of COMMITs fits; see ``complete``."""
         import numpy as np
 
+        from isolang.certify.proofs import Witness
+
         if self._write_out_contradicted():
             return None
         run = self._run
@@ -176,7 +184,11 @@ class Implicit:
             return None
         whole = self._whole.written_out()
         if self._whole_problem is None:
-            self._whole_problem = build_problem(whole, each_read=run.looks_at_each_read).native
+            problem = build_problem(whole, each_read=run.looks_at_each_read)
+            self._whole_problem = problem.native
+            if (decided := self._decide_shortly(problem)) is not None:
+                self._write_out_all()
+                return decided if isinstance(decided, Witness) else None
         missed, complete = replay_views(
             run.history, witness, whole, self._whole_problem, run.likely_order
         )
@@ -186,6 +198,23 @@ class Implicit:
             return None
         self._write_out_all()
         return complete if run.certify(complete, needed=True).accepted else None
+
+    def _decide_shortly(self, problem: Problem) -> Proof | Unproved | Undecided | None:
+        """Return the result for the history with all set-reads if little work finds one."""
+        run = self._run
+        work = run.work
+        run.work = short = Work(_SHORT if work is None else min(_SHORT, work.left))
+        allowed = short.left
+        try:
+            result = run.solve_natively(problem).result
+        except TimeoutError:
+            run.deadline.remaining()
+            return None
+        finally:
+            run.work = work
+            if work is not None:
+                work.spend(allowed - short.left)
+        return result
 
     def _may_have_views(self) -> bool:
         """Return whether each predicate read may have a view of its own.

@@ -308,21 +308,22 @@ FORKED = rows(
 
 
 def test_without_an_order_each_predicate_read_has_a_view(monkeypatch):
-    """The witness has a source for each set-read, and nothing is solved with all set-reads."""
-    solved = []
+    """If a short search does not find a source for each set-read, the views do."""
+    views = []
 
-    def solve(run):
-        solved.append(run.history.set_reads)
-        return plain(run)
+    def replay(*of):
+        views.append(replay_views(*of))
+        return views[-1]
 
-    plain = PairRun.solve
-    monkeypatch.setattr(PairRun, "solve", solve)
-    verdict = check(FORKED, "pl-2l")
-    assert (verdict.outcome, verdict.certified) == ("valid", True)
-    assert verdict.history.set_reads == "all"
-    assert solved
-    assert "all" not in solved
-    accepted(verdict, "pl-2l")
+    monkeypatch.setattr("isolang.pipeline.implicit.replay_views", replay)
+    for work in (0, 1_000_000):
+        monkeypatch.setattr("isolang.pipeline.implicit._SHORT", work)
+        verdict = check(FORKED, "pl-2l")
+        assert (verdict.outcome, verdict.certified) == ("valid", True)
+        assert verdict.history.set_reads == "all"
+        accepted(verdict, "pl-2l")
+        assert len(views) == 1  # in the first check
+    assert verdict.witness is not views[0][1]
     assert check(FORKED, "pl-msr").outcome == "invalid"
 
 
