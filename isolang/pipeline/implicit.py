@@ -189,9 +189,11 @@ class Implicit:
             if (decided := self._decide_shortly(problem)) is not None:
                 self._write_out_all()
                 return decided if isinstance(decided, Witness) else None
-        missed, complete = replay_views(
-            run.history, witness, whole, self._whole_problem, run.likely_order
-        )
+        replayed = replay_views(run.history, witness, whole, self._whole_problem, run.likely_order)
+        if replayed is None:
+            self._write_out_all()
+            return None
+        missed, complete = replayed
         if len(missed):
             self._missed = np.unique(np.concatenate((self._missed, missed)), axis=0)
             run.restart(self._whole.with_set_reads(self._missed), self._returned)

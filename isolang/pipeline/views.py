@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,7 @@ LARGEST, MOST_SET_READS = 5_000, 250_000
 
 def replay_views(
     history: History, witness: Witness, whole: History, problem: Problem, likely: Sequence[int]
-) -> tuple[NDArray[np.int32], Witness]:
+) -> tuple[NDArray[np.int32], Witness] | None:
     """Choose the sources of implicit set-reads by a view for each predicate read.
 
     SOUND BECAUSE the checker judges the witness.
@@ -47,7 +48,7 @@ def replay_views(
 
     Returns:
         The set-reads that contradict their views, as pairs of a predicate read and a key (int32[n,
-        2]), and a witness for ``whole``.
+        2]), and a witness for ``whole``. ``None`` if the dependencies of the witness form a cycle.
     """
     import numpy as np
 
@@ -59,7 +60,10 @@ def replay_views(
     starts, order = witness.order_start.tolist(), witness.order_txn.tolist()
     orders = [order[start:end] for start, end in pairwise(starts)]
     keys, known = columns.op_key.tolist(), source.tolist()
-    before, after = _reachable(n, orders, known, txn_of)
+    try:
+        before, after = _reachable(n, orders, known, txn_of)
+    except CycleError:  # a level may allow cycles of `ww`
+        return None
     view_of = _views(whole, orders, known, before, after, likely=likely)
     made = np.setdiff1d(problem.read_op, ops)
     statement = np.searchsorted(columns.statement_start, made, side="right") - 1
@@ -83,9 +87,10 @@ def _reachable(
     """Return for each transaction what leads to it by ``wr`` and ``ww``, and what it leads to.
 
     The sets are numbers with a bit for each transaction; each contains the transaction itself.
-    """
-    from graphlib import TopologicalSorter
 
+    Raises:
+        CycleError: if the relations form a cycle.
+    """
     into: list[set[int]] = [set() for _ in range(n)]
     for t, writer in zip(txn_of, source, strict=True):
         if 0 <= writer < n:

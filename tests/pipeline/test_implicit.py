@@ -351,6 +351,35 @@ def test_a_view_contains_what_was_read_depends_on(answer):
         assert missed.tolist() == [[0, x]]
 
 
+CYCLIC = """spec cyclic "monotonic over reads; a version order may contradict them"
+include "operations.iso"
+acyclic wr | so as causal
+irreflexive (wr | so)^* ; tx^-1 ; rf ; statement ; (po ; statement)? ; missed as monotonic
+"""
+
+
+def test_dependencies_that_form_a_cycle_give_no_views(monkeypatch, tmp_path):
+    """A level may allow them; then all set-reads become operations."""
+    history = rows(
+        txn("a", ("w", "x", 1)),
+        txn("b", ("r", "x", 1), ("w", "x", 2)),
+        txn("c", ("scan", SCAN, {})),
+    )
+    whole = history.written_out()
+    (tmp_path / "cyclic.iso").write_text(CYCLIC)
+    spec = load_spec(str(tmp_path / "cyclic.iso"))
+    problem, plan = build_problem(history), native_plan(spec)
+    assert plan.automata[-1].back
+    base = engine.solve(history.columns, problem.native, plan.automata).result
+    turned = replace(base, order_txn=np.array([1, 0], np.int32))
+    assert replay_views(history, turned, whole, build_problem(whole).native, [2, 0, 1]) is None
+    monkeypatch.setattr("isolang.pipeline.implicit._SHORT", 0)
+    monkeypatch.setattr("isolang.pipeline.implicit.replay_views", lambda *_: None)
+    verdict = check(FORKED, spec)
+    assert (verdict.outcome, verdict.certified) == ("valid", True)
+    assert verdict.history.set_reads == "all"
+
+
 def test_what_an_own_write_decides_is_an_operation():
     """A row that its reader wrote, and did not return."""
     history = rows(txn("a", ("w", "x", 1), ("scan", SCAN, {})))
