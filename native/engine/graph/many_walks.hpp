@@ -4,8 +4,7 @@
 // Clocks know the past of every node, and their memory grows with the number of chains of the graph. If the pairs are
 // known beforehand, clocks are not needed. A wave starts at a few hundred nodes, with one bit for each of them, and
 // visits the nodes up to the last end of its pairs. Its cost is therefore proportional to the stretch of the order that
-// it covers. Pairs of similar distance share waves, because otherwise a few pairs that are far apart would make all
-// waves long.
+// it covers. A few pairs that are far apart would make all waves long, so they may have waves of their own (WavesBy).
 #pragma once
 #include <algorithm>
 #include <array>
@@ -27,6 +26,31 @@ struct PairOfPlaces {
   std::int32_t from, to;
 };
 
+// Groups pairs by the distance between their positions. The waves of a group visit all places once, and each wave also
+// visits, after its last start, as many places as the longest distance of the group. Pairs of a longer distance
+// therefore join a group unless its waves would then visit more places than an additional group does.
+class WavesBy {
+ public:
+  WavesBy(std::span<const PairOfPlaces> pairs, std::size_t places, std::size_t starts_of_wave) {
+    std::array<std::size_t, kDistances> count{};
+    for (const PairOfPlaces& pair : pairs) ++count[distance(pair)];
+    std::size_t members = 0;  // of the current group
+    for (std::size_t d = 1; d < kDistances; ++d) {
+      const bool joins = members << (d - 1) < starts_of_wave * places;
+      group_[d] = group_[d - 1] + (joins ? 0 : 1);
+      members = count[d] + (joins ? members : 0);
+    }
+  }
+  std::int32_t group(const PairOfPlaces& pair) const { return group_[distance(pair)]; }
+
+ private:
+  static constexpr std::size_t kDistances = 33;  // powers of two
+  static std::size_t distance(const PairOfPlaces& pair) {
+    return idx(std::bit_width(static_cast<std::uint32_t>(pair.to - pair.from)));
+  }
+  std::array<std::int32_t, kDistances> group_{};
+};
+
 // Calls visit(i, reached) for each pair i. reached(place) returns true if a (possibly empty) walk
 // leads from the first position of pairs[i] to position `place`, which must not be behind the
 // second position of the pair. `successors` are lists of positions.
@@ -37,11 +61,9 @@ void in_waves(const Adjacency& successors, std::span<const PairOfPlaces> pairs, 
   using Bits = std::array<std::uint64_t, kWords>;
   std::vector<std::int32_t> turn(pairs.size());
   std::iota(turn.begin(), turn.end(), 0);
-  const auto distance = [&](std::int32_t i) {
-    return std::bit_width(static_cast<std::uint32_t>(pairs[i].to - pairs[i].from));
-  };
+  const WavesBy waves(pairs, successors.start.size() - 1, kWords * 64);
   std::ranges::sort(turn, {}, [&](std::int32_t i) {
-    return std::tuple(distance(i), pairs[i].from, pairs[i].to, i);
+    return std::tuple(waves.group(pairs[i]), pairs[i].from, pairs[i].to, i);
   });
   std::vector<Bits> bits;
   for (auto first = turn.begin(); first != turn.end();) {
@@ -49,7 +71,7 @@ void in_waves(const Adjacency& successors, std::span<const PairOfPlaces> pairs, 
     std::int32_t end = begin, start = -1;
     std::size_t starts = 0;
     auto last = first;
-    for (; last != turn.end() && distance(*last) == distance(*first); ++last) {
+    for (; last != turn.end() && waves.group(pairs[*last]) == waves.group(pairs[*first]); ++last) {
       starts += static_cast<std::size_t>(pairs[*last].from != start);
       if (starts > kWords * 64) break;
       start = pairs[*last].from;

@@ -101,6 +101,12 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
           else if (edge.read >= 0 && pruner_.source[edge.read] >= 0)
             source(edge.read, edge.a);
         }
+        // The search has left out a return path of known edges.
+        if (const Edge closing = edges.front(); edges.size() == 1) {
+          edges = *path(closing.to, closing.from, graph_.edges.size());
+          for (const Edge& e : edges) known(e);
+          edges.push_back(closing);
+        }
         cycle(edges);
         break;
       }

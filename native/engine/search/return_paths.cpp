@@ -548,6 +548,16 @@ void ReturnPaths::add_closed(const Suspect& one, std::vector<Suspect>& closed) c
 void ReturnPaths::add_violations(const Choice& choice, const std::vector<Suspect>& closed,
                                  std::vector<std::vector<Edge>>& found) {
   const std::size_t count = std::min(closed.size(), max_found_);
+  const auto closing = [&](const Suspect& one) {
+    const std::int32_t a = choice.source[one.read];
+    return one.place < 0 ? Edge{one.to, one.from, Relation::wr, one.read, a, -1}
+                         : Edge{one.to, one.from, Relation::closing, one.read, a, choice.writers[one.place]};
+  };
+  // All edges of the walks are known, so a proof can find them.
+  if (fixed_) {
+    for (std::size_t i = 0; i < count; ++i) found.push_back({closing(closed[i])});
+    return;
+  }
   incoming_ = group_by(
       nodes_, edges_.size(), [&](std::size_t i) { return rank_[local_[edges_[i].to]]; },
       [](std::size_t i) { return static_cast<std::int32_t>(i); });
@@ -558,14 +568,9 @@ void ReturnPaths::add_violations(const Choice& choice, const std::vector<Suspect
            [&](std::int32_t i, auto reached) { walks[i] = path(pairs[i], reached); });
   for (std::size_t i = 0; i < count; ++i) {
     const Suspect& one = closed[i];
-    const std::int32_t a = choice.source[one.read];
     found.push_back(std::move(walks[i]));
-    if (one.place < 0) {
-      found.back().push_back({one.to, one.from, Relation::wr, one.read, a, -1});
-      continue;
-    }
-    found.back().push_back({one.to, one.from, Relation::closing, one.read, a,
-                            choice.writers[one.place]});
+    found.back().push_back(closing(one));
+    if (one.place < 0) continue;
     const auto check = idx(one.check);
     shorten(choice, check, one.start, found.back());
     // mutant: one-source-a-round
