@@ -271,7 +271,7 @@ class Attempt {
     budget_.phase = "pruning";
     open_ = pruner_.advance();
     note("edges_after_pruning", graph_.edges.size());
-    note("chains", pruner_.clocks.chains());
+    if (pruner_.passes > 0) note("chains", pruner_.clocks.chains());
     note("prune_passes", pruner_.passes);
     note("orders_forced", pruner_.forced_orders);
     note("sources_eliminated", pruner_.eliminated_sources);

@@ -71,27 +71,20 @@ ISOLANG_VECTORISED std::int32_t sum_and_lower(const std::int32_t* row, std::int3
   return sum;
 }
 
-// Returns the largest lag, capped at the maximum of a cell.
 template <typename Cell>
-[[gnu::always_inline]] inline std::int32_t store_as_cells(const std::int32_t* row,
-                                                          const std::int32_t* top, Cell* cells,
-                                                          std::size_t columns) {
+[[gnu::always_inline]] inline void store_as_cells(const std::int32_t* row, const std::int32_t* top,
+                                                  Cell* cells, std::size_t columns) {
   constexpr std::int32_t most = std::numeric_limits<Cell>::max();
-  std::int32_t worst = 0;
-  for (std::size_t c = 0; c < columns; ++c) {
-    const std::int32_t lag = std::min(top[c] - row[c], most);
-    worst = std::max(worst, lag);
-    cells[c] = static_cast<Cell>(lag);
-  }
-  return worst;
+  for (std::size_t c = 0; c < columns; ++c)
+    cells[c] = static_cast<Cell>(std::min(top[c] - row[c], most));
 }
-ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::int32_t* top,
-                                          std::uint8_t* cells, std::size_t columns) {
-  return store_as_cells(row, top, cells, columns);
+ISOLANG_VECTORISED void store_row(const std::int32_t* row, const std::int32_t* top,
+                                  std::uint8_t* cells, std::size_t columns) {
+  store_as_cells(row, top, cells, columns);
 }
-ISOLANG_VECTORISED std::int32_t store_row(const std::int32_t* row, const std::int32_t* top,
-                                          std::uint16_t* cells, std::size_t columns) {
-  return store_as_cells(row, top, cells, columns);
+ISOLANG_VECTORISED void store_row(const std::int32_t* row, const std::int32_t* top,
+                                  std::uint16_t* cells, std::size_t columns) {
+  store_as_cells(row, top, cells, columns);
 }
 
 }  // namespace
@@ -106,7 +99,6 @@ void Clocks::build(const Adjacency& predecessors, const Adjacency* by_number,
     for (std::size_t i = 0; i < order.size(); ++i)
       place_[order[i]].slot = static_cast<std::int32_t>(i);
     changed_.assign(order.size(), 0);
-    exact_ = columns_ >= chains_;
     const std::size_t blocks = (order.size() + kBlock - 1) / kBlock;
     top_.resize(blocks * columns_);
     floor_.resize(blocks * columns_);
@@ -217,7 +209,6 @@ bool Clocks::find_chains(const Adjacency& predecessors, std::span<const std::int
 template <typename Cell>
 std::size_t Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors,
                          std::span<const std::int32_t> order, bool joining, Budget& budget) {
-  constexpr std::int32_t most = std::numeric_limits<Cell>::max();
   cells.reserve(order.size() * columns_);
   std::vector<std::int32_t> exact(kBlock * columns_), last(columns_, -1);
   std::size_t used = 0;  // columns in use, when joining
@@ -265,14 +256,8 @@ std::size_t Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors
       sum_[v] = sum;
     }
     std::ranges::copy(last, top);
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int32_t* const row = exact.data() + i * columns_;
-      const std::int32_t worst =
-          store_row(row, top, cells.data() + (first + i) * columns_, columns_);
-      if (worst < most) continue;
-      for (std::size_t c = 0; c < columns_ && exact_; ++c)
-        exact_ = top[c] - row[c] < most || row[c] == floor[c];
-    }
+    for (std::size_t i = 0; i < count; ++i)
+      store_row(exact.data() + i * columns_, top, cells.data() + (first + i) * columns_, columns_);
   }
   return order.size();
 }

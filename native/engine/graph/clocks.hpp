@@ -44,9 +44,6 @@ class Clocks {
              Budget& budget);
   // Returns true if the last build may have changed the row of the node.
   bool changed(std::int32_t v) const { return changed_[v] != 0; }
-  bool exact() const { return exact_; }  // `reaches` is false only if no path exists
-  // Returns true if the test by a mark (see `mark`) is exact, too.
-  bool exact_marks() const { return exact_ && !joined_; }
 
   struct Mark {
     std::int32_t column, position;
@@ -124,7 +121,7 @@ class Clocks {
 
   std::size_t columns_ = 0, chains_ = 0;
   std::size_t few_ = 256;  // the number of columns that joining starts with
-  bool narrow_ = false, exact_ = true, joined_ = false;
+  bool narrow_ = false, joined_ = false;
   std::vector<Place> place_;
   std::vector<std::uint8_t> bytes_;  // one of these two is used: rows of cells, by slot
   std::vector<std::uint16_t> words_;

@@ -27,7 +27,6 @@ constexpr std::size_t kPrefetchedCandidates = 24;                  // number of 
 // kNodesPerConclusion nodes.
 constexpr std::int32_t kLargeGraph = 5000, kNodesPerConclusion = 20;
 constexpr std::size_t kManyChains = 256;
-constexpr std::size_t kColumnsOfOnePass = 128;
 // If a key has more writers than this, in total or for each chain, chains take less time than rows.
 constexpr std::size_t kMaxWritersInRows = 8192, kWritersPerChain = 16;
 constexpr std::size_t kMinPartWeight =
@@ -115,32 +114,30 @@ bool Pruner::advance() {
   if (!settle()) return false;
   if (!std::exchange(begun_, true) && begin_directly()) return true;
   if (!pass()) return false;
-  // Otherwise the clocks may have missed a return path.
-  if (one_pass_) saturated = clocks.exact_marks();
   // mutant: one-pass
-  done_ = one_pass_ || passes >= kMaxPasses || !worthwhile();
+  done_ = passes >= kMaxPasses || !worthwhile();
   return settle();
 }
 
-// Direct checks need no clocks, and a search can do without them, too.
+// Replaces the first pass if the search can begin without clocks. Direct checks need none. Without
+// an ambiguous read, and without rw edges or return paths by ww, every version order that is free of
+// closed return paths is correct, and the search finds the closed ones faster than clocks would: the
+// order of the known edges already excludes most of them.
 bool Pruner::begin_directly() {
-  // Without an ambiguous read, and without rw edges or return paths by ww, one pass finds
-  // everything that follows. Every version order that contains these conclusions is then correct.
   const auto free_of_orders = [](const Automaton& m) {
     return m.of(Relation::rw).empty() && (m.back.by_rw.empty() || m.of(Relation::ww).empty()) &&
            m.back.by_wr.empty() && !m.of_components();
   };
   const bool fixed = std::ranges::none_of(source, [](std::int32_t s) { return s < 0; });
-  const bool free =
-      graph.forbids_return_paths && std::ranges::all_of(graph.automata, free_of_orders);
-  one_pass_ = fixed && free;
-  if (!free ||
-      std::ranges::any_of(graph.automata, [](const Automaton& m) { return m.of_product(); }))
+  const bool of_product = std::ranges::any_of(graph.automata, &Automaton::of_product);
+  if (!graph.forbids_return_paths || !std::ranges::all_of(graph.automata, free_of_orders) ||
+      (of_product && !fixed))
     return false;
   const auto none = [](std::size_t) { return -1; };
   clocks.build(group_by(graph.nodes(), 0, none, none), nullptr, order, false, 0, budget_);
+  done_ = fixed;
   // mutant: direct-saturated
-  done_ = saturated = one_pass_;
+  saturated = fixed && !of_product;
   return true;
 }
 
@@ -218,12 +215,8 @@ bool Pruner::pass() {
         graph.nodes(), edges.size(), [&](std::size_t i) { return edges[i].to; },
         [&](std::size_t i) { return edges[i].from; });
   }
-  // SOUND BECAUSE clocks with fewer columns show fewer paths, and all choices that they do not decide are left to the
-  // search. The search finds the paths of one pass by itself, at a lower cost than that of many columns.
-  const std::size_t bytes =
-      one_pass_ ? std::min(max_clock_bytes_, order.size() * kColumnsOfOnePass) : max_clock_bytes_;
-  clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true, bytes,
-               budget_);
+  clocks.build(reversed(successors_, order), by_number ? &*by_number : nullptr, order, true,
+               max_clock_bytes_, budget_);
   // ablation: no-middles
   if (graph.guesses_priorities()) graph.set_priorities(clocks.middles());
   note_changes();

@@ -220,7 +220,6 @@ class Pruner {
   std::int64_t open_;       // gain of the previous pass, at least 1,000; initially, the number of candidates
   std::size_t sorted_ = 0;  // number of edges that `order` respects
   bool begun_ = false, done_ = false, deferring_ = false;
-  bool one_pass_ = false;  // one pass finds everything that follows
 };
 
 template <typename SourceOf>
