@@ -9,7 +9,8 @@
 // Return paths that a single rw must not close are tested with the other edges and never become
 // edges themselves. They order writers. This is the saturation that makes RA and CC polynomial if
 // each read has one source and no return path has a ww step (Biswas and Enea, On the complexity of
-// checking transactional consistency, OOPSLA 2019).
+// checking transactional consistency, OOPSLA 2019). If return paths are longer than one pair, as at
+// CC, the search saturates: it orders only the writers that its order contradicts, without decisions.
 #pragma once
 #include <cstdint>
 #include <optional>
