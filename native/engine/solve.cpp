@@ -429,10 +429,10 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
   // and is the solution.
   const auto withdraw = [&](Presolve& presolve) {
     solution.refutation = presolved->refutation();
-    if (!presolve.withdraw_for(solution.refutation)) return false;
+    if (!presolve.doubt(solution.refutation)) return false;
     for (auto& steps : presolved->further_refutations(kFurtherRefutations)) {
       solution.refutation = std::move(steps);
-      if (!presolve.withdraw_for(solution.refutation)) return false;
+      if (!presolve.doubt(solution.refutation)) return false;
     }
     solution.refutation.clear();
     presolve.end_round();
@@ -478,7 +478,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       if (result == Cdcl::Result::satisfiable) return solution;
       if (result == Cdcl::Result::unsatisfiable) {
         steps = presolved->refutation();
-        leans = sessions.withdraw_for(steps);
+        leans = sessions.doubt(steps);
       }
     }
     if (leans) {
@@ -549,6 +549,12 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         if (result == Cdcl::Result::satisfiable) return solution;
         if (result == Cdcl::Result::gave_up) break;
         if (!withdraw(timed)) return solution;
+        if (i > 0 || plain) continue;
+        // The checks may be violated without the times, and one pass finds most violations. It costs
+        // as much as one of the rounds that would follow.
+        begin_plain();
+        if (decides(plain->begin())) return solution;
+        plain.reset();
       }
     }
   }

@@ -1,6 +1,6 @@
-// `Presolve` chooses the assumed orders. `withdraw_for` withdraws them for the transactions of a
-// refutation: it isolates transactions in session order, and forgets times. It returns false if the
-// refutation uses no assumed order and thus refutes the checks themselves.
+// `Presolve` chooses the assumed orders. `doubt` returns false if a refutation uses no assumed order
+// and thus refutes the checks themselves. Otherwise `end_round` withdraws the assumed orders around
+// the refutation: it isolates transactions in session order, and forgets times.
 #include "engine/presolve/presolve.hpp"
 
 #include <algorithm>
@@ -17,6 +17,7 @@ constexpr std::int32_t kMinWindow = 64;
 constexpr std::int32_t kMaxWindow = 256;
 // The assumed order must reduce the number of chains, compared with the number of sessions, by at least this factor.
 constexpr std::int32_t kMinChainGain = 4;
+constexpr int kShortSession = 16;  // number of transactions
 constexpr std::int64_t kMargin =
     4;  // times the distance over which reads contradict the total order
 constexpr std::size_t kReadsPerOutlier =
@@ -49,6 +50,7 @@ void add_real_time(std::vector<Automaton>& automata) {
 Presolve::Presolve(const Problem& problem, const std::vector<Automaton>& automata, Orders orders)
     : problem_(problem), automata_(automata), of_sessions_(add_sessions(automata_)) {
   given_.breaks.assign(idx(problem.n), 0);
+  doubtful_.assign(idx(problem.n) + 1, 0);
   // A check that allows some cycles relies on other checks to forbid them. This has not been proved
   // for edges that belong to no relation.
   const auto only_forbids = [](const Automaton& m) {
@@ -166,6 +168,25 @@ bool certain(const Problem& p, std::int32_t txn) {
   return p.inclusion[txn] == static_cast<std::uint8_t>(Inclusion::in) && p.unfinished[txn] == 0;
 }
 
+// Returns the greatest number of sessions that have begun and not ended at the same place in the
+// order. A client continues as another session after an unknown outcome, so there may be many more
+// sessions in all. Unless sessions are short, the reads soon show that a session follows those that
+// ended before it began, and then the clocks let it continue their chains.
+std::int32_t simultaneous_sessions(const Problem& p, const std::vector<std::int32_t>& order) {
+  if (p.sessions > p.n / kShortSession) return p.sessions;
+  std::vector<std::int32_t> left(idx(p.sessions), 0), all;
+  for (const std::int32_t t : order) ++left[p.session[t]];
+  all = left;
+  std::int32_t open = 0, most = 0;
+  for (const std::int32_t t : order) {
+    const auto session = idx(p.session[t]);
+    open += static_cast<std::int32_t>(left[session] == all[session]);
+    most = std::max(most, open);
+    open -= static_cast<std::int32_t>(--left[session] == 0);
+  }
+  return most;
+}
+
 }  // namespace
 
 void Presolve::guess_order() {
@@ -175,6 +196,8 @@ void Presolve::guess_order() {
   for (std::int32_t t = 0; t < p.n; ++t)
     if (certain(p, t)) order.push_back(t);
   if (p.has_time) std::ranges::stable_sort(order, {}, [&](std::int32_t t) { return p.end[t]; });
+  const std::int32_t sessions = simultaneous_sessions(p, order);
+  if (sessions <= kMinChainGain * kMinWindow) return;
   Times places{std::vector(idx(p.n), kTimeUnknownBegin), std::vector(idx(p.n), kTimeUnknownEnd)};
   for (std::size_t i = 0; i < order.size(); ++i)
     places.begin[order[i]] = places.end[order[i]] = static_cast<std::int64_t>(i);
@@ -182,11 +205,13 @@ void Presolve::guess_order() {
   if (reads.empty()) return;
   std::int64_t window = kMinWindow;
   while (window <= kMaxWindow && window < kMargin * usual) window *= 2;
-  if (window > kMaxWindow || window * kMinChainGain >= p.sessions) return;
+  if (window > kMaxWindow || window * kMinChainGain >= sessions) return;
   given_.window = static_cast<std::int32_t>(window);
   given_.order = std::move(order);
+  std::vector<std::uint8_t> outliers(idx(p.n) + 1, 0);
   for (const auto& [distance, read] : reads)
-    if (distance >= window) isolate(p.read_txn[read]);
+    if (distance >= window) outliers[p.read_txn[read]] = 1;
+  isolate(outliers);
 }
 
 // Adopts the recorded times, stretched as far as the reads require. Adopts none if the stretched
@@ -242,28 +267,27 @@ void Presolve::stretch_times(std::int64_t margin) {
 // Turns each end of a stretch of session order into a separate session. The wrong read is often one
 // of these ends, and if only one end were isolated, the next refutation would use the other end. In
 // the total order, an isolated transaction precedes no other transaction.
-void Presolve::isolate(std::int32_t txn) {
-  // mutant: assumption-stays
-  given_.breaks[txn] = 1;
-  if (!of_sessions_) return;
-  for (std::int32_t next = txn + 1; next < problem_.n; ++next)
-    if (problem_.session[next] == problem_.session[txn]) {
-      given_.breaks[next] = 1;
-      break;
-    }
+void Presolve::isolate(const std::vector<std::uint8_t>& txns) {
+  std::vector<std::uint8_t> behind(idx(problem_.sessions), 0);
+  for (std::int32_t t = 0; t < problem_.n; ++t) {
+    std::uint8_t& after = behind[problem_.session[t]];
+    // mutant: assumption-stays
+    given_.breaks[t] |= static_cast<std::uint8_t>(txns[t] | (of_sessions_ ? after : 0));
+    after = txns[t];
+  }
 }
 
-bool Presolve::withdraw_for(const std::vector<ProofStep>& refutation) {
+bool Presolve::doubt(const std::vector<ProofStep>& refutation) {
   bool leans = false;
   for (const ProofStep& step : refutation) {
     if (step.kind != ProofStep::Kind::cycle) continue;
     for (const ProofEdge& e : step.edges) {
+      for (const std::int32_t t : {e.from, e.to})
+        if (t >= 0) doubtful_[t] = 1;
       if (e.relation == Relation::rt && automata_[step.check].rt_is_assumed) {
         // mutant: leans-on-recorded-time
         leans = true;
         ++forgotten_;
-        forget_times(e.from);
-        forget_times(e.to);
       }
       if (e.relation != Relation::so || e.from == problem_.n) continue;
       const bool demanded = !automata_[step.check].so_is_assumed &&
@@ -271,14 +295,28 @@ bool Presolve::withdraw_for(const std::vector<ProofStep>& refutation) {
       // mutant: leans-on-assumption
       if (demanded) continue;
       leans = true;
-      isolate(e.from);
-      isolate(e.to);
     }
   }
   return leans;
 }
 
 void Presolve::end_round() {
+  // The next refutation would often be a walk that only leaves out the same pair, through another
+  // transaction that reads from one of these or that one of these reads from.
+  std::vector<std::uint8_t> around = doubtful_;
+  for (std::int32_t r = 0; r < problem_.reads(); ++r) {
+    const auto candidates = problem_.candidates(r);
+    if (candidates.size() != 1) continue;
+    const std::int32_t reader = problem_.read_txn[r],
+                       writer = problem_.writer_txn[problem_.candidate[candidates.front()]];
+    if (writer == problem_.n) continue;
+    around[writer] |= doubtful_[reader];
+    around[reader] |= doubtful_[writer];
+  }
+  isolate(around);
+  for (std::int32_t t = 0; of_time() && t < problem_.n; ++t)
+    if (around[t] != 0) forget_times(t);
+  std::ranges::fill(doubtful_, std::uint8_t{0});
   // If there are more conflicts than before, it is not a few transactions that are wrong by much,
   // but all transactions that are wrong by a little.
   if (forgotten_ > forgotten_before_ && forgotten_before_ > 0) {

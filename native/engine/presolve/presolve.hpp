@@ -46,23 +46,25 @@ class Presolve {
   const std::vector<Automaton>& automata() const { return automata_; }
   const AssumedOrders& given() const { return given_; }
 
-  // Withdraws the assumed orders that a refutation of the stronger checks depends on. Returns false
-  // if it depends on none and therefore refutes the weaker checks as well.
-  bool withdraw_for(const std::vector<ProofStep>& refutation);
-  // Ends a round of refutations. If they depended on more recorded times than those of the round
-  // before, stretches all times.
+  // Marks the transactions of a refutation of the stronger checks as doubtful. Returns false if it
+  // depends on no assumed order and therefore refutes the weaker checks as well.
+  bool doubt(const std::vector<ProofStep>& refutation);
+  // Ends a round of refutations: withdraws the assumed orders of the doubtful transactions. If the
+  // refutations depended on more recorded times than those of the round before, stretches all
+  // times.
   void end_round();
 
  private:
   void guess_order();
   void adopt_times();
-  void isolate(std::int32_t txn);
+  void isolate(const std::vector<std::uint8_t>& txns);
   void forget_times(std::int32_t txn);
   void stretch_times(std::int64_t margin);
 
   const Problem& problem_;
   std::vector<Automaton> automata_;
   AssumedOrders given_;
+  std::vector<std::uint8_t> doubtful_;  // per transaction, including T0: 1 if a refutation of this round names it
   bool of_sessions_, times_fit_ = false;
   std::int64_t margin_ = 0;     // the margin of the next stretch
   // Number of real-time pairs used by the refutations of this round and of the last one.
