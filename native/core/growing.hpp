@@ -45,6 +45,8 @@ class Growing {
     reserve(size_ + items.size());
     for (const T& item : items) data_[size_++] = item;
   }
+  // Forgets all items but the first ones.
+  void shrink(std::size_t size) { size_ = size; }
   void reserve(std::size_t room) {
     if (room > room_) move_to(room);
   }

@@ -1,64 +1,79 @@
 // An index of the appends of each list element, by (key, element), and the part of a list appended by the reading
 // transaction itself.
+#include <bit>
+
 #include "core/index.hpp"
 #include "problem/prepass.hpp"
 
 namespace isolang::prepass {
 namespace {
 
-std::size_t mix(std::int32_t key, std::int32_t value) {
-  std::uint64_t x = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(key)) << 32) |
-                    static_cast<std::uint32_t>(value);
-  x *= 0x9e3779b97f4a7c15ULL;
-  x ^= x >> 29;
-  x *= 0xbf58476d1ce4e5b9ULL;
+std::size_t mix(std::int32_t value) {
+  auto x = static_cast<std::uint64_t>(static_cast<std::uint32_t>(value)) * 0x9e3779b97f4a7c15ULL;
   return idx(x ^ (x >> 32));
+}
+
+// Returns the number of slots for up to this many elements.
+std::size_t slots_for(std::int32_t elements) {
+  return elements == 0 ? 0 : std::bit_ceil(2 * static_cast<std::size_t>(elements));
 }
 
 }  // namespace
 
-std::int32_t Elements::find(std::int32_t key, std::int32_t value) const {
-  if (slots_.empty()) return -1;
-  for (std::size_t i = mix(key, value) & mask_; slots_[i] >= 0; i = (i + 1) & mask_) {
-    const Element& e = all[slots_[i]];
-    if (e.key == key && e.value == value) return slots_[i];
+void Elements::make_room(const std::vector<std::int32_t>& elements) {
+  start_.assign(elements.size() + 1, 0);
+  next_.assign(elements.size(), 0);
+  std::int32_t count = 0;
+  for (std::size_t key = 0; key < elements.size(); ++key) {
+    start_[key + 1] = start_[key] + slots_for(elements[key]);
+    next_[key] = count;
+    count += elements[key];
   }
+  slots_.assign(start_.back(), -1);
+  all.resize(idx(count));
+}
+
+std::int32_t Elements::find(std::int32_t key, std::int32_t value) const {
+  const std::size_t first = start_[key], mask = start_[key + 1] - first - 1;
+  if (mask + 1 == 0) return -1;
+  for (std::size_t i = mix(value) & mask; slots_[first + i] >= 0; i = (i + 1) & mask)
+    if (all[slots_[first + i]].value == value) return slots_[first + i];
   return -1;
 }
 
 std::int32_t Elements::find_or_add(std::int32_t key, std::int32_t value) {
-  std::size_t i = mix(key, value) & mask_;
-  for (; slots_[i] >= 0; i = (i + 1) & mask_) {
-    const Element& e = all[slots_[i]];
-    if (e.key == key && e.value == value) return slots_[i];
-  }
-  slots_[i] = static_cast<std::int32_t>(all.size());
-  Element fresh{};
-  fresh.key = key;
-  fresh.value = value;
-  all.push_back(fresh);
-  return slots_[i];
+  const std::size_t first = start_[key], mask = start_[key + 1] - first - 1;
+  std::size_t i = mix(value) & mask;
+  for (; slots_[first + i] >= 0; i = (i + 1) & mask)
+    if (all[slots_[first + i]].value == value) return slots_[first + i];
+  const std::int32_t id = slots_[first + i] = next_[key]++;
+  all[id].key = key;
+  all[id].value = value;
+  return id;
 }
 
 Elements::Elements(const History& h, const Scan& s) {
-  const std::size_t appends = s.append_op.size() + s.dead_append.size();
-  if (appends == 0) return;
-  std::size_t capacity = 16;
-  while (capacity < 2 * appends) capacity *= 2;
-  slots_.assign(capacity, -1);
-  mask_ = capacity - 1;
+  std::vector<std::int32_t> appends(idx(h.n_keys()), 0);
+  for (const std::int64_t op : s.append_op) ++appends[h.op_key[op]];
+  for (const std::int64_t op : s.dead_append) ++appends[h.op_key[op]];
+  make_room(appends);
   of_append.reserve(s.append_op.size());
   for (std::size_t a = 0; a < s.append_op.size(); ++a) {
     const std::int64_t op = s.append_op[a];
-    const std::int32_t id = find_or_add(h.op_key[op], h.op_value[op]);
-    of_append.push_back(id);
-    Element& e = all[id];
-    if (e.append < 0) e.append = static_cast<std::int32_t>(a);
-    const std::int32_t writer = s.append_writer[a];
-    if (s.append_writer[e.append] == writer) {
+    of_append.push_back(find_or_add(h.op_key[op], h.op_value[op]));
+    Element& e = all[of_append.back()];
+    const std::int32_t txn = s.writer_txn[s.append_writer[a]];
+    if (e.append < 0) {
+      e.append = static_cast<std::int32_t>(a);
+      e.txn = txn;
+    }
+    if (e.txn == txn) {
       ++e.count;
-    } else if (e.second < 0 || s.append_writer[e.second] == writer) {
-      if (e.second < 0) e.second = static_cast<std::int32_t>(a);
+    } else if (e.second < 0 || e.second_txn == txn) {
+      if (e.second < 0) {
+        e.second = static_cast<std::int32_t>(a);
+        e.second_txn = txn;
+      }
       ++e.second_count;
     } else {
       e.third = true;
@@ -69,6 +84,15 @@ Elements::Elements(const History& h, const Scan& s) {
     // mutant: aborted-append-unknown
     if (e.dead_op < 0) e.dead_op = op;
   }
+}
+
+Elements::Elements(const Elements& from, const std::function<bool(const Element&)>& wanted) {
+  std::vector<std::int32_t> elements(from.start_.size() - 1, 0);
+  for (const Element& e : from.all)
+    if (wanted(e)) ++elements[e.key];
+  make_room(elements);
+  for (const Element& e : from.all)
+    if (wanted(e)) all[find_or_add(e.key, e.value)] = e;
 }
 
 // If not all own appends are at the end of the list, this finds the longest tail that consists of the first few of

@@ -17,7 +17,9 @@ namespace {
 class Reach {
  public:
   Reach(const History& h, const Scan& s, const Candidates& c, const Elements& e)
-      : h_(h), s_(s), c_(c), e_(e) {
+      : h_(h), s_(s), c_(c), e_(e, [&](const Element& one) {
+          return !committed(one.txn) || !committed(one.second_txn);
+        }) {
     read_start_.assign(idx(h.transactions()) + 1, 0);
     for (const std::int32_t t : s.read_txn) ++read_start_[t + 1];
     list_start_.assign(idx(h.transactions()) + 1, 0);
@@ -76,10 +78,11 @@ class Reach {
 
   // Lists of a key begin alike, so elements already shown by an earlier list are not looked up again. SOUND BECAUSE all
   // readers visit the same transaction for an element that only one transaction appended, and the only reader that
-  // leaves it out, which is that transaction itself, has been reached.
+  // leaves it out, which is that transaction itself, has been reached. Elements that only committed transactions
+  // appended are left out, because those have been reached from the start.
   template <typename Visit>
   void visit_elements(const ListRead& l, bool sole, std::vector<Walked>& walked, const Visit& visit) const {
-    if (l.list < 0) return;
+    if (l.list < 0 || !e_.any(l.key)) return;
     // mutant: own-tail-includes
     const std::int64_t end = h_.list_start[idx(l.list) + 1] - own_tail(h_, s_, l).length;
     const auto list = Walked(h_.list_values).subspan(idx(h_.list_start[l.list]), idx(end - h_.list_start[l.list]));
@@ -92,7 +95,8 @@ class Reach {
       if (alone == i && (id < 0 || e_.all[id].second < 0)) ++alone;
       if (id < 0) continue;
       const Element& element = e_.all[id];
-      const std::int32_t a = txn_of(element.append, l.txn), b = txn_of(element.second, l.txn);
+      const auto other = [&](std::int32_t t) { return t == l.txn ? -1 : t; };
+      const std::int32_t a = other(element.txn), b = other(element.second_txn);
       // If an element has two possible appenders, order_lists refuses the list anyway, so a third appender makes no
       // difference.
       if (a >= 0 && (!sole || (b < 0 && !element.third))) visit(a);
@@ -108,16 +112,15 @@ class Reach {
     return idx(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(count), b.begin()).first - a.begin());
   }
 
-  std::int32_t txn_of(std::int32_t append, std::int32_t reader) const {
-    if (append < 0) return -1;
-    const std::int32_t t = s_.writer_txn[s_.append_writer[append]];
-    return t == reader ? -1 : t;
+  // Returns true if there is no such transaction, too.
+  bool committed(std::int32_t txn) const {
+    return txn < 0 || h_.txn_status[txn] == static_cast<std::uint8_t>(Status::committed);
   }
 
   const History& h_;
   const Scan& s_;
   const Candidates& c_;
-  const Elements& e_;
+  const Elements e_;  // those that some indeterminate transaction appended
   std::vector<std::int32_t> read_start_, list_start_;
 };
 

@@ -124,8 +124,8 @@ class ListOrders {
   // Returns the append that made the element, by a transaction other than the reader; -1 if there is none, -2 if
   // several transactions appended it. Sets `count` to the number of times that the transaction appended the element.
   std::int32_t resolve(const Element& e, std::int32_t reader, std::int32_t& count) const {
-    const bool first = e.append >= 0 && txn_of_append(e.append) != reader;
-    const bool second = e.second >= 0 && txn_of_append(e.second) != reader;
+    const bool first = e.append >= 0 && e.txn != reader;
+    const bool second = e.second >= 0 && e.second_txn != reader;
     // mutant: ambiguous-guessed
     if (e.third || (first && second)) return -2;
     count = first ? e.count : e.second_count;
@@ -235,8 +235,7 @@ class ListOrders {
   bool is_own(std::int32_t id, const ListRead& l) const {
     if (id < 0 || l.writer < 0) return false;
     const Element& e = e_.all[id];
-    return (e.append >= 0 && txn_of_append(e.append) == l.txn) ||
-           (e.second >= 0 && txn_of_append(e.second) == l.txn);
+    return e.txn == l.txn || e.second_txn == l.txn;
   }
 
   // Classifies an element that was appended by no other transaction that may be included.
@@ -244,7 +243,7 @@ class ListOrders {
     const Element* e = id < 0 ? nullptr : &e_.all[id];
     std::int32_t own = -1;
     if (e != nullptr && e->append >= 0)
-      own = txn_of_append(e->append) == l.txn ? e->append : e->second;
+      own = e->txn == l.txn ? e->append : e->second;
     if (own >= 0) {
       std::int32_t later = own;  // the transaction's first append of the value after the read
       while (later >= 0 && (s_.append_op[later] < l.op || append_value(later) != e->value))
@@ -261,8 +260,7 @@ class ListOrders {
   }
 
   void refuse_ambiguous(const ListRead& l, const Element& e) {
-    const bool first_is_reader = txn_of_append(e.append) == l.txn,
-               second_is_reader = txn_of_append(e.second) == l.txn;
+    const bool first_is_reader = e.txn == l.txn, second_is_reader = e.second_txn == l.txn;
     std::string names = first_is_reader ? "" : op_text(h_, s_.append_op[e.append]);
     if (!second_is_reader)
       names += (names.empty() ? "" : " and ") + op_text(h_, s_.append_op[e.second]);

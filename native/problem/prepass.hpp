@@ -2,6 +2,7 @@
 // native/problem.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -115,26 +116,34 @@ Candidates find_candidates(const History& h, const Scan& s);
 // --- elements.cpp: who appended a list element ---
 
 struct Element {
-  std::int32_t key, value;
+  std::int32_t key = -1, value = -1;
   std::int32_t append = -1;  // the first append by a transaction that may be included
   std::int32_t second =
       -1;  // the first append by another such transaction; readers cannot tell the two apart
+  std::int32_t txn = -1, second_txn = -1;  // the transactions of these two appends
   std::int32_t count = 0, second_count = 0;  // how often each of the two transactions appended the element
   bool third = false;                        // whether a third transaction appended it, too
   std::int64_t dead_op = -1;                 // the first append that was aborted or failed
 };
 
+// The elements. Each key has a hash table of its own, so that the elements of a list are close to each other in
+// memory, however long the history is.
 class Elements {
  public:
   Elements(const History& h, const Scan& s);
+  // The elements of `from` for which `wanted` is true.
+  Elements(const Elements& from, const std::function<bool(const Element&)>& wanted);
   std::int32_t find(std::int32_t key, std::int32_t value) const;  // index into `all`, or -1
-  std::vector<Element> all;
+  bool any(std::int32_t key) const { return start_[key] != start_[key + 1]; }
+  std::vector<Element> all;  // and unused entries, if a key has an element twice
   std::vector<std::int32_t> of_append;  // for each append: index into `all`
 
  private:
+  void make_room(const std::vector<std::int32_t>& elements);  // at most this many for each key
   std::int32_t find_or_add(std::int32_t key, std::int32_t value);
   std::vector<std::int32_t> slots_;
-  std::size_t mask_ = 0;
+  std::vector<std::size_t> start_;  // per key: the first of its slots; their number is a power of two, or 0
+  std::vector<std::int32_t> next_;  // per key: the index of its next element in `all`
 };
 
 struct OwnTail {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/growing.hpp"
 #include "readers/common.hpp"
 #include "readers/forms.hpp"
 #include "readers/predicates.hpp"
@@ -65,7 +66,7 @@ struct Operations {
   std::vector<std::int32_t> versions;  // atoms of History::versions; kNil if not stated
   std::int64_t ordered_line = 0;       // the line of {:versions :ordered}; 0 if there is none
   std::vector<std::size_t> list_start{0};
-  std::vector<std::int32_t> list_values;
+  Growing<std::int32_t> list_values;
   struct {
     std::int64_t line = 0;  // 0 if there is none
     std::string what;       // "(got X, expected Y)"

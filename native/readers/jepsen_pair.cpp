@@ -69,6 +69,7 @@ class Pairing {
                            " is not a transaction (expected :f :txn); hint: " +
                            nearest_model(in_.skipped_functions.front()));
     h_.has_time = invocations_ > 0 || f_ != nullptr;
+    if (f_ == nullptr) h_.list_values.reserve(in_.list_values.size());  // so that no move clears new pages
     for (const Transaction& t : transactions_) {
       budget_.poll();
       emit(t);
@@ -378,8 +379,8 @@ class Pairing {
       } else if (holds_list(kind) && value != kUnknownValue) {
         const auto list = static_cast<std::size_t>(op.value);
         h_.list_values.insert(h_.list_values.end(),
-                              in_.list_values.begin() + static_cast<std::ptrdiff_t>(in_.list_start[list]),
-                              in_.list_values.begin() + static_cast<std::ptrdiff_t>(in_.list_start[list + 1]));
+                              in_.list_values.begin() + in_.list_start[list],
+                              in_.list_values.begin() + in_.list_start[list + 1]);
         value = static_cast<std::int32_t>(h_.list_start.size()) - 1;
         h_.list_start.push_back(static_cast<std::int64_t>(h_.list_values.size()));
       }

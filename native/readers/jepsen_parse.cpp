@@ -314,7 +314,7 @@ class Parser {
       }
       out_.micro_ops.resize(ops);
       out_.list_start.resize(lists);
-      out_.list_values.resize(elements);
+      out_.list_values.shrink(elements);
       forms_.back_to(start);
     }
     if (c == '{') map_ = start;
