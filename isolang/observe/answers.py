@@ -200,6 +200,7 @@ class AnswerRewriter:
                 one = self._expected.popleft()
                 if one.query is not None:
                     self._shared.resume(one.query)
+            self._shared.skips = not self._expected
         return _with_original_position(head.prepared, body)
 
 

@@ -124,6 +124,8 @@ class Conversation:
         session: the session, which tracks the transactions.
         expected: the messages that the server has not responded to yet, in order.
         status: the server's last status: no transaction (I), an open one (T), or a failed one (E).
+        skips: whether an error makes the server ignore all messages until the application's next
+            Sync, which has not been sent yet.
         unclear: whether texts are sent unchanged, because a session setting changes the meaning of
             string literals.
         delay: why the next message from the application waits, or has waited.
@@ -133,6 +135,7 @@ class Conversation:
         self.session = session
         self.expected: deque[ExpectedAnswer] = deque()
         self.status = "I"
+        self.skips = False
         self.unclear = False
         self.delay: Delay = "none"
 

@@ -74,6 +74,7 @@ class RequestRewriter:
             self._expected.append(ExpectedAnswer("C"))
         elif tag == 0x53:
             self._expected.append(ExpectedAnswer("S"))
+            self._shared.skips = False
         elif tag == 0x46:
             self._session.unclear(CALLED_BY_PROTOCOL)
             self._expected.append(ExpectedAnswer("F"))
@@ -90,7 +91,8 @@ class RequestRewriter:
         delay, shared.delay = shared.delay, "none"
         if shared.unclear:
             return Prepared(sent=text)
-        may_ask = delay != "asked" and shared.status != "E" and not (simple and batch)
+        works = shared.status != "E" and not shared.skips
+        may_ask = delay != "asked" and works and not (simple and batch)
         made = self._session.prepare(text, may_ask=may_ask)
         if made.asks:
             query = CatalogueQuery(made.asks, simple)

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from isolang.explain.part import part_with_same_transactions
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -51,6 +49,8 @@ def replay_views(
         2]), and a witness for ``whole``. ``None`` if the dependencies of the witness form a cycle.
     """
     import numpy as np
+
+    from isolang.explain.part import part_with_same_transactions
 
     columns, n = whole.columns, whole.t0
     ops = np.array(part_with_same_transactions(whole, history).ops)

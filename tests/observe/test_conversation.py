@@ -102,6 +102,36 @@ def test_the_catalogue_is_asked_once(shared, tag, body, answer):
     assert shared.delay == "none"
 
 
+@pytest.mark.parametrize("known_first", [True, False], ids=["error first", "text first"])
+def test_the_catalogue_is_not_asked_where_the_server_skips(shared, known_first):
+    """After an error, the server ignores all messages up to a Sync; a query would never end."""
+    requests, answers = RequestRewriter(shared, lambda: None), AnswerRewriter(shared)
+    text, error = b"\0SELECT v FROM t\0\0\0", b"SERROR\0VERROR\0C42703\0Mnosuch\0\0"
+
+    def answer(tag, body=b""):
+        return answers.rewrite(tag[0], body, 0, len(body))
+
+    answer(b"Z", b"I")
+    shared.session.store_descriptions([], ("known",))
+    assert ask(requests, 0x50, b"\0SELECT v FROM known\0\0\0") is None
+    if known_first:
+        assert answer(b"E", error) is None
+        assert ask(requests, 0x50, text) is None
+    else:
+        with pytest.raises(MustWaitError):
+            ask(requests, 0x50, text)
+        assert shared.is_waiting
+        assert answer(b"E", error) is None
+        assert not shared.is_waiting
+        assert ask(requests, 0x50, text) is None
+        assert ask(requests, 0x50, text.replace(b" t", b" u")) is None
+    assert ask(requests, 0x53, b"") is None  # the server reads on from here
+    with pytest.raises(MustWaitError):
+        ask(requests, 0x50, text.replace(b" t", b" w"))
+    answer(b"Z", b"I")
+    assert [one.kind for one in shared.expected] == ["L"]
+
+
 def test_an_audit_comes_before_a_definition(shared):
     """A message that changes a table waits for the audit; behind it, it does not audit again."""
     audits, resumed = [], []

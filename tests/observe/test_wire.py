@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 import threading
+import time
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -46,11 +47,14 @@ def test_psql_prints_the_same(observed, psql, server):
     assert "errors" not in unseen
 
 
-def wrong_pipeline(connection):
+def wrong_pipeline(connection, pause=0.0):
     """Send statements at once, of which one is wrong, and one names a table that is new."""
     with connection.pipeline() as line:
         connection.execute("SELECT v FROM p WHERE id = 1")
         connection.execute("SELECT nosuch FROM p")
+        if pause:
+            connection.pgconn.flush()
+            time.sleep(pause)  # the error comes before the next statement
         connection.execute("SELECT id FROM never_met")
         line.sync()
 
@@ -129,6 +133,18 @@ def test_psycopg_gets_the_same(observed):
     direct = answers(observed._conninfo)
     observed.start()
     assert answers(observed.conninfo()) == direct
+    assert "errors" not in observed.stop()
+
+
+def test_a_pipeline_goes_on_after_its_error_came(observed):
+    """The server then ignores what is sent up to the next Sync, so the proxy asks nothing there."""
+    observed.direct("DROP TABLE IF EXISTS p", "CREATE TABLE p (id int PRIMARY KEY, v int)")
+    observed.start()
+    with psycopg.connect(observed.conninfo(), autocommit=True) as c:
+        c.execute("SELECT v FROM p WHERE id = 1")
+        with pytest.raises(psycopg.errors.UndefinedColumn):
+            wrong_pipeline(c, pause=0.5)
+        assert c.execute("SELECT count(*) FROM p").fetchone() == (0,)
     assert "errors" not in observed.stop()
 
 
