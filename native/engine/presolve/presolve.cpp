@@ -282,8 +282,11 @@ bool Presolve::doubt(const std::vector<ProofStep>& refutation) {
   for (const ProofStep& step : refutation) {
     if (step.kind != ProofStep::Kind::cycle) continue;
     for (const ProofEdge& e : step.edges) {
-      for (const std::int32_t t : {e.from, e.to})
-        if (t >= 0) doubtful_[t] = 1;
+      const auto suspect = [&] {
+        for (const std::int32_t t : {e.from, e.to})
+          if (t >= 0) doubtful_[t] = 1;
+      };
+      if (of_time()) suspect();
       if (e.relation == Relation::rt && automata_[step.check].rt_is_assumed) {
         // mutant: leans-on-recorded-time
         leans = true;
@@ -294,6 +297,7 @@ bool Presolve::doubt(const std::vector<ProofStep>& refutation) {
                             problem_.session[e.from] == problem_.session[e.to] && e.from < e.to;
       // mutant: leans-on-assumption
       if (demanded) continue;
+      suspect();
       leans = true;
     }
   }
@@ -301,10 +305,10 @@ bool Presolve::doubt(const std::vector<ProofStep>& refutation) {
 }
 
 void Presolve::end_round() {
-  // The next refutation would often be a walk that only leaves out the same pair, through another
-  // transaction that reads from one of these or that one of these reads from.
+  // If times are wrong, the next refutation would often be a walk that only leaves out the same
+  // pair, through another transaction that reads from one of these or that one of these reads from.
   std::vector<std::uint8_t> around = doubtful_;
-  for (std::int32_t r = 0; r < problem_.reads(); ++r) {
+  for (std::int32_t r = 0; of_time() && r < problem_.reads(); ++r) {
     const auto candidates = problem_.candidates(r);
     if (candidates.size() != 1) continue;
     const std::int32_t reader = problem_.read_txn[r],
