@@ -84,9 +84,7 @@ class Sheet(Struct, frozen=True, kw_only=True):
         widths = _widths([[cell.text for cell in row] for row in rows], grid, self.width)
         for row in rows:
             cells = [
-                (cell.text,)
-                if cells_of(cell.text) <= width and "\n" not in cell.text
-                else tuple(wrap(cell.text, width, whole=cell.whole))
+                list(wrap(cell.text, width, whole=cell.whole))
                 for cell, width in zip(row, widths, strict=False)
             ]
             for texts in zip_longest(*cells, fillvalue=""):

@@ -17,7 +17,7 @@ from isolang.certify.steps import CycleStep
 from isolang.history import History, Transaction
 from isolang.language.classify.event_graph import Plan, classify
 from isolang.problem import build_problem
-from isolang.simulator import Workload, generate
+from isolang.simulator import SimulatedHistory, Workload, generate
 from isolang.solvers import engine
 
 Op = tuple[str, str, int | None]
@@ -147,20 +147,25 @@ def test_a_round_withdraws_the_times_around_every_contradiction(seed: int) -> No
     assert 2 <= verdict.statistics["timed_rounds"] <= 4
 
 
-@pytest.mark.parametrize(("seed", "outcome"), [(2, "valid"), (10, "invalid")])
-def test_one_pass_without_times_follows_the_first_contradiction(seed: int, outcome: str) -> None:
-    """With times, these histories would take many rounds, because each one leaves other walks."""
-    history = generate(
+def with_crashes(*, keys: int, seed: int) -> SimulatedHistory:
+    """Return a snapshot history of 16 clients, some of whose transactions abort or are unknown."""
+    return generate(
         Workload(
             rule="snapshot",
             transactions=20_000,
             sessions=16,
-            keys=8000,
+            keys=keys,
             info_rate=0.02,
             abort_rate=0.05,
             seed=seed,
         )
     )
+
+
+@pytest.mark.parametrize(("seed", "outcome"), [(2, "valid"), (10, "invalid")])
+def test_one_pass_without_times_follows_the_first_contradiction(seed: int, outcome: str) -> None:
+    """With times, these histories would take many rounds, because each one leaves other walks."""
+    history = with_crashes(keys=8000, seed=seed)
     verdict = check(history, load_spec("ser-nosession"), timeout=60)
     assert (verdict.outcome, verdict.certified) == (outcome, True)
     assert verdict.statistics["timed_rounds"] == 1
@@ -169,17 +174,7 @@ def test_one_pass_without_times_follows_the_first_contradiction(seed: int, outco
 
 def test_sessions_that_continue_others_are_not_many() -> None:
     """A client that continues as another session needs no assumed order of the history."""
-    history = generate(
-        Workload(
-            rule="snapshot",
-            transactions=20_000,
-            sessions=16,
-            keys=2000,
-            info_rate=0.02,
-            abort_rate=0.05,
-            seed=1,
-        )
-    )
+    history = with_crashes(keys=2000, seed=1)
     verdict = check(history, load_spec("si"), timeout=60)
     assert (verdict.outcome, verdict.certified) == ("valid", True)
     assert "timed_rounds" not in verdict.statistics
