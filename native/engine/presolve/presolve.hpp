@@ -46,7 +46,8 @@ class Presolve {
   const std::vector<Automaton>& automata() const { return automata_; }
   const AssumedOrders& given() const { return given_; }
 
-  // Marks the transactions of a refutation of the stronger checks as doubtful. Returns false if it
+  // Marks transactions of a refutation of the stronger checks as doubtful: all of them if times are
+  // assumed, otherwise those that an assumed order puts in order. Returns false if the refutation
   // depends on no assumed order and therefore refutes the weaker checks as well.
   bool doubt(const std::vector<ProofStep>& refutation);
   // Ends a round of refutations: withdraws the assumed orders of the doubtful transactions. If the

@@ -25,9 +25,9 @@ class ReturnPaths {
     const std::vector<std::uint8_t>& in;       // per transaction
   };
   // Returns the violations found. Each consists of the edges of the return path, followed by the rw
-  // that closes it, or of this rw alone if all edges of the path are known. `changed` marks the transactions whose reads may have changed since the last
-  // call, see `Search`. The call clears the mark of each transaction for which it finds no
-  // violation.
+  // that closes it, or of this rw alone if all edges of the path are known. `changed` marks the
+  // transactions whose reads may have changed since the last call, see `Search`. The call clears the
+  // mark of each transaction for which it finds no violation.
   std::vector<std::vector<Edge>> closed(const Choice& choice, std::vector<std::uint8_t>& changed);
 
  private:
