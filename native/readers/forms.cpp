@@ -126,7 +126,9 @@ std::string Forms::missing(Mark map, std::string_view field, std::span<const std
     hint = "; did you mean " + expected + "?";
   }
   back_to(after);
-  return "(" + (shown.empty() ? "" : "got " + shown + ", ") + "expected " + expected + ")" + hint;
+  std::string message = "(";
+  if (!shown.empty()) message += "got " + shown + ", ";
+  return message + "expected " + expected + ")" + hint;
 }
 
 std::string Forms::here() const {
