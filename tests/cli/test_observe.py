@@ -107,6 +107,7 @@ def test_a_command_that_does_not_connect():
     assert "/isocheck-" not in run.out
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -35,6 +35,7 @@ def rows(logging, tmp_path):
     one.stop()
 
 
+@pytest.mark.server
 def test_blind_writes_have_an_order(rows):
     """Two rows, each overwritten in the other order: only the versions say so."""
     with rows.connect("READ_COMMITTED", autocommit=True) as one:
@@ -62,6 +63,7 @@ def test_blind_writes_have_an_order(rows):
     assert ":versions [1\tnil]" in text
 
 
+@pytest.mark.server
 def test_another_writer_is_recorded(rows):
     """What a session past the proxy wrote is in the history, and conditions are still judged."""
     with rows.connect("REPEATABLE_READ") as one:
@@ -85,6 +87,7 @@ def test_another_writer_is_recorded(rows):
     assert rows.verdict("sser") == "valid"
 
 
+@pytest.mark.server
 def test_a_race_with_another_writer(rows):
     """The lost update of a session that nobody observes is found."""
     with rows.connect("READ_COMMITTED") as one:
@@ -98,6 +101,7 @@ def test_a_race_with_another_writer(rows):
     assert isolang.check(verdict.history, "pl-2").outcome == "valid"
 
 
+@pytest.mark.server
 def test_what_is_unseen_of_recorded_transactions_is_nobody_elses(rows):
     """Without the number of a transaction that also wrote unseen, no other writers are added."""
     with rows.connect("REPEATABLE_READ") as one:
@@ -112,6 +116,7 @@ def test_what_is_unseen_of_recorded_transactions_is_nobody_elses(rows):
     assert rows.verdict("sser") == "valid"
 
 
+@pytest.mark.server
 def test_savepoints_of_another_writer_are_counted(rows):
     """Behind a savepoint the log does not name the transaction that a row names."""
     with psycopg.connect(rows._conninfo) as other, other.transaction():

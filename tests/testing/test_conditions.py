@@ -473,6 +473,7 @@ def test_a_savepoint_takes_the_own_row_back(url, recorder):
 # --- for those who write tests ---
 
 
+@pytest.mark.server
 def test_a_server_of_the_test(tmp_path):
     """It starts empty, and is gone with the test; other databases are refused."""
     isolation = Isolation(tmp_path)

@@ -64,6 +64,7 @@ def test_each_anomaly_is_seen_at_the_levels_that_have_it_and_at_no_other(one, sp
     assert bool(violations) == bool(same) == (level in shows)
 
 
+@pytest.mark.server
 def test_postgres_repeatable_read_shows_write_skew_and_no_lost_update():
     pytest.importorskip("psycopg")
     assert seen(WRITE_SKEW, "ser", "repeatable read", "postgres")[1]

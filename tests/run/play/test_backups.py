@@ -29,6 +29,7 @@ def started(name):
     return target
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("name", ["sqlite", "duckdb", "postgres", "mariadb"])
 def test_a_copy_has_what_was_committed_and_no_more(name):
     """Each way copies the rows of all tables, without those of an open transaction."""

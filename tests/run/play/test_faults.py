@@ -80,6 +80,7 @@ def wrote(target, tmp_path, client, key, program=None):
     return only.status
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("direction", ["requests", "answers"])
 def test_a_connection_that_is_lost_before_commit(target, tmp_path, direction):
     """Whether the statement came to the server or not: nothing was applied."""
@@ -89,6 +90,7 @@ def test_a_connection_that_is_lost_before_commit(target, tmp_path, direction):
     assert value_on_server(target, key) is None
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("direction", ["requests", "answers"])
 def test_a_connection_that_is_lost_after_a_write(target, tmp_path, direction):
     """The server has the write, and rolls it back."""
@@ -99,6 +101,7 @@ def test_a_connection_that_is_lost_after_a_write(target, tmp_path, direction):
     assert value_on_server(target, key) is None
 
 
+@pytest.mark.server
 def test_a_commit_that_never_came(target, tmp_path):
     """The client cannot tell; the token can: aborted, for good."""
     key, client = fresh(target), target.connect()
@@ -107,6 +110,7 @@ def test_a_commit_that_never_came(target, tmp_path):
     assert value_on_server(target, key) is None
 
 
+@pytest.mark.server
 def test_an_answer_to_commit_that_is_lost(target, tmp_path):
     """The client cannot tell; the token can: committed."""
     key, client = fresh(target), target.connect()
@@ -115,6 +119,7 @@ def test_an_answer_to_commit_that_is_lost(target, tmp_path):
     assert value_on_server(target, key) == 1
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_server_that_is_killed_at_commit(target, tmp_path, when):
     """The token outlives the restart, as the transaction does: the outcome is what is held."""
@@ -139,6 +144,7 @@ def test_a_server_that_is_killed_at_commit(target, tmp_path, when):
     )
 
 
+@pytest.mark.server
 def test_without_a_token_it_stays_unknown(tmp_path):
     """MariaDB keeps no record of transactions that can be asked for."""
     target = start_target("mariadb", keys=["k"], proxied=True)
@@ -151,6 +157,7 @@ def test_without_a_token_it_stays_unknown(tmp_path):
         target.close()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_commit_that_a_crash_loses(tmp_path, asynchronous):
     """It was acknowledged, and is not read back: strong SI is violated, SER alone need not be."""

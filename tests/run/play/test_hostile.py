@@ -73,6 +73,7 @@ def checked(capfd, tmp_path, *arguments, seconds=1):
     return run
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("hang", [hold_the_lock, sleep])
 def test_a_driver_that_hangs(capfd, tmp_path, after, hang):
     """The run is cut off and judged, and the call is named; the exit code is not that of valid."""

@@ -59,6 +59,7 @@ def test_schedules_are_all_and_each_once():
     assert sorted(random_schedule([2, 3], Random(0))) == [0, 0, 1, 1, 1]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("name", SCRIPT)
 def test_scripts_on_the_strongest_level_show_nothing(target, tmp_path, name):
     """What each database claims at its strongest level holds in every scripted interleaving."""
@@ -74,6 +75,7 @@ def test_scripts_on_the_strongest_level_show_nothing(target, tmp_path, name):
         assert verdict.outcome == "valid", (played, verdict.violation)
 
 
+@pytest.mark.server
 def test_blocking_is_seen_and_ends(tmp_path):
     """PostgreSQL: the second writer of a row waits for the first, and goes on after its COMMIT."""
     pytest.importorskip("psycopg")

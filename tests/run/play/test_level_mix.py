@@ -213,6 +213,7 @@ def between(last, schedule, target, path):
     return played, recorder.history()
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("last", [(Read("x"), Read("y")), (Read("y"), Write("x", 3))])
 def test_postgresql_promises_no_serial_order_beside_others(tmp_path, last):
     """What it commits is a cycle that `mixed` forbids, through serializable ones alone, too."""
@@ -229,6 +230,7 @@ def test_postgresql_promises_no_serial_order_beside_others(tmp_path, last):
         assert (verdict.outcome, verdict.certified) == (outcome, True)
 
 
+@pytest.mark.server
 def test_a_mix_on_postgresql(tmp_path):
     """It gives each transaction what its level promises, with snapshots among them."""
     require_server("postgres")

@@ -329,6 +329,7 @@ def test_an_asynchronous_block_ends_as_its_connection_does(recorder, connection,
     assert statuses(recorder) == [outcome, "committed"]
 
 
+@pytest.mark.server
 def test_psycopg_is_recorded_asynchronously(recorder):
     """Two tasks lose an update on a real server; a failed statement's COMMIT is a rollback."""
     psycopg = pytest.importorskip("psycopg")

@@ -158,6 +158,7 @@ def test_a_role_that_may_not_is_told_what_to_grant(server):
     assert gone(server)
 
 
+@pytest.mark.server
 def test_a_server_without_such_a_log_is_told_from_one():
     """By a message that says what to set."""
     target = start_target("postgres")
@@ -256,6 +257,7 @@ def test_what_the_log_says_is_judged(target, tmp_path):
     assert verdict.violation.anomaly == "contradicting versions"
 
 
+@pytest.mark.server
 def test_what_clients_did_on_etcd(tmp_path):
     """Every answer has the revision of its row, and COMMIT that of what it puts."""
     target = target_named("etcd")

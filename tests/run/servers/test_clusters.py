@@ -190,6 +190,7 @@ def test_promotion_loses_commits_that_are_named(tmp_path):
     assert any("was lost by the promotion at" in one for one in judged.lost)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(("claims", "outcome"), [("ser", "valid"), ("sser", "invalid")])
 def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
     """Its clients read what there was: serializable, though no longer what there is."""

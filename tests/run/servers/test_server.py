@@ -38,6 +38,7 @@ def test_a_server_whose_parent_is_killed_is_removed(phase):
     assert not folder.exists()
 
 
+@pytest.mark.server
 def test_what_cannot_be_run_is_said():
     """In a line, with the name of the program."""
     from isolang.run.servers.server import Server

@@ -57,6 +57,7 @@ def transact(target, recorder, client, *program, rows=True):
     assert (outcome, error) == ("committed", None)
 
 
+@pytest.mark.server
 def test_rows_are_found_changed_and_missed(target, tmp_path):
     """Reads and updates by ranges of values, on what the transaction sees; NULL is in no range."""
 
@@ -83,6 +84,7 @@ def test_rows_are_found_changed_and_missed(target, tmp_path):
     assert isolang.check(history, "sser").outcome == "valid"
 
 
+@pytest.mark.server
 def test_predicate_write_skew(target, tmp_path):
     """Each of two reads a group without rows and moves a row into the other's: not SER, but SI."""
     level = LEVELS.get(target.name, target.levels[0].name)
@@ -104,6 +106,7 @@ def test_predicate_write_skew(target, tmp_path):
     assert strict or verdict.violation.anomaly == "predicate write skew"
 
 
+@pytest.mark.server
 def test_a_row_that_was_not_found_is_a_violation(target, tmp_path):
     """A database whose predicate read leaves a row out is caught."""
     client = target.connect()
@@ -116,6 +119,7 @@ def test_a_row_that_was_not_found_is_a_violation(target, tmp_path):
     assert isolang.check(history, "ser").outcome == "invalid"
 
 
+@pytest.mark.server
 def test_statements_that_not_every_database_has(target, tmp_path):
     """Each does what it says, or a similar statement is in its place."""
 
@@ -147,6 +151,7 @@ def test_statements_that_not_every_database_has(target, tmp_path):
     assert list(ops[9:]) == [("r", "dx", 503), ("r", "dx", 503), ("r", "dy", None)]
 
 
+@pytest.mark.server
 def test_rows_that_were_skipped_are_not_recorded(target, tmp_path):
     """A worker skips the job that another one has; what it did not get is not missing."""
     if "skip locked" not in target.offers:
@@ -170,6 +175,7 @@ def test_rows_that_were_skipped_are_not_recorded(target, tmp_path):
     assert list(ops) == [("w", "ey", 700)]
 
 
+@pytest.mark.server
 def test_what_a_cascade_deletes_is_recorded(target, tmp_path):
     """A child row is deleted with its parent; who then reads it reads what the cascade wrote."""
     if "cascades" not in target.offers:

@@ -63,6 +63,7 @@ def recorded(target, tmp_path, client, key):
     return only.status, holds(target, key)
 
 
+@pytest.mark.server
 def test_a_backend_that_ends_before_commit(postgres, tmp_path):
     """Nothing was applied: aborted."""
     client = postgres.connect()
@@ -72,6 +73,7 @@ def test_a_backend_that_ends_before_commit(postgres, tmp_path):
     assert not client.usable()
 
 
+@pytest.mark.server
 def test_a_backend_that_ends_when_commit_is_sent(postgres, tmp_path):
     """The error leaves it open; the server, asked by the transaction's number, says aborted."""
     client = postgres.connect()
@@ -80,6 +82,7 @@ def test_a_backend_that_ends_when_commit_is_sent(postgres, tmp_path):
     assert recorded(postgres, tmp_path, client, "k1") == ("aborted", None)
 
 
+@pytest.mark.server
 def test_an_answer_to_commit_that_is_lost(postgres, tmp_path):
     """The error leaves it open; the server, asked by the transaction's number, says committed."""
     client = postgres.connect()
@@ -93,6 +96,7 @@ def test_an_answer_to_commit_that_is_lost(postgres, tmp_path):
     assert recorded(postgres, tmp_path, client, "k2") == ("committed", 1)
 
 
+@pytest.mark.server
 def test_nothing_is_concluded_after_a_restart(tmp_path):
     """A restarted server uses the numbers of lost transactions again: the outcome stays maybe."""
     one = target_named("postgres")
@@ -123,6 +127,7 @@ def test_nothing_is_concluded_after_a_restart(tmp_path):
     assert outcome == "maybe"
 
 
+@pytest.mark.server
 def test_a_failed_statement_that_somebody_swallowed(postgres, tmp_path):
     """PostgreSQL answers COMMIT with ROLLBACK and no error; the recorder notices."""
     raw = postgres.connect().raw
@@ -231,6 +236,7 @@ def test_a_missing_driver_is_said_before_a_server_is_started(monkeypatch, kind, 
     assert target.server is None
 
 
+@pytest.mark.server
 def test_a_driver_that_is_missed_later_ends_the_wait():
     """Of an adapter that has not said what it needs."""
     server = Server("mine")
