@@ -46,6 +46,7 @@ SMALL = [
     "tests/regressions/repeated-elements-hide-order.edn",
     "examples/on-call.edn",
 ]
+ROOTS = (TESTS / "litmus", TESTS / "regressions", TESTS / "data", ROOT / "examples")
 EVERYTHING = """
 {:versions :ordered}
 {:process 0, :type :invoke, :time 1, :f :txn, :value [[:append :l 1] [:w "audit/1" 1]], \
@@ -206,12 +207,12 @@ def test_a_specification_judges_small_histories(block, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("block", SPECIFICATIONS, ids=name_of)
-def test_a_specification_judges_all_histories(block):
+def test_a_specification_judges_all_histories(block, folder):
     """Those of the examples and of the tests."""
+    (folder / "everything.edn").write_text(EVERYTHING, encoding="utf-8")
     paths = [
-        path
-        for folder in (TESTS / "litmus", TESTS / "regressions", TESTS / "data", ROOT / "examples")
-        for path in sorted(folder.glob("**/*.edn"))
+        folder / "everything.edn",
+        *(path for root in ROOTS for path in sorted(root.glob("**/*.edn"))),
     ]
     assert len(paths) > 100
     for text in specifications(block):
