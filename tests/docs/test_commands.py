@@ -215,6 +215,26 @@ def test_an_output_is_that_of_a_command(block, folder, capfd):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("name", "package"), [("Kuzu", "ladybug"), ("SeekDB", "pylibseekdb")])
+def test_an_adapter_of_the_page_passes_the_self_test(name, package, folder):
+    """Ladybug continues Kùzu, whose own package is no longer developed, and has its functions."""
+    pytest.importorskip(package, reason=f"{package} is not installed")
+    (adapter,) = (block for block in blocks() if f"\nclass {name}(" in block.text)
+    (folder / "adapter.py").write_text(adapter.text, encoding="utf-8")
+    (folder / "kuzu.py").write_text("from ladybug import *\nfrom ladybug import __version__\n")
+    path = os.pathsep.join([ENVIRONMENT["PYTHONPATH"], str(folder)])
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "isolang.cli.main", "run", f"adapter.py:{name}", "--selftest"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**ENVIRONMENT, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "ok        another client reads committed writes" in done.stdout
+
+
+@pytest.mark.slow
 def test_the_smallest_program_of_docs_exec(folder, capfd):
     """It runs, and the self-test rejects it for the reason that the page gives."""
     (program,) = (block for block in blocks() if block.text.startswith("import json, sys\n"))
