@@ -97,7 +97,7 @@ def run_command(command: Command, capfd, *, codes=(0, 1)) -> str:
             ["bash", "-c", text], capture_output=True, text=True, check=False, env=with_programs()
         )
         code, out, err = done.returncode, done.stdout, done.stderr
-    if code == 2 and any(reason in err for reason in MISSING):
+    if code == 127 or (code == 2 and any(reason in err for reason in MISSING)):
         raise MissingError(f"{command.where}: {err.strip()}")
     assert "internal error" not in err, (command.where, err)
     assert code in codes, (command.where, text, code, out, err)
@@ -185,7 +185,7 @@ def test_the_commands_of_a_page(page, folder, capfd):
 @pytest.mark.slow
 @pytest.mark.parametrize("page", page_names(to_run(server=False, slow=True)))
 def test_the_slow_commands_of_a_page(page, folder, capfd):
-    """They compare every encoding with every solver."""
+    """They compare solvers, run embedded databases, or compile an application."""
     prepare(page, folder)
     run_page(page, to_run(server=False, slow=True), capfd)
 
