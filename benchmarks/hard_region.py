@@ -215,7 +215,7 @@ def page(lines: list[str], args: argparse.Namespace) -> str:
             "[The hard region](hard-region.md) says",
             "what the columns mean.",
             "",
-            f"    {command}",
+            f"```sh\n{command}\n```",
             "",
             f"Level {args.spec}; seeds 1 to {args.seeds}; {args.seconds:g} CPU seconds for each "
             "history;",

@@ -317,7 +317,7 @@ def test_the_documentation_lists_every_level() -> None:
 
 def test_the_documented_level_is_what_it_says(tmp_path: Path) -> None:
     text = (DOCS / "language.md").read_text(encoding="utf-8")
-    block = text.split("```\n// my-si.iso\n", 1)[1].split("```", 1)[0]
+    block = text.split("```iso\n// my-si.iso\n", 1)[1].split("```", 1)[0]
     plan = classify(load_spec("// my-si.iso\n" + block))
     assert plan.automata[0].steps == EVENT_GRAPHS["si"].steps
     # The message that the page shows is the one that users get.
@@ -332,14 +332,14 @@ def test_the_documented_level_is_what_it_says(tmp_path: Path) -> None:
 
 def test_the_documented_session_guarantees_run_natively() -> None:
     text = (DOCS / "language.md").read_text(encoding="utf-8")
-    block = text.split("```\n// pram.iso\n", 1)[1].split("```", 1)[0]
+    block = text.split("```iso\n// pram.iso\n", 1)[1].split("```", 1)[0]
     assert native_plan(load_spec("// pram.iso\n" + block)).kind == "saturation"
 
 
 def test_the_documented_tutorial_is_true() -> None:
     """Its first attempt forbids increments in a row, its second only the lost update."""
     text = (DOCS / "language.md").read_text(encoding="utf-8")
-    first = text.split("```\n// no-lost-update.iso\n", 1)[1].split("```", 1)[0]
+    first = text.split("```iso\n// no-lost-update.iso\n", 1)[1].split("```", 1)[0]
     (second,) = re.findall(r"^irreflexive for x: .*$", text, re.MULTILINE)
     allowed, forbidden = re.findall(r'^(?:allows|forbids) "(.*)"$', text, re.MULTILINE)[:2]
     increments, lost = parse(allowed), parse(forbidden)
