@@ -26,7 +26,7 @@ Lock: TypeAlias = Literal["", "update", "share"]
 
 _FIELD: Final = b":statements ["
 _JSON_FIELD: Final = b'"statements"'
-_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN: Final = re.compile(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
 _TEXTS: Final = re.compile(rb"((?:%s[\s,]*)*)\]" % _STRING)
 _TEXT: Final = re.compile(r"([1-9][0-9]{0,8})(?: for (update|share))?")
