@@ -278,11 +278,15 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found"
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
-            return text if self.columns.op_ok[op] else f"{text} failed"
+            return text if self.columns.op_ok[op] else f"{text} {self._failed()}"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         between = " " if self.remark(op).row else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
-        return text if self.columns.op_ok[op] else f"{text} failed"
+        return text if self.columns.op_ok[op] else f"{text} {self._failed()}"
+
+    def _failed(self) -> str:
+        """Return what happened to the operations that do not count, which some formats lack."""
+        return "left out" if self.format in ("edn", "jepsen-json") else "failed"
 
     def is_delete(self, op: int) -> bool:
         """Return whether an operation deletes the row of its key."""
