@@ -164,9 +164,18 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             return as_read.written_out()
         whole: History | None = self._lazy.get("written out")
         if whole is None:
-            whole = replace(self, columns=self.columns.written_out(), set_reads="all", _lazy={})
+            whole = replace(
+                self,
+                columns=self.columns.written_out(),
+                set_reads="all",
+                _lazy=self.about_the_file(),
+            )
             self._lazy["written out"] = whole
         return whole
+
+    def about_the_file(self) -> dict[str, Any]:
+        """Return what is known of the file's lines, as ``_lazy`` of a copy with other columns."""
+        return {name: self._lazy[name] for name in ("statements", "remarks") if name in self._lazy}
 
     # --- sizes ---
 
@@ -274,7 +283,9 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
         phrases = version_notes(self.columns)
         notes = tuple(note for note in self.notes if note not in phrases)
-        return replace(self, columns=self.columns.without_versions(), notes=notes, _lazy={})
+        return replace(
+            self, columns=self.columns.without_versions(), notes=notes, _lazy=self.about_the_file()
+        )
 
 
 def _digest(columns: Columns) -> str:

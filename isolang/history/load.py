@@ -42,7 +42,7 @@ def read_history(
         UnsupportedError: the input is well-formed, but isocheck cannot judge this kind of input.
         TimeoutError: reading took longer than the timeout.
     """
-    history = as_read = _read(path_or_stream, options, timeout or 0.0)
+    history = _read(path_or_stream, options, timeout or 0.0)
     history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
     if options.ignore_versions:
         history = history.without_versions()
@@ -51,8 +51,6 @@ def read_history(
         from isolang.history.clock_error import with_clock_error
 
         history = with_clock_error(history, options.clock_error)
-    if "statements" in as_read._lazy:
-        history._lazy["statements"] = as_read._lazy["statements"]
     if options.superseded_reads == "ignore":
         from isolang.history.superseded import without_superseded_reads
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _WRITES: Final = frozenset({c.WRITE, c.APPEND})
-_OF_THE_FILE: Final = frozenset({"statements", "remarks"})  # entries of History._lazy
 
 
 class SupersededRead(Struct, frozen=True, kw_only=True):
@@ -113,7 +112,7 @@ def without_superseded_reads(history: History) -> History:
     if not reads:
         return replace(history, options=options)
     columns = history.columns.without_reads(np.array([read.op for read in reads], np.int64))
-    said = (
+    phrase = (
         f"{counted_reads(history, reads)}, each superseded by a read of the row under a lock: "
         f"{in_words(history, reads[0])}"
     )
@@ -121,8 +120,8 @@ def without_superseded_reads(history: History) -> History:
         history,
         columns=columns,
         options=options,
-        ignored=(*history.ignored, said),
-        _lazy={name: kept for name, kept in history._lazy.items() if name in _OF_THE_FILE},
+        ignored=(*history.ignored, phrase),
+        _lazy=history.about_the_file(),
     )
 
 

@@ -91,14 +91,14 @@ def findings_of(
     [('thin-air read', 1, 'reads'), ('lost update', 1, 'components')]
     """
     deadline = Deadline(options.timeout)
-    left_out = ""
+    incomplete = ""
     if reads := open_superseded_reads(history):
-        left_out = f"{counted_reads(history, reads)} were left out, because each was superseded"
+        incomplete = f"{counted_reads(history, reads)} were left out, because each was superseded"
         history = without_superseded_reads(history)
     found = _Collector(history, options, progress, deadline).all()
     return replace(
         found,
-        not_finished="; ".join(filter(None, (left_out, found.not_finished))),
+        not_finished="; ".join(filter(None, (incomplete, found.not_finished))),
         behind=_findings_behind_thin_air(history, options, progress, deadline, found),
     )
 

@@ -72,7 +72,7 @@ def judge(
 def open_superseded_reads(history: History) -> list[SupersededRead]:
     """Return the superseded reads of a history if no reading option says what to do with them.
 
-    If the recorded statements are malformed, there are no superseded reads: every read counts.
+    If the recorded statements are malformed, the result is empty, because every read counts.
     """
     if history.options.get("superseded_reads"):
         return []
@@ -91,12 +91,12 @@ def _unknown(
     fields |= {
         "history": history, "seconds": other.seconds, "certified": False, "certified_reason": ""
     }  # fmt: skip
-    says = "satisfies it" if isinstance(other, Valid) else f"is not decided ({other.reason})"
+    remaining = "satisfies it" if isinstance(other, Valid) else f"is not decided ({other.reason})"
     reason = (
         f"superseded reads: {in_words(history, reads[0])}, with another result: right if the "
         f"program uses the second. The history violates {verdict.spec.name} "
         f"({verdict.violation.anomaly}), but without {counted_reads(history, reads)} like this one "
-        f"it {says}; hint: --superseded-reads ignore, if every program uses what it read under the "
-        "lock, or count"
+        f"it {remaining}; hint: --superseded-reads (superseded_reads in Python) ignore, if every "
+        "program uses what it read under the lock, or count"
     )
     return Unknown(**{**fields, "reason": reason, "cause": "superseded reads"})

@@ -102,7 +102,8 @@ def rows(missed="", version=2):
     """A predicate read that returned row 1, which is then locked with another version."""
     row = '[:insert ["t" "1"] {"a" 1 "v" 1}]'
     other = '[:insert ["t" "2"] {"a" 1 "v" 9}]'
-    scan = '[:rp {:table "t" :where [:= :a 1]} {["t" "1"] {"a" 1 "v" 1}%s}]' % missed
+    found = '["t" "1"] {"a" 1 "v" 1}' + missed
+    scan = '[:rp {:table "t" :where [:= :a 1]} {' + found + "}]"
     again = f'[:r ["t" "1"] {{"a" 1 "v" {version}}}]'
     return [
         transaction(0, row, ["1"]),
