@@ -3,6 +3,7 @@
 import pytest
 
 import isolang
+from isolang.certify.certificate import verify
 from isolang.errors import HistoryError
 from isolang.history.superseded import superseded_reads
 
@@ -114,15 +115,35 @@ def rows(missed="", version=2):
     ]
 
 
-def test_a_row_of_a_predicate_read_can_be_superseded(read):
-    """Then the predicate read says nothing about this row, and as much as before about others."""
-    returned = ' ["t" "2"] {"a" 1 "v" 9}'
-    assert isolang.check(read(*rows(returned)), "ser-nosession").outcome == "unknown"
-    ignoring = isolang.check(read(*rows(returned), superseded_reads="ignore"), "sser")
+def filler(many):
+    """Rows of another table that come and go, and predicate reads that find none of them."""
+    keys = [f'["u" "{n}"]' for n in range(40)]
+    scan = '[:rp {:table "u" :where [:= :a 1]} {}]'
+    lists = [
+        [f'[:insert {key} {{"a" 1}}]' for key in keys],
+        [f"[:delete {key}]" for key in keys],
+        *[[scan]] * many,
+    ]
+    return [transaction(10 + 2 * n, " ".join(ops), ["1"] * len(ops)) for n, ops in enumerate(lists)]
+
+
+@pytest.mark.parametrize("many", [0, 30])
+def test_a_row_of_a_predicate_read_can_be_superseded(read, many):
+    """Then the predicate read says nothing about this row, and as much as before about others.
+
+    With many predicate reads, set-reads are implicit.
+    """
+    returned, more = ' ["t" "2"] {"a" 1 "v" 9}', filler(many)
+    history = read(*rows(returned), *more)
+    assert history.columns.implicit == (many > 0)
+    assert isolang.check(history, "ser-nosession").outcome == "unknown"
+    ignoring = isolang.check(read(*rows(returned), *more, superseded_reads="ignore"), "sser")
     assert ignoring.outcome == "valid"
     assert ignoring.certified
+    again = read(*rows(returned), *more, superseded_reads="ignore")
+    assert verify(ignoring.certificate(), again, ignoring.spec).natively
     # Row 2 was there before the predicate read began, but it did not find it.
     for options in ({}, {"superseded_reads": "ignore"}):
-        verdict = isolang.check(read(*rows(), **options), "sser")
+        verdict = isolang.check(read(*rows(), *more, **options), "sser")
         assert verdict.outcome == "invalid"
         assert verdict.certified
