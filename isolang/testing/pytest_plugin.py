@@ -155,7 +155,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         if one is not None and one.level and (one.waiting or not one.judged):
             _judge(one)
         if one is not None and (level := _foresee_argument(item)):
-            _play_predictions(item, one, level)
+            _play_predictions(item, one, level, skipping=skipping)
     except AssertionError as error:
         from isolang.testing.assertion import UndecidedError
 
@@ -188,8 +188,12 @@ def _foresee_argument(item: pytest.Item) -> str:
     return "" if mark is None else str(mark.kwargs.get("foresee", ""))
 
 
-def _play_predictions(item: pytest.Item, one: Isolation, level: str) -> None:
-    """Play predictions at a weaker level, and fail the test if one violates the asserted level."""
+def _play_predictions(item: pytest.Item, one: Isolation, level: str, *, skipping: bool) -> None:
+    """Play predictions at a weaker level, and fail the test if one violates the asserted level.
+
+    Also fail the test if no prediction violates the level, but the search gave up somewhere; with
+    ``skipping``, skip it.
+    """
     __tracebackhide__ = True
     from isolang.errors import IsolangError
 
@@ -199,9 +203,11 @@ def _play_predictions(item: pytest.Item, one: Isolation, level: str) -> None:
         message = str(error)
     else:
         item.user_properties.append((_FORESEEN, "\n".join(foreseen.lines())))
-        if not foreseen.confirmed:
+        if not foreseen.confirmed and not foreseen.undecided:
             return
         message = "\n".join(foreseen.lines())
+        if foreseen.undecided and skipping:
+            pytest.skip(message)
     pytest.fail(message, pytrace=False)
 
 
