@@ -189,7 +189,7 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def undecided(self) -> tuple[str, ...]:
-        """Why the test is not decided; empty if a prediction was confirmed or no search gave up."""
+        """The reasons why the test is not decided; empty if a prediction was confirmed."""
         return () if self.confirmed else self.predictions.gave_up
 
     def lines(self) -> list[str]:
