@@ -28,8 +28,11 @@ _SHOWN: Final = 20
 _LONG: Final = 400  # the maximum number of characters in a table cell in a notebook
 
 
+_CHANGE_NOTHING: Final = (("superseded_reads", "count"),)
+
+
 def read_with(options: Mapping[str, Any]) -> str:
-    """Describe in words the reading options with non-default values; empty if there are none.
+    """Describe in words the reading options that change a history; empty if there are none.
 
     >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
     'read with clock_error "2ms", per_key'
@@ -37,7 +40,7 @@ def read_with(options: Mapping[str, Any]) -> str:
     phrases = [
         name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
         for name, value in sorted(options.items())
-        if value not in (None, False, "", ())
+        if value not in (None, False, "", ()) and (name, value) not in _CHANGE_NOTHING
     ]
     return f"read with {', '.join(phrases)}" if phrases else ""
 

@@ -8,7 +8,8 @@ SQLAlchemy's ``with_for_update()`` keeps the stale attributes of an object that 
 and loses the update. Both send the same statements.
 
 A read is *superseded* if its transaction read the row again under a lock, with another result, and
-wrote nothing in between. What it wrote in between may depend on the first read.
+wrote nothing in between. What it wrote in between may depend on the first read. If the transaction
+requested one snapshot or a serial order, no read is superseded: the database broke its promise.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
 
 _WRITES: Final = frozenset({c.WRITE, c.APPEND})
+_WITH_SNAPSHOTS: Final = frozenset({"si", "ser"})  # levels whose reads cannot differ
 
 
 class SupersededRead(Struct, frozen=True, kw_only=True):
@@ -60,6 +62,8 @@ def superseded_reads(history: History) -> list[SupersededRead]:
 def _superseded_in(history: History, txn: int) -> list[SupersededRead]:
     statements = operation_statements(history, txn)
     if not any(statement is not None and statement.lock for statement in statements):
+        return []
+    if history.level_of(txn) in _WITH_SNAPSHOTS:
         return []
     columns = history.columns
     superseded: dict[int, SupersededRead] = {}

@@ -73,6 +73,15 @@ def test_a_transaction_that_did_not_commit_supersedes_nothing(read):
         assert superseded_reads(history) == []
 
 
+@pytest.mark.parametrize(("level", "found"), [("pl-2", 1), ("si", 0), ("ser", 0)])
+def test_a_level_with_snapshots_has_no_superseded_reads(read, level, found):
+    """There, a database that answers two reads differently has broken its promise."""
+    last = transaction(6, "[:r :x 1] [:r :x 2]", ["1", "2 for update"])
+    history = read(*WRITERS, last.replace(":f :txn", f':level "{level}", :f :txn'))
+    assert len(superseded_reads(history)) == found
+    assert isolang.check(history, "ser").outcome == ("unknown" if found else "invalid")
+
+
 def test_what_is_left_out_is_counted(read):
     """The history says how many reads it lacks, and why; every operation keeps its number."""
     transactions = [
