@@ -14,8 +14,8 @@ from isolang.history.load import read_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
 from isolang.limits import Deadline, default_memory, memory_cap
-from isolang.options import FailedCas, Options, ReadOptions
-from isolang.pipeline import decide
+from isolang.options import FailedCas, Options, ReadOptions, SupersededReads
+from isolang.pipeline.superseded import judge
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
@@ -35,6 +35,7 @@ def load_history(
     per_key: bool = False,
     failed_cas: FailedCas = "auto",
     ignore_versions: bool = False,
+    superseded_reads: SupersededReads = "auto",
     clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
@@ -58,6 +59,9 @@ def load_history(
             ``compared`` if it saw a different value, ``nothing`` if the value it saw is unknown, or
             ``auto`` to apply the rule in docs/formats.md.
         ignore_versions: whether to use only values, and ignore the versions stated by operations.
+        superseded_reads: what to do with a read whose transaction read the row again under a lock,
+            with another result (docs/formats.md): ``ignore`` it; ``count`` it like any other; or
+            ``auto``, so that ``check`` answers *unknown* if the verdict depends on it.
         clock_error: how far apart two clocks may be (``2ms``), or how wrong each session's clock
             may be (``a=2ms,b=1ms``). Events closer together than this are not ordered by time.
         timeout: the number of seconds after which reading stops with an error; ``None`` for no
@@ -88,6 +92,7 @@ def load_history(
         per_key=per_key,
         failed_cas=failed_cas,
         ignore_versions=ignore_versions,
+        superseded_reads=superseded_reads,
         clock_error=clock_error,
     )
     return read_history(where, reading, timeout=Options(timeout=timeout).timeout)
@@ -179,7 +184,7 @@ def check(
         spec = load_spec(spec)
     chosen = spec if isinstance(spec, Route) else route(spec)
     with memory_cap(default_memory() if options.memory is None else options.memory):
-        return decide(
+        return judge(
             history,
             chosen,
             deadline,

@@ -24,6 +24,7 @@ _PER_THREAD: Final = 100  # megabytes of the limit for each thread, whose stack 
 _NO_LIMIT: Final = "; leave it out for no limit"
 
 FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
+SupersededReads: TypeAlias = Literal["auto", "ignore", "count"]
 
 
 class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -87,6 +88,15 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
         bool,
         About("Ignore the versions that operations state, and use only their values.", "", READING),
     ] = False
+    superseded_reads: Annotated[
+        SupersededReads,
+        About(
+            "What to do with a read whose transaction read the row again under a lock, with "
+            "another result: ignore or count it; auto: the verdict is unknown if it depends on it.",
+            "",
+            READING,
+        ),
+    ] = "auto"
     clock_error: Annotated[
         str,
         About(

@@ -38,7 +38,7 @@ _OPEN: Final = (FALSE, TRUE)
 IMPLICIT: Final = 3
 """The value of ``statement_known`` for a predicate read with implicit set-reads."""
 
-_TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
+_TOKEN = re.compile(r'\s*("[^"\\]*+(?:\\.[^"\\]*+)*+"|#\w[^\s\[\]{}]* |[\[\]{}]|[^\s\[\]{}"]+)')
 _CLOSE: Final = {"[": "]", "{": "}"}
 
 

@@ -83,6 +83,7 @@ def observe(
     ] = None,
     options: Annotated[Options, SelectedOptions("timeout")],
     output: Annotated[OutputOptions, SelectedOptions(forms=("text", "json"))],
+    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     into: Annotated[
         str,
@@ -145,6 +146,8 @@ def observe(
         accepted = accepted_kinds(allow_unseen or ())
     except IsolangError as error:
         raise Mistake(str(error).replace("allow_unseen", "--allow-unseen", 1)) from None
+    if command and shutil.which(command[0]) is None:
+        raise Mistake(f"cannot run the command (no such program: {command[0]})")
     host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
     routes = load_routes(specs, include, options)
     with ExitStack() as stack:
@@ -172,7 +175,7 @@ def observe(
             from isolang.jobs.job import Job, run_job
 
             job = Job(
-                history=str(path), specs=routes, reading=ReadOptions(), options=options,
+                history=str(path), specs=routes, reading=reading, options=options,
                 parallel=1, output=output, form="", cross_check="", standing=True, simplest=True,
             )  # fmt: skip
             made: list[Report] = []

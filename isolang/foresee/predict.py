@@ -233,8 +233,10 @@ class _RunSearch:
         self.found: dict[Kind, _FoundKind] = {}
         self.rejected: Counter[Kind] = Counter()
         self._shown: set[tuple[str, ...]] = set()
+        every = len(run.order) + sum(run.omitted.values())
         self.gave_up: list[str] = [
-            f"{count:,} transactions were omitted: they {why}" for why, count in run.omitted.items()
+            f"{count:,} of {every:,} transactions were left out: they {why}"
+            for why, count in run.omitted.items()
         ]
 
     def one_stranger(self) -> None:
@@ -292,7 +294,7 @@ class _RunSearch:
             else:
                 self.gave_up.append("a candidate was not certified on the whole history")
         order = self.run.order
-        if not ranked and len(order) > 1 == len({*order.sessions}):
+        if not ranked and len(order) > 1 and self.run.has_one_session():
             self.gave_up.append(
                 f"all {len(order):,} transactions belong to one session, whose "
                 "order leaves little to predict; record each request as a session "

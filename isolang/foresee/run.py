@@ -258,6 +258,14 @@ class PassedRun(Struct, frozen=True, eq=False):
     numbers: tuple[int, ...]
     omitted: Mapping[str, int]
 
+    def has_one_session(self) -> bool:
+        """Return whether one session ran all transactions, including those left out."""
+        import numpy as np
+
+        columns = self.history.columns
+        counts = ~np.isin(columns.txn_status, (c.ABORTED, c.INITIAL))
+        return len(np.unique(columns.txn_session[counts])) == 1
+
     def name(self, txn: int) -> str:
         """Return the name of a transaction in the history, for messages."""
         return self.history.name_of(self.numbers[txn])

@@ -101,7 +101,7 @@ def with_initial(
     if not values and not unwritten:
         return history
     columns = copy(history.columns)
-    made = replace(history, columns=columns, _lazy={})
+    made = replace(history, columns=columns, _lazy=history.about_the_file())
     initial_sentence = (
         _declare_initial_values(made, values) if values else _adopt_unwritten_values(made)
     )

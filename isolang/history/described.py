@@ -278,11 +278,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found"
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
-            return text if self.columns.op_ok[op] else f"{text} failed"
+            return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         between = " " if self.remark(op).row else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
-        return text if self.columns.op_ok[op] else f"{text} failed"
+        return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
 
     def is_delete(self, op: int) -> bool:
         """Return whether an operation deletes the row of its key."""
@@ -329,6 +329,11 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the elements, as atoms, of the list with this number."""
         start, values = self.columns.list_start, self.columns.list_values
         return list(values[start[number] : start[number + 1]].tolist())
+
+
+def _failed(form: str) -> str:
+    """Return what happened to an operation that failed: EDN and JSON have only reads left out."""
+    return "left out" if form in ("edn", "jepsen-json") else "failed"
 
 
 def _value_with_version(columns: Columns, atom: int) -> str:

@@ -168,7 +168,7 @@ _OF_REGISTERS = _OF_OBJECTS | {"read", "write", "append"}
 _OTHER_VALUES = r"value\"?[\s:]+(?:\[\s*[\[\]]|#?\{)"
 
 
-_TOKEN = r'(?s:"(?:[^"\\]|\\.)*"|[{}])'
+_TOKEN = r'(?s:"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}])'
 
 
 def _without_named_processes(text: str) -> str:
@@ -291,7 +291,7 @@ def _keys_of_first_object(body: str) -> set[str]:
         return set(found)
     except (ValueError, RecursionError):
         keys, depth, at = set(), 0, start
-        token = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{}]|:')
+        token = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]|:')
         last = ""
         while match := token.search(body, at):
             at = match.end()

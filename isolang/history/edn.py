@@ -23,7 +23,7 @@ _WORDS: Final[dict[str, Any]] = {"nil": None, "null": None, "true": True, "false
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 _TOKEN: Final = re.compile(
     r"(?P<blank>[\s,]+|;[^\n]*)"
-    r'|(?P<string>#?"(?:[^"\\]|\\.)*")'
+    r'|(?P<string>#?"[^"\\]*+(?:\\.[^"\\]*+)*+")'
     r"|(?P<open>\#\{|[(\[{])|(?P<close>[)\]}])|(?P<discard>\#_)"
     r"|(?P<tag>\#[A-Za-z][\w./+-]*)|(?P<char>\\\w+|\\.)"
     r'|(?P<atom>[^\s,()\[\]{}";]+)',

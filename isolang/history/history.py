@@ -28,8 +28,11 @@ _SHOWN: Final = 20
 _LONG: Final = 400  # the maximum number of characters in a table cell in a notebook
 
 
+_CHANGE_NOTHING: Final = (("superseded_reads", "count"),)
+
+
 def read_with(options: Mapping[str, Any]) -> str:
-    """Describe in words the reading options with non-default values; empty if there are none.
+    """Describe in words the reading options that change a history; empty if there are none.
 
     >>> read_with({"clock_error": "2ms", "per_key": True, "initial": None})
     'read with clock_error "2ms", per_key'
@@ -37,7 +40,7 @@ def read_with(options: Mapping[str, Any]) -> str:
     phrases = [
         name if value is True else f"{name} {json.dumps(value, ensure_ascii=False)}"
         for name, value in sorted(options.items())
-        if value not in (None, False, "", ())
+        if value not in (None, False, "", ()) and (name, value) not in _CHANGE_NOTHING
     ]
     return f"read with {', '.join(phrases)}" if phrases else ""
 
@@ -164,9 +167,18 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             return as_read.written_out()
         whole: History | None = self._lazy.get("written out")
         if whole is None:
-            whole = replace(self, columns=self.columns.written_out(), set_reads="all", _lazy={})
+            whole = replace(
+                self,
+                columns=self.columns.written_out(),
+                set_reads="all",
+                _lazy=self.about_the_file(),
+            )
             self._lazy["written out"] = whole
         return whole
+
+    def about_the_file(self) -> dict[str, Any]:
+        """Return what is known of the file's lines, as ``_lazy`` of a copy with other columns."""
+        return {name: self._lazy[name] for name in ("statements", "remarks") if name in self._lazy}
 
     # --- sizes ---
 
@@ -274,7 +286,9 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
         phrases = version_notes(self.columns)
         notes = tuple(note for note in self.notes if note not in phrases)
-        return replace(self, columns=self.columns.without_versions(), notes=notes, _lazy={})
+        return replace(
+            self, columns=self.columns.without_versions(), notes=notes, _lazy=self.about_the_file()
+        )
 
 
 def _digest(columns: Columns) -> str:

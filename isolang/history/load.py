@@ -47,11 +47,15 @@ def read_history(
     if options.ignore_versions:
         history = history.without_versions()
     history = replace(history, options=options.non_default())
-    if not options.clock_error:
-        return history
-    from isolang.history.clock_error import with_clock_error
+    if options.clock_error:
+        from isolang.history.clock_error import with_clock_error
 
-    return with_clock_error(history, options.clock_error)
+        history = with_clock_error(history, options.clock_error)
+    if options.superseded_reads == "ignore":
+        from isolang.history.superseded import without_superseded_reads
+
+        history = without_superseded_reads(history)
+    return history
 
 
 def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
@@ -105,7 +109,23 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
         sha256=digest.hex(),
         session_names=names,
         levels=reading.levels,
+        _lazy=_statements_of_stream(name, files),
     )
+
+
+def _statements_of_stream(name: str, files: Files) -> dict[str, Any]:
+    """Return the statements of a recording that cannot be read again as plain text."""
+    if name not in ("edn", "jepsen-json") or len(files) != 1:
+        return {}
+    (file, text), path = files[0], Path(files[0][0])
+    if path.is_file() and path.stat().st_size == len(text):
+        return {}
+    from isolang.history.statements import statements_in
+
+    try:
+        return {"statements": statements_in(text, file)}
+    except HistoryError:
+        return {}  # only what needs the statements may complain
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Final, TypeAlias
 
 from msgspec import DecodeError, Struct, json
 
-_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _VALUE: Final = b":value ["
 _TOKEN: Final = re.compile(rb"%s|[\[\]{}]" % _STRING)
 _NAMES: Final = (b", :callers [", b", :rows [")

@@ -60,5 +60,5 @@ def sub_history(
         ignored=(),
         sha256=digest,
         session_names=tuple(history.session_name(s) for s in sessions),
-        _lazy={},
+        _lazy={"statements": {}},  # the file has one for each operation of the whole history
     )

@@ -8,10 +8,11 @@ templates use them.
 
 from __future__ import annotations
 
+import io
 import mmap
 import re
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
@@ -26,7 +27,7 @@ Lock: TypeAlias = Literal["", "update", "share"]
 
 _FIELD: Final = b":statements ["
 _JSON_FIELD: Final = b'"statements"'
-_STRING: Final = rb'"(?:[^"\\]|\\.)*"'
+_STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN: Final = re.compile(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
 _TEXTS: Final = re.compile(rb"((?:%s[\s,]*)*)\]" % _STRING)
 _TEXT: Final = re.compile(r"([1-9][0-9]{0,8})(?: for (update|share))?")
@@ -75,18 +76,37 @@ def read_statements(path: str) -> Mapping[int, Statements]:
 
 @lru_cache(maxsize=4)
 def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
-    found: dict[int, Statements] = {}
     with Path(path).open("rb") as file:
         # Most files have no such field, and reading a large file line by line is slow.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(field) < 0 for field in (_FIELD, _JSON_FIELD)):
-                return found
-        for number, line in enumerate(file, 1):
-            if _FIELD not in line and _JSON_FIELD not in line:
-                continue
-            texts = _texts(line)
-            if texts is not None:
-                found[number] = tuple(_parsed(texts, f"{path}:{number}"))
+                return {}
+        return _statements_by_line(file, path)
+
+
+def statements_in(text: bytes, name: str) -> Mapping[int, Statements]:
+    """Return the statements in the text of a recording, as :func:`read_statements` does.
+
+    Args:
+        text: the text.
+        name: the name of the recording in messages.
+
+    Raises:
+        HistoryError: a ``:statements`` field is malformed.
+    """
+    if _FIELD not in text and _JSON_FIELD not in text:
+        return {}
+    return _statements_by_line(io.BytesIO(text), name)
+
+
+def _statements_by_line(lines: Iterable[bytes], name: str) -> Mapping[int, Statements]:
+    found: dict[int, Statements] = {}
+    for number, line in enumerate(lines, 1):
+        if _FIELD not in line and _JSON_FIELD not in line:
+            continue
+        texts = _texts(line)
+        if texts is not None:
+            found[number] = tuple(_parsed(texts, f"{name}:{number}"))
     return found
 
 

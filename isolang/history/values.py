@@ -225,7 +225,7 @@ _TAGS: Final[dict[str, Callable[[str], Value]]] = {
     "#time": dt.time.fromisoformat,
 }
 _TAGGED = re.compile(r'(#\w+) "([^"\\]*)"')
-_TOKEN = re.compile(r'\s*(\[|\]|#\w+ "[^"\\]*"|"(?:[^"\\]|\\.)*"|[^\s\[\]"]+)')
+_TOKEN = re.compile(r'\s*(\[|\]|#\w+ "[^"\\]*"|"[^"\\]*+(?:\\.[^"\\]*+)*+"|[^\s\[\]"]+)')
 
 
 def _decode_other(text: str) -> Value:

@@ -265,15 +265,16 @@ def _check_spec(
     If an exception occurs, the report contains its message.
     """
     from isolang.limits import out_of_memory
-    from isolang.pipeline import decide
     from isolang.pipeline.other_reading import with_initial_transaction_note
+    from isolang.pipeline.superseded import judge
 
     name, route = spec
     if isinstance(route, UnloadedSpec):
         return unknown_report(job.history, name, route.reason, deadline.seconds())
     try:
-        verdict = decide(history, route, deadline, job.options, progress, simplest=job.simplest)
-        summary.judged = verdict.history
+        verdict = judge(history, route, deadline, job.options, progress, simplest=job.simplest)
+        same = verdict.history.options == history.options
+        summary.judged = verdict.history if same else None
         if verdict.outcome != "unknown":
             verdict = with_initial_transaction_note(verdict, route, job.options, deadline)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))

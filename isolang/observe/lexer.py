@@ -11,14 +11,16 @@ from msgspec import Struct
 
 TokenKind: TypeAlias = Literal["text", "number", "parameter", "quoted", "word", "operator", "mark"]
 
+# The repetitions inside quotes are possessive, because a repetition that may give characters back
+# remembers each of them, at about 190 bytes for a character of a literal.
 _TOKEN: Final = re.compile(
     r"(?P<space>\s+|--[^\n]*)"
-    r"|(?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')"
-    r"|(?P<text>'(?:[^']|'')*')"
-    r"|(?P<other>(?:[bBxXnN]|[uU]&)'(?:[^']|'')*'|[uU]&\"(?:[^\"]|\"\")*\")"
+    r"|(?P<escaped>[eE]'[^'\\]*+(?:(?:\\.|'')[^'\\]*+)*+')"
+    r"|(?P<text>'[^']*+(?:''[^']*+)*+')"
+    r"|(?P<other>[eE]'|(?:[bBxXnN]|[uU]&)'[^']*+(?:''[^']*+)*+'|[uU]&\"[^\"]*+(?:\"\"[^\"]*+)*+\")"
     r"|(?P<dollar>\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?\$(?P=tag)\$)"
     r"|(?P<parameter>\$\d+)"
-    r"|(?P<quoted>\"(?:[^\"]|\"\")+\")"
+    r"|(?P<quoted>\"(?:[^\"]|\"\")[^\"]*+(?:\"\"[^\"]*+)*+\")"
     r"|(?P<word>[^\W\d][\w$]*)"
     r"|(?P<number>(?:\d+(?:\.(?!\.)\d*)?|\.\d+)(?:[eE][+-]?\d+)?(?!\w))"
     r"|(?P<cast>::|:=)"
@@ -105,8 +107,7 @@ def _operator(run: str) -> str:
         if place > 0:
             run = run[:place]
     if not _SPECIAL.search(run):
-        while len(run) > 1 and run[-1] in "+-":
-            run = run[:-1]
+        run = run.rstrip("+-") or run[0]
     return run
 
 

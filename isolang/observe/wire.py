@@ -21,6 +21,9 @@ from isolang.observe.unseen import ERRORS, NOT_OBSERVED
 
 _u32 = I32.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
+ENCRYPTION_REQUESTS: Final = frozenset(struct.pack("!II", 8, code) for code in (_SSL, _GSS))
+"""The messages by which an application asks for encryption before its session."""
+
 _MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # the message letters used by applications
 # The letters of the messages that the server accepts only if they are short.
 _SHORT: Final = frozenset(b"DECSHX")

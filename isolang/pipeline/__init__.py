@@ -5,7 +5,8 @@ one solver, and certifies the answer; ``encoded`` runs solvers other than the na
 ``prove`` makes proofs for solvers that give none; for relational specifications it uses
 ``unsat_core``. ``reconstruct`` builds the relations required by a specification from version
 orders. ``shown`` evaluates the ``show`` statements of a specification. ``other_reading`` reports
-what the verdict would be if a transaction that looks initial were declared initial.
+what the verdict would be if a transaction that looks initial were declared initial. ``superseded``
+also judges an invalid history without the reads that a read under a lock supersedes.
 
 The other modules compute many verdicts. ``levels`` judges a history by all library levels.
 ``findings`` searches for every kind of anomaly, and ``minimal`` searches for the smallest invalid

@@ -123,7 +123,7 @@ def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
     named = (columns.op_source == c.SOURCE_INITIAL) & np.isin(columns.op_key, alone)
     for op in np.flatnonzero(named).tolist():
         plain.set_source(op, c.SOURCE_BY_VALUE)
-    as_read = replace(part, columns=plain, _lazy={})
+    as_read = replace(part, columns=plain, _lazy=part.about_the_file())
     return [(part, ReadOptions()), (as_read, ReadOptions(unwritten_initial=True))]
 
 

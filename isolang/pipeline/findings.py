@@ -23,11 +23,13 @@ from isolang.explain.known import KnownCycle, KnownGraph
 from isolang.explain.part import HistoryPart, part_with_same_transactions
 from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
+from isolang.history.superseded import counted_reads, without_superseded_reads
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide, refuter
 from isolang.pipeline.levels import Levels, levels_of
+from isolang.pipeline.superseded import open_superseded_reads
 from isolang.problem import Problem, build_problem
 from isolang.verdict import Invalid
 
@@ -89,9 +91,15 @@ def findings_of(
     [('thin-air read', 1, 'reads'), ('lost update', 1, 'components')]
     """
     deadline = Deadline(options.timeout)
+    incomplete = ""
+    if reads := open_superseded_reads(history):
+        incomplete = f"{counted_reads(history, reads)} were left out, because each was superseded"
+        history = without_superseded_reads(history)
     found = _Collector(history, options, progress, deadline).all()
     return replace(
-        found, behind=_findings_behind_thin_air(history, options, progress, deadline, found)
+        found,
+        not_finished="; ".join(filter(None, (incomplete, found.not_finished))),
+        behind=_findings_behind_thin_air(history, options, progress, deadline, found),
     )
 
 

@@ -13,12 +13,14 @@ from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
 from isolang.errors import HistoryError, UnsupportedError, internal_error
+from isolang.history.superseded import without_superseded_reads
 from isolang.language.hierarchy import IMPLIES, implied_by
 from isolang.language.library import NO_SESSION
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.pipeline.implicit import FEW_SET_READS
+from isolang.pipeline.superseded import open_superseded_reads
 from isolang.problem import build_problem
 from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown
 
@@ -252,12 +254,31 @@ def levels_of(
                 )
             }
         settle(judged, name)
-    return Levels(
+    levels = Levels(
         history=history,
         levels={name: found[name] for name in IMPLIES},
         seconds=time.perf_counter() - start,
         notes=((NOTHING_OBSERVED,) if idle and all(idle) else ()) + history.caveats,
     )
+    if not levels.weakest_violated() or not open_superseded_reads(history):
+        return levels
+    others = levels_of(
+        without_superseded_reads(history), options, progress=progress, simplest=simplest,
+        explained=explained, deadline=deadline, work=work, known=known,
+    )  # fmt: skip
+    return _unknown_where_reads_matter(levels, others)
+
+
+def _unknown_where_reads_matter(levels: Levels, others: Levels) -> Levels:
+    """Return the levels, with those unknown that a history violates only with superseded reads."""
+    reason = "depends on superseded reads; hint: --superseded-reads ignore or count"
+    merged = {
+        name: replace(others.levels[name], standing="unknown", anomaly="", reason=reason)
+        if level.standing == "violated" and others.levels[name].standing != "violated"
+        else level
+        for name, level in levels.levels.items()
+    }
+    return replace(levels, levels=merged, seconds=levels.seconds + others.seconds)
 
 
 def least_clock_error(

@@ -143,7 +143,8 @@ def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
 
 def _limited_to_keys(part: History) -> History:
     """Return a part with each predicate read restricted to the keys of the part."""
-    return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy={})
+    lazy = part.about_the_file()
+    return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy=lazy)
 
 
 def _as_file_states(part: History, route: Route, seed: int) -> History | None:

@@ -82,7 +82,9 @@ class Problem(Struct, frozen=True, kw_only=True):
     def ignored(self) -> tuple[str, ...]:
         """Return a phrase with a count for each kind of operation that imposes no constraint."""
         phrases = []
-        if count := self.native.ignored_failed_ops:
+        count = self.native.ignored_failed_ops
+        # Superseded reads, which fail, are the only ones in their formats. The history counts them.
+        if count and self.history.options.get("superseded_reads") != "ignore":
             one, many = "operation that failed", "operations that failed"
             phrases.append(quantity(count, one, many))
         if count := self.native.ignored_unknown_reads:

@@ -23,6 +23,7 @@ Cause: TypeAlias = Literal[
     "certificate rejected",
     "disagreement",
     "unseen",
+    "superseded reads",
 ]
 
 

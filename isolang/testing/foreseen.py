@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.errors import IsolangError, unknown_name_details
 
@@ -186,15 +187,17 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
         """The predictions confirmed on the database."""
         return tuple(one for one in self.played if one.confirmed)
 
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The reasons why the test is not decided; empty if a prediction was confirmed."""
+        return () if self.confirmed else self.predictions.gave_up
+
     def lines(self) -> list[str]:
-        """Return the report as lines: a summary, followed by the predictions."""
+        """Return the report as lines: a summary, the predictions, and what is not decided."""
         found = len(self.predictions.found)
+        undecided = [f"  not decided: {why}" for why in self.undecided]
         if not found:
-            gave_up = f"; gave up: {'; '.join(self.predictions.gave_up)}"
-            return [
-                f"foresee {self.level}: found nothing, which does not prove safety"
-                + (gave_up if self.predictions.gave_up else "")
-            ]
+            return [f"foresee {self.level}: found nothing, which does not prove safety", *undecided]
         return [
             f"foresee {self.level}: {len(self.confirmed)} of {found} predictions confirmed on "
             f"{self.server}",
@@ -202,6 +205,7 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
                 f"  {one}"
                 for one in (*self.confirmed, *(p for p in self.played if not p.confirmed))
             ),
+            *undecided,
         ]
 
 
@@ -273,6 +277,10 @@ def foresee(
     }
     programs = {number: call.name for number, call in made.items() if isinstance(call, AppCall)}
     predictions = predict(history, profile, against, most=most, programs=programs)
+    if readers := isolation.condition_readers():
+        many = f"{readers:,} of {len(numbers):,} transactions"
+        why = f"{many} read by a condition, and no prediction changes which rows it finds"
+        predictions = replace(predictions, gave_up=(*predictions.gave_up, why))
     stage = Stage(calls=made, setup=setup, watching=isolation.again, level=level.lower())
     return play(predictions, stage, isolation.folder)
 

@@ -18,6 +18,7 @@ from isolang.testing.watching import Watches
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.options import SupersededReads
     from isolang.testing.foreseen import Foreseen
     from isolang.verdict import Valid, Verdict
 
@@ -127,6 +128,7 @@ class Isolation(Watches):
         *,
         timeout: float | None = None,
         allow_unseen: bool | Collection[str] | None = None,
+        superseded_reads: SupersededReads | None = None,
     ) -> list[Valid]:
         """Check that all histories recorded by this test satisfy a level.
 
@@ -138,6 +140,9 @@ class Isolation(Watches):
                 names in ``isolang.observe.unseen.KINDS``. ``True`` allows all kinds, and also
                 allows histories in which no committed transaction has a recorded read or write. By
                 default, the mark's value.
+            superseded_reads: what to do with a read whose transaction read the row again under a
+                lock, with another result: ``ignore`` it, ``count`` it, or ``auto``, so that the
+                verdict is unknown if it depends on this. By default, the mark's value.
 
         Raises:
             IsolationError: a history violates the level.
@@ -163,7 +168,8 @@ class Isolation(Watches):
         kinds = accepted_kinds(allowed)
         accepted, refused = [], []
         judged = [self._with_versions(path) for path in self._paths]
-        histories = [load_history(path) for path in judged]
+        superseded = superseded_reads or self.superseded_reads
+        histories = [load_history(path, superseded_reads=superseded) for path in judged]
         if allowed is not True:
             self._require_observations(histories)
         for recorded, path, history in zip(self._paths, judged, histories, strict=True):

@@ -13,15 +13,17 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
+    from isolang.options import SupersededReads
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = (
-    "isolation(level, timeout=60, allow_unseen=False, foresee=''): the history that "
-    "the test records must satisfy this level, and only the kinds in allow_unseen "
+    "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto'): the "
+    "history that the test records must satisfy this level, and only the kinds in allow_unseen "
     "may be unseen (True: all); with foresee, violations are predicted at that level "
-    "and played"
+    "and played; superseded_reads, 'ignore' or 'count', says what to do with a read whose "
+    "transaction read the row again under a lock, with another result"
 )
-_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee"}
+_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads"}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
 _UNSEEN: Final = "isolation unseen: "
 _FORESEEN: Final = "isolation foreseen"
@@ -102,7 +104,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout, allow_unseen = _mark_arguments(request.node)
+    level, timeout, allow_unseen, superseded_reads = _mark_arguments(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -112,20 +114,21 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         timeout=timeout,
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
         allow_unseen=allow_unseen,
+        superseded_reads=superseded_reads,
     )
     request.node.stash[_ISOLATION] = one
     yield one
     one.close()
 
 
-def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str]]:
-    """Return the level, the timeout and ``allow_unseen`` from a test's mark.
+def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], SupersededReads]:
+    """Return the arguments of a test's mark, except for ``foresee``.
 
     If the test has no mark, return the defaults. If the mark is incorrect, fail the test.
     """
     mark = item.get_closest_marker("isolation")
     if mark is None:
-        return "", 60.0, False
+        return "", 60.0, False, "auto"
     arguments = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
     if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
@@ -138,6 +141,7 @@ def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str]]:
         arguments["level"],
         arguments.get("timeout", 60.0),
         arguments.get("allow_unseen", False),
+        arguments.get("superseded_reads", "auto"),
     )
 
 
@@ -151,7 +155,7 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
         if one is not None and one.level and (one.waiting or not one.judged):
             _judge(one)
         if one is not None and (level := _foresee_argument(item)):
-            _play_predictions(item, one, level)
+            _play_predictions(item, one, level, skipping=skipping)
     except AssertionError as error:
         from isolang.testing.assertion import UndecidedError
 
@@ -184,8 +188,12 @@ def _foresee_argument(item: pytest.Item) -> str:
     return "" if mark is None else str(mark.kwargs.get("foresee", ""))
 
 
-def _play_predictions(item: pytest.Item, one: Isolation, level: str) -> None:
-    """Play predictions at a weaker level, and fail the test if one violates the asserted level."""
+def _play_predictions(item: pytest.Item, one: Isolation, level: str, *, skipping: bool) -> None:
+    """Play predictions at a weaker level, and fail the test if one violates the asserted level.
+
+    Also fail the test if no prediction violates the level, but the search gave up somewhere; with
+    ``skipping``, skip it.
+    """
     __tracebackhide__ = True
     from isolang.errors import IsolangError
 
@@ -195,9 +203,11 @@ def _play_predictions(item: pytest.Item, one: Isolation, level: str) -> None:
         message = str(error)
     else:
         item.user_properties.append((_FORESEEN, "\n".join(foreseen.lines())))
-        if not foreseen.confirmed:
+        if not foreseen.confirmed and not foreseen.undecided:
             return
         message = "\n".join(foreseen.lines())
+        if foreseen.undecided and skipping:
+            pytest.skip(message)
     pytest.fail(message, pytrace=False)
 
 

@@ -19,6 +19,7 @@ from isolang.testing.refused import RolledBackReads
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.drivers.driver import DriverWatch
+    from isolang.options import SupersededReads
     from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
@@ -43,6 +44,7 @@ class Recordings:
         timeout: float = 60.0,
         keep: str | os.PathLike[str] | None = None,
         allow_unseen: bool | Collection[str] = False,
+        superseded_reads: SupersededReads = "auto",
     ) -> None:
         """Store the settings. No file is created before something is recorded.
 
@@ -54,12 +56,15 @@ class Recordings:
             allow_unseen: the default for the ``allow_unseen`` argument of :meth:`assert_level`.
             keep: the folder for keeping each checked history, with its certificate and page;
                 ``None`` to keep nothing.
+            superseded_reads: the default for the ``superseded_reads`` argument of
+                :meth:`assert_level`.
         """
         self.folder = Path(folder)
         self.seed = seed
         self.level = level
         self.timeout = timeout
         self.allow_unseen = allow_unseen
+        self.superseded_reads = superseded_reads
         self.keep = None if keep is None else Path(keep)
         self.judged: list[Verdict] = []
         self._paths: list[Path] = []

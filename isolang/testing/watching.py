@@ -136,6 +136,10 @@ class Watches(Recordings):
             every.add(watch.all_unseen)
         return every.settled()
 
+    def condition_readers(self) -> int:
+        """Return how many transactions read by a condition that may have found other rows."""
+        return sum(watch.condition_readers for watch in self._watches)
+
     def server_name(self) -> str:
         """Return the name and version of the watched PostgreSQL server, for messages."""
         import psycopg

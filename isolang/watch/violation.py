@@ -38,7 +38,8 @@ def save_violation(report: WatchReport, folder: Path) -> tuple[Path, Path] | Non
         for k, value in enumerate(columns.initial_value.tolist())
         if value > 0
     }
-    again = check(load_history(path, initial_value=began or None), report.verdict.spec)
+    history = load_history(path, initial_value=began or None, superseded_reads="count")
+    again = check(history, report.verdict.spec)
     if not isinstance(again, Invalid) or not again.certified:
         return None
     return path, again.certificate().save(folder)

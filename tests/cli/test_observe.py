@@ -122,6 +122,10 @@ def test_a_command_that_does_not_connect():
         (("postgres", "--spec", "ser", "--allow-unseen", "x", "--", "true"), "unknown kind"),
         (("postgres", "--spec", "nosuch", "--", "true"), "nosuch"),
         (("postgres", "--spec", "ser", "--", "/nonexistent"), "cannot run the command"),
+        (
+            ("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "nosuch-program"),
+            "cannot run the command (no such program: nosuch-program)",
+        ),
     ],
 )
 def test_mistakes(capfd, arguments, said):

@@ -191,8 +191,23 @@ def test_what_read_by_a_predicate_is_left_out_and_said() -> None:
     found = predict(run, "si")
     assert found.outcome == "gave up"
     assert found.gave_up == (
-        "1 transactions were omitted: they read by a predicate, or depend on one that did",
+        "1 of 2 transactions were left out: they read by a predicate, or depend on one that did",
     )
+
+
+def test_sessions_of_transactions_that_were_left_out_count() -> None:
+    """Requests that count rows are sessions of their own, though only the fixtures remain."""
+    scan = ("scan", {"table": "t", "where": ("=", "a", 1)}, {})
+    run = History.from_transactions([
+        Transaction([("w", "x", 1)], session="fixture"),
+        Transaction([("w", "y", 1)], session="fixture"),
+        Transaction([scan, ("insert", ("t", 1), {"a": 2})], session="a"),
+        Transaction([scan, ("insert", ("t", 2), {"a": 2})], session="b"),
+    ])  # fmt: skip
+    found = predict(run, "si")
+    assert found.outcome == "gave up"
+    (why,) = found.gave_up
+    assert why.startswith("2 of 4 transactions were left out")
 
 
 def test_a_search_without_work_gives_up() -> None:

@@ -13,7 +13,7 @@ pytest.importorskip("psycopg")
 from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine, select  # noqa: E402
 from sqlalchemy.exc import OperationalError  # noqa: E402
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E402
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column  # noqa: E402
+from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
 
 account = Table(
     "account",
@@ -118,6 +118,34 @@ def test_a_lost_update_of_asyncio(isolation, url):
     asyncio.run(main())
     assert not watch.unseen
     lost(isolation, "one = (await session.scalars(", "await session.flush()")
+
+
+@pytest.mark.parametrize("refreshed", [True, False])
+def test_a_lock_on_an_object_that_is_loaded(isolation, url, refreshed):
+    """The ORM keeps its stale attributes, and loses the update, unless it is told to refresh them.
+
+    Both programs send the same statements, so the level is undecided until the test decides.
+    """
+    watch = watched(isolation, url)
+    engine = create_engine(url)
+    with Session(engine) as first, Session(engine) as second:
+        both = [(session, session.get(Account, 1)) for session in (first, second)]
+        for session, one in both:
+            again = select(Account).where(Account.id == 1).with_for_update()
+            session.scalars(again.execution_options(populate_existing=refreshed)).one()
+            one.balance += 1
+            session.commit()
+        first.refresh(both[0][1])
+        assert both[0][1].balance == (2 if refreshed else 1)
+    engine.dispose()
+    assert not watch.unseen
+    with pytest.raises(isolang.UndecidedError, match=r"read\s+it\s+again\s+under a lock") as error:
+        isolation.assert_level("ser")
+    assert error.value.verdict.cause == "superseded reads"
+    with pytest.raises(isolang.IsolationError, match="fractured read"):
+        isolation.assert_level("ser", superseded_reads="count")
+    (verdict,) = isolation.assert_level("ser", superseded_reads="ignore")
+    assert any("1 read of 1 transaction" in said for said in verdict.history.ignored)
 
 
 @pytest.mark.parametrize(

@@ -286,3 +286,47 @@ def test_misspelt(isolation):
         "*foresee repeatable read: 1 of 1 predictions confirmed on PostgreSQL*",
         "*write skew: pay(1, 30) (*) overlooks save(1, 30) (*)",
     ])  # fmt: skip
+
+
+GUESTS = """
+import os
+import psycopg
+import pytest
+
+URL = os.environ["BANK"]
+
+def create():
+    with psycopg.connect(URL, autocommit=True) as c:
+        c.execute("DROP TABLE IF EXISTS guest")
+        c.execute("CREATE TABLE guest (id int PRIMARY KEY, room int NOT NULL)")
+
+def book(guest, room):
+    with psycopg.connect(URL) as c:
+        (taken,) = c.execute("SELECT count(*) FROM guest WHERE room = %s", (room,)).fetchone()
+        if taken < 5:
+            c.execute("INSERT INTO guest VALUES (%s, %s)", (guest, room))
+
+@pytest.mark.isolation("ser", foresee="read committed")
+def test_book(isolation):
+    isolation.setup(create)
+    isolation.watch_psycopg(URL)
+    isolation.call(book, 1, 7)
+    isolation.call(book, 2, 7)
+"""
+
+
+@pytest.mark.parametrize("unknown", ["fail", "skip"])
+def test_a_test_that_counts_rows_and_inserts_is_not_decided(url, pytester, monkeypatch, unknown):
+    """Two such calls may both find room, which no prediction shows: the test is not green."""
+    monkeypatch.setenv("PYTHONPATH", ENVIRONMENT["PYTHONPATH"])
+    monkeypatch.setenv("BANK", url)
+    pytester.makepyfile(GUESTS)
+    installed = any(one.name == "isolang" for one in entry_points(group="pytest11"))
+    plugin = () if installed else ("-p", "isolang.testing.pytest_plugin")
+    options = ("-p", "no:cacheprovider", "-p", "no:randomly", f"--isolation-unknown={unknown}")
+    done = pytester.runpytest_subprocess(*options, *plugin)
+    done.assert_outcomes(**{"failed" if unknown == "fail" else "skipped": 1})
+    done.stdout.fnmatch_lines([
+        "*foresee read committed: found nothing, which does not prove safety",
+        "*not decided: 2 of 2 transactions read by a condition, and no prediction changes*",
+    ])  # fmt: skip

@@ -180,6 +180,11 @@ class DriverWatch:
         return self._conditions.close(path, into, self._versions.before or 0)
 
     @property
+    def condition_readers(self) -> int:
+        """The number of transactions with conditions that may become predicate reads."""
+        return self._conditions.readers
+
+    @property
     def all_unseen(self) -> Unseen:
         """The counts of unrecorded activity, including the conditions left out by :meth:`close`."""
         every = Unseen()

@@ -58,6 +58,15 @@ class ConditionRecorder:
         self._tables: dict[str, Table] = {}
         self._altered: set[str] = set()
 
+    @property
+    def readers(self) -> int:
+        """The number of transactions that did not abort and have conditions."""
+        return sum(
+            trace.outcome != "aborted"
+            and any(isinstance(step, TracedCondition) for step in trace.steps)
+            for trace in self._traces
+        )
+
     def ended(self, trace: Trace) -> None:
         """Store the trace of an ended transaction."""
         if self.possible:

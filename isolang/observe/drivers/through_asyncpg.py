@@ -30,7 +30,9 @@ _ONE: Final = ("fetchrow", "fetchval")
 _CALLS: Final = ("execute", "fetch", *_ONE)
 _COPY: Final = ("copy_from_query", "copy_from_table", "copy_records_to_table", "copy_to_table")
 _PASSED: Final = {"fetchmany": "executemany", "cursor": "cursors"}
-_PARAMETER: Final = re.compile(r"'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\"|\$(\d+)", re.ASCII)
+_PARAMETER: Final = re.compile(
+    r"'[^']*+(?:''[^']*+)*+'|\"[^\"]*+(?:\"\"[^\"]*+)*+\"|\$(\d+)", re.ASCII
+)
 # The types whose values have a text form that PostgreSQL reads as the same value.
 _SPELT: Final = (int, str, UUID, Decimal, date)
 

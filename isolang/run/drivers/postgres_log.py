@@ -30,7 +30,7 @@ _CHANGE: Final = re.compile(
 )
 _COLUMN: Final = re.compile(
     r"(?P<name>\"(?:[^\"]|\"\")*\"|[^\s\"\[]+)\[(?P<type>.+?)\]:"
-    r"(?P<value>'(?:[^']|'')*'|[^\s']\S*)(?:\s|$)",
+    r"(?P<value>'[^']*+(?:''[^']*+)*+'|[^\s']\S*)(?:\s|$)",
     re.DOTALL,
 )
 _TOAST: Final = "unchanged-toast-datum"

@@ -91,7 +91,8 @@ def judge_run(
     from isolang.language.load import load_spec
     from isolang.verdict import Invalid, Valid
 
-    history = load_history(recorded.path)
+    # The clients of a run use what each read returned.
+    history = load_history(recorded.path, superseded_reads="count")
     chosen = route(load_spec(recorded.claims))
     verdict = check(history, chosen, timeout=recorded.settings.timeout)
     doubts = doubts_of(recorded)
@@ -149,7 +150,7 @@ def judge_watched_run(
     if found.outcome == "valid":
         few = (Doubt(text=found.little, grave=True),) if found.little else ()
         return (*doubts, *few), None
-    history = load_history(Path(found.folder) / NAME)
+    history = load_history(Path(found.folder) / NAME, superseded_reads="count")
     verdict = check(history, recorded.claims, timeout=recorded.settings.timeout)
     if not isinstance(verdict, Invalid):
         raise HistoryError(f"{found.folder}: a second search did not find the violation again")

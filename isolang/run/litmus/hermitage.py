@@ -228,5 +228,5 @@ def _violation(path: Path, spec: str) -> str:
     from isolang.api import check, load_history
     from isolang.verdict import Invalid
 
-    verdict = check(load_history(path), spec)
+    verdict = check(load_history(path, superseded_reads="count"), spec)
     return verdict.violation.anomaly if isinstance(verdict, Invalid) and verdict.certified else ""

@@ -578,14 +578,14 @@ class _LitmusPlayer:
         )
 
     def _violation(self, shown: object, recorder: Recorder) -> Invalid | None:
-        from isolang.api import check
+        from isolang.api import check, load_history
         from isolang.verdict import Invalid
 
         spec = self.question.spec
         if spec is None:
             return None
         if spec.uses_real_time or shown not in self._judged:
-            verdict = check(recorder.history(), spec)
+            verdict = check(load_history(recorder.path, superseded_reads="count"), spec)
             self._judged[shown] = verdict if isinstance(verdict, Invalid) else None
         return self._judged[shown]
 

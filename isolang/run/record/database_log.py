@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 _VERSIONS: Final = re.compile(rb", :versions \[[^\]]*\]")
 _XID: Final = re.compile(rb", :xid \"?(\d+)\"?")
-_NOTES: Final = re.compile(rb", (:callers|:rows|:statements) \[((?:\"(?:[^\"\\]|\\.)*\"|\s)*)\]")
-_TEXT: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NOTES: Final = re.compile(
+    rb", (:callers|:rows|:statements) \[((?:\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"|\s)*)\]"
+)
+_TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _COMMITTED: Final = re.compile(rb":type :ok,")
 _PROCESS: Final = re.compile(rb":process (\d+)")
 _PLACE: Final = re.compile(rb":index (-?\d+).*?:time (-?\d+)")
