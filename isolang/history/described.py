@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
+from isolang._native import Columns
 from isolang.history import columns as c
 from isolang.history.transaction import StatusName
 from isolang.history.values import atom_text, key_name
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang._native import Columns
     from isolang.history.remarks import Named, Remark
     from isolang.history.statements import Statements
 
