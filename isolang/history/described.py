@@ -238,25 +238,22 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
         Returns:
             One entry for each operation in :meth:`History.transaction`; empty if the recording does
-            not contain statements. They are also empty if the transaction did not commit and has
-            another number of them: its operations are those of its invocation, but a completion may
-            state the statements of its own operations.
+            not contain statements, or only others than those of a transaction that did not commit.
 
         Raises:
-            HistoryError: the recorded statements are malformed, or the transaction committed and
-                their number differs from the number of operations.
+            HistoryError: the recorded statements are malformed, or their number differs from the
+                number of operations.
         """
         statements = self._statements().get(int(self.columns.txn_position[txn]), ())
         if not statements:
             return ()
         from isolang.history.objects import operations_count
-        from isolang.history.statements import check_statement_count
+        from isolang.history.statements import statements_of_operations
 
-        operations = operations_count(self, txn)
-        if len(statements) != operations and self.status(txn) != "committed":
-            return ()
         where = f"{self.files[0]}:{int(self.columns.txn_position[txn])}"
-        return check_statement_count(statements, operations, where)
+        committed = self.status(txn) == "committed"
+        operations = operations_count(self, txn)
+        return statements_of_operations(statements, operations, where, committed=committed)
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""
