@@ -247,13 +247,9 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         statements = self._statements().get(int(self.columns.txn_position[txn]), ())
         if not statements:
             return ()
-        from isolang.history.objects import operations_count
-        from isolang.history.statements import statements_of_operations
+        from isolang.history.objects import statements_of_operations
 
-        where = f"{self.files[0]}:{int(self.columns.txn_position[txn])}"
-        committed = self.status(txn) == "committed"
-        operations = operations_count(self, txn)
-        return statements_of_operations(statements, operations, where, committed=committed)
+        return statements_of_operations(self, txn, statements)
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""

@@ -127,24 +127,3 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
                 f"{where}: the statements are out of order (got {other} after {one}, expected the "
                 "order in which they were sent)"
             )
-
-
-def statements_of_operations(
-    statements: Statements, operations: int, where: str, *, committed: bool
-) -> Statements:
-    """Return the statements of a transaction's operations if there is one for each operation.
-
-    The operations of a transaction that did not commit are those of its invocation, but its
-    completion may state the statements of other operations. Then nothing is known.
-
-    Raises:
-        HistoryError: the transaction committed, and the numbers differ.
-    """
-    if len(statements) == operations:
-        return statements
-    if not committed:
-        return ()
-    raise HistoryError(
-        f"{where}: wrong number of statements (got {len(statements)}, expected one for "
-        f"each of {operations} operations)"
-    )
