@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import random
+import re
 
 import pytest
 
@@ -176,6 +177,22 @@ def random_counter(rng, step):
                 one["value"] = value + rng.choices([0, step, -step, 1], [6, 1, 1, 0.2])[0]
             lines.append(f"{process} {status} {one['f']} {one['value']}")
     return "\n".join(lines), operations
+
+
+def test_an_element_that_nobody_added_is_named_as_such():
+    """Not as a value of the key that it becomes."""
+    text = """
+    0 invoke add 1
+    0 ok add 1
+    1 invoke read nil
+    1 ok read #{1 2}
+    """
+    verdict = isolang.check(load(text), "ser")
+    said = " ".join(str(verdict).split())
+    assert re.search(r"read the element 2 \(<stream>:\d+\), which nobody added\.", said)
+    twice = isolang.check(load(text.replace("1 2", "1 1")), "ser")
+    said = " ".join(str(twice).split())
+    assert re.search(r"read the element 1 twice \(<stream>:\d+\), which nobody added twice\.", said)
 
 
 def test_counters_by_all_orders():
