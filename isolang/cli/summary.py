@@ -302,8 +302,8 @@ def _with_moved_files(run: RunVerdict) -> RunVerdict:
     """
 
     def found_again(path: str) -> str:
-        beside = Path(run.source).parent / os.path.basename(path)
-        return str(beside) if not os.path.exists(path) and beside.is_file() else path
+        neighbour = Path(run.source).parent / os.path.basename(path)
+        return str(neighbour) if not os.path.exists(path) and neighbour.is_file() else path
 
     history = found_again(run.history)
     evidence = [(what, found_again(file)) for what, file in run.evidence]

@@ -18,7 +18,7 @@ from isolang.errors import IsolangError, message_in_one_line
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
 _CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
-# Schemes of URLs of databases that `isocheck run` knows, and for which there is no proxy.
+# Schemes of URLs of other databases, which the proxy does not understand.
 _OTHERS: Final = frozenset({"mysql", "mariadb", "sqlite", "duckdb", "redis", "etcd", "mongodb"})
 
 
