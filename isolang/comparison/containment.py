@@ -131,8 +131,13 @@ def _contains_part_of(large: Core, small: Core) -> bool:
             return len(kept) < len(_flat(parts)) and contains(large, _composed(kept))
         case Product(left=a, right=b), Product(left=c, right=d):
             return contains(a, c) and contains(b, d)
-        case (Lift(), Lift()) | (Inverse(), Inverse()) | (Domain(), Domain()) | (Range(), Range()):
-            return contains(large.arg, small.arg)
+        case (
+            (Lift(arg=a), Lift(arg=b))
+            | (Inverse(arg=a), Inverse(arg=b))
+            | (Domain(arg=a), Domain(arg=b))
+            | (Range(arg=a), Range(arg=b))
+        ):
+            return contains(a, b)
     return False
 
 
