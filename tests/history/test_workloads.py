@@ -478,3 +478,12 @@ def test_json():
     history = isolang.load_history(io.BytesIO(text.encode()))
     assert history.where(1).endswith(":2")
     assert isolang.check(history, "sser").outcome == "valid"
+
+
+def test_an_operation_that_no_workload_has_gets_advice():
+    """As a transaction it can be checked, and other workloads are read: so the hint names both."""
+    line = "{:type :%s, :process 0, :f :debit, :value {:from 1, :amount 5}}\n"
+    with pytest.raises(UnsupportedError) as error:
+        isolang.load_history(io.BytesIO((line % "invoke" + line % "ok").encode()), format="edn")
+    assert "write it as a transaction of reads and writes" in str(error.value)
+    assert "docs/formats.md has the operations of other workloads" in str(error.value)
