@@ -19,11 +19,11 @@ from isolang.history.history import History
 from isolang.limits import default_memory
 from isolang.machine import processors
 from isolang.options import Options
+from isolang.verdict import Verdict
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.language.meaning.core import Spec
-    from isolang.verdict import Verdict
 
 AnyHistory: TypeAlias = History | str | os.PathLike[str]
 

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, Literal, NoReturn, TypeAlias
+from typing import ClassVar, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct, field
 
 from isolang.caveat import Caveat, caveats_in
+from isolang.certify.certificate import Certificate
+from isolang.certify.proofs import Exhaustion, Refutation, Relations, Witness
+from isolang.explain.violation import Violation
+from isolang.history.history import History
+from isolang.language.meaning.core import Spec
 from isolang.limits import Seconds
 from isolang.renderers import RENDERERS
-
-if TYPE_CHECKING:
-    from isolang.certify.certificate import Certificate
-    from isolang.certify.proofs import Exhaustion, Refutation, Relations, Witness
-    from isolang.explain.violation import Violation
-    from isolang.history.history import History
-    from isolang.language.meaning.core import Spec
-    from isolang.solvers.answer import Cause
-
+from isolang.solvers.answer import Cause
 
 NOTHING_OBSERVED: Final = Caveat(
     "NOTHING WAS OBSERVED: no session read or missed what another "
@@ -143,8 +140,6 @@ class Valid(_BaseVerdict, frozen=True, kw_only=True):
 
     def certificate(self) -> Certificate:
         """Return the proof as a certificate for the caller to save."""
-        from isolang.certify.certificate import Certificate
-
         return Certificate.of(self.history, self.spec, self.witness)
 
 
@@ -163,8 +158,6 @@ class Invalid(_BaseVerdict, frozen=True, kw_only=True):
 
     def certificate(self) -> Certificate:
         """Return the proof as a certificate for the caller to save."""
-        from isolang.certify.certificate import Certificate
-
         return Certificate.of(self.history, self.spec, self.refutation)
 
 

@@ -124,6 +124,25 @@ def test_a_wrong_verdict_is_reported():
     assert "50000.0 µs" in text
 
 
+def test_papers_are_compared_with_whole_commands():
+    """A paper's time is that of a whole program; without its start is another column."""
+    row = {
+        "part": "published", "case": "c", "level": "ser", "tool": "isocheck", "seconds": 0.05,
+        "gross_seconds": 0.25, "cpu": 0.05, "megabytes": 20, "gross_megabytes": 70,
+        "verdict": "valid", "ended": "ok", "wrong": False, "shape": {"published": "Tool: 2 s"},
+    }  # fmt: skip
+    lines = report.markdown({"machine": {"cores": 2}, "rows": [row]}).splitlines()
+    head, values = (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in lines
+        if line.startswith(("| history", "| c "))
+    )
+    told = dict(zip(head, values, strict=True))
+    assert (told["whole command"], told["without the start"]) == ("250 ms", "50 ms")
+    assert (told["memory of the whole command"], told["memory"]) == ("70 MB", "20 MB")
+    assert {"| AWDIT | RC | 0.5 |", "| Porcupine | linearizability | 0.4 |"} <= {*lines}
+
+
 def test_a_comparison_quotes_ratios():
     """Of medians, with the noise; runs alternate."""
     row = {

@@ -56,6 +56,7 @@ DIRECT = {
     "jobs": {"api", "report"},
     "cli": {"jobs", "programs", "run", "simulator", "testing", "watch"},
     "__init__": {"many", "testing"},
+    "__main__": {"cli"},
 }
 
 # The sections of _native.pyi, and the layer that each one belongs to.

@@ -23,7 +23,8 @@ alice.commit()
 @atexit.register
 def drop():
     list(map(psycopg.Connection.close, (alice, bob, others)))
-    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE finding_calls, finding_noise")
+    connection = psycopg.connect(sys.argv[1], autocommit=True)
+    connection.execute("DROP TABLE IF EXISTS finding_calls, finding_noise")
 
 
 check = "SELECT on_call FROM finding_calls WHERE name = %s"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
 import typer
 
-from isolang.cli.commands import ISOCHECK, isocheck
+from isolang.cli.commands import ISOCHECK, SPEC, isocheck
 from isolang.cli.parameters import Mistake
 from isolang.errors import IsolangError, internal_error
 from isolang.output.terminal import escaped, forget_stdout, open_streams, warn
@@ -42,6 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run_guarded(command: Any, arguments: list[str]) -> int:
     context: Any = None
     try:
+        _require_no_spec_command(arguments)
         context = command.make_context(PROGRAM, arguments, default_map=_defaults(arguments))
         with context:
             code = int(command.invoke(context) or 0)
@@ -75,6 +77,20 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
             raise
         warn(f"{PROGRAM}: {internal_error(error)}")
         return EXIT_UNKNOWN
+
+
+def _require_no_spec_command(arguments: list[str]) -> None:
+    """Refuse a command of ``isocheck spec`` without ``spec``, which would be taken for a history.
+
+    Raises:
+        Mistake: if the first argument is such a command, and no file has its name.
+    """
+    name = arguments[0] if arguments else ""
+    if name in SPEC and name not in ISOCHECK and not os.path.exists(name):
+        raise Mistake(
+            f"{name} is a command of {PROGRAM} spec, and there is no history of this name",
+            f"{PROGRAM} spec {shlex.join(arguments)}",
+        )
 
 
 def _flush_output(code: int) -> int:

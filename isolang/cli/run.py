@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -30,7 +31,7 @@ from isolang.output.records import (
     json_text,
     report_of,
 )
-from isolang.output.terminal import console, escaped, print_data, print_lines
+from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 from isolang.run.play.state import SwarmRound
 from isolang.run.settings import DATABASE, Settings
 
@@ -263,54 +264,93 @@ def _clean(settings: Settings) -> int:
 
 
 def _judge(recorded: Run, target: Target, *, page: str, form: str, short: bool) -> int:
-    """Check a run, print the verdict before the slower results, and return the exit code."""
+    """Check a run, print the verdict before anything else is computed, and return the exit code.
+
+    Ctrl-C ends what is computed after the verdict, and not the verdict: the exit code is the same.
+    """
     from isolang.cli.progress import Bar
-    from isolang.language.hierarchy import IMPLIES
-    from isolang.run.judge.judge import judge_run, with_strongest_levels, with_vacuity_doubt
+    from isolang.run.judge.judge import judge_run
 
     found = recorded.watched
     if found is not None and not page and form in ("text", "json", "quiet", "brief"):
         return _judge_watched(recorded, found, form, short=short)
     with Bar(1, recorded.settings.timeout) as bar:
         bar.phase("the verdict")
-        judged = judge_run(recorded, target, levels=False, little=False)
-    printed = form != "text" or was_printed(lambda: _print(report_of_run(judged), judged))
-    known = len(judged.doubts)
-    judged = with_vacuity_doubt(judged)
-    if form == "text":
-        for doubt in judged.doubts[known:]:
-            print_lines(_row("NOT PROVED", f"by this run: {escaped(doubt.text)}"))
-    if form in ("text", "json"):
-        with Bar(len(IMPLIES)) as bar:
-
-            def level(name: str) -> None:
-                if name in IMPLIES:
-                    bar.step()
-                    bar.phase(name)
-
-            judged = with_strongest_levels(judged, progress=level)
+        verdict = judge_run(recorded, target, levels=False, smallest=False, little=False)
+    judged = verdict
     report = report_of_run(judged)
-    if form == "text":
-        more = "" if judged.all_levels else " (some levels are undecided; see isocheck levels)"
-        print_lines(_row("held", (", ".join(judged.strongest) or "no level of the library") + more))
-    if page:
-        from isolang.report import course_of, save_page
-        from isolang.report import page as make
-
-        try:
-            course = course_of(recorded.path)
-            made = make(
-                judged.verdict, name=str(recorded.path), course=course, statements=judged.statements
-            )
-            report = replace(report, page=save_page(made, Path(page)))
-        except (IsolangError, OSError) as error:
-            report = replace(report, unsaved=(*report.unsaved, str(error)))
+    printed = form != "text" or was_printed(lambda: _print(report, judged))
+    try:
+        for more, lines in _with_more(verdict, form):
+            judged = more
+            if form == "text":
+                printed &= was_printed(partial(print_lines, *lines))
+        report = report_of_run(judged)
+        if page:
+            report = _with_page(report, judged, page)
+    except KeyboardInterrupt:
+        report = report_of_run(judged)
+        warn(f"isocheck: interrupted: {report.verdict} stands, but what follows it is incomplete")
     code = code_of(report)
     code = EXIT_UNKNOWN if code == EXIT_VALID and report.grave else code
     if form != "text":
         printed = was_printed(lambda: _print_form(report, judged, form, short=short))
     warn_unsaved(report)
     return code if printed else code or EXIT_INPUT
+
+
+def _with_more(judged: JudgedRun, form: str) -> Iterator[tuple[JudgedRun, Sequence[str]]]:
+    """Yield the run with what takes longer than its verdict, and the lines that say so.
+
+    Each step has a work limit, so that equal runs give equal results.
+    """
+    from isolang.cli.progress import Bar
+    from isolang.language.hierarchy import IMPLIES
+    from isolang.run.judge.judge import (
+        with_smallest_part,
+        with_strongest_levels,
+        with_vacuity_doubt,
+    )
+
+    with Bar(1) as bar:
+        bar.phase("a small part that is still invalid")
+        judged = with_smallest_part(judged)
+    yield judged, _smallest_line(judged)
+    known = len(judged.doubts)
+    judged = with_vacuity_doubt(judged)
+    doubts = (f"by this run: {doubt.text}" for doubt in judged.doubts[known:])
+    yield judged, [_row("NOT PROVED", doubt) for doubt in doubts]
+    if form not in ("text", "json"):
+        return
+    with Bar(len(IMPLIES)) as bar:
+
+        def level(name: str) -> None:
+            if name in IMPLIES:
+                bar.step()
+                bar.phase(name)
+
+        judged = with_strongest_levels(judged, progress=level)
+    more = "" if judged.all_levels else " (some levels are undecided; isocheck levels decides them)"
+    strongest = ", ".join(judged.strongest) or "no level of the library"
+    yield judged, [_row("held", strongest + more)]
+
+
+def _with_page(report: RunReport, judged: JudgedRun, path: str) -> RunReport:
+    """Return the report with the page about the run, or with the reason why it was not saved."""
+    from isolang.report import course_of, save_page
+    from isolang.report import page as make
+
+    history = judged.recorded.path
+    try:
+        text = make(
+            judged.verdict,
+            name=str(history),
+            course=course_of(history),
+            statements=judged.statements,
+        )
+        return replace(report, page=save_page(text, Path(path)))
+    except (IsolangError, OSError) as error:
+        return replace(report, unsaved=(*report.unsaved, str(error)))
 
 
 def _print_form(report: RunReport, judged: JudgedRun, form: str, *, short: bool) -> None:
@@ -414,7 +454,12 @@ def _print_whole(report: RunReport, judged: JudgedRun, form: str) -> None:
     from isolang.report.forms import junit, sarif
 
     text = "\n".join(
-        [text_of_report(report), "", *_summary_lines(report, judged.recorded, judged.smallest)]
+        [
+            text_of_report(report),
+            "",
+            *_summary_lines(report, judged.recorded),
+            *_smallest_line(judged),
+        ]
     )
     return print_data((junit if form == "junit" else sarif)([(report, text)]))
 
@@ -470,7 +515,7 @@ def _print(report: RunReport, judged: JudgedRun) -> None:
     if report.grave and report.verdict == "valid":
         print_lines("NOT PROVED BY THIS RUN: the verdict below rests on too little evidence", "")
     render(report, console(sys.stdout))
-    print_lines(*_summary_lines(report, judged.recorded, judged.smallest))
+    print_lines(*_summary_lines(report, judged.recorded))
     sys.stdout.flush()
 
 
@@ -486,7 +531,7 @@ def _forms_remark(settings: Settings) -> str:
     return f" ({'; '.join(several)})" if several else ""
 
 
-def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[str]:
+def _summary_lines(report: RunReport, ran: Run) -> Iterator[str]:
     """Yield the lines that follow the verdict: doubts, statements, and facts about the run."""
     for doubt in report.doubts:
         yield f"  note: {escaped(doubt)}"
@@ -526,9 +571,13 @@ def _summary_lines(report: RunReport, ran: Run, smallest: str = "") -> Iterator[
         rows["rounds"] = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         if ran.rounds[-1].verdict == "invalid":
             rows["this round"] = ran.rounds[-1].command
-    if report.minimal is not None:
-        rows["smallest"] = f"{report.minimal} ({smallest})"
     yield from (_row(name, said) for name, said in rows.items())
+
+
+def _smallest_line(judged: JudgedRun) -> list[str]:
+    if judged.minimal is None:
+        return []
+    return [_row("smallest", f"{judged.minimal} ({judged.smallest})")]
 
 
 def _row(name: str, said: str) -> str:

@@ -308,6 +308,8 @@ def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[st
         half: the result for this direction.
         bounds: the bounds of the search for a separating history.
     """
+    from isolang.comparison.compare import TELLING
+
     a, b = escaped(a), escaped(b)
     if half.proof is not None:
         when = f", {WHEN_ONE_AT_A_TIME}" if half.one_at_a_time else ""
@@ -322,6 +324,11 @@ def half_lines(a: str, b: str, half: Implication, bounds: Bounds) -> Iterator[st
         least = "none is smaller" if half.witness.smallest else "a smaller one may exist"
         yield f"  {a} does not imply {b}: {a} allows this, {b} forbids it ({sizes}; {least})"
         yield from align_rows(list(small.table()), indent=4)
+    elif half.searched < TELLING:
+        yield (
+            f"  whether {a} implies {b} is unknown: the search reached its limit before it found a "
+            "separating history, and no proof was found"
+        )
     else:
         yield (
             f"  {a} implies {b} on all histories of up to {half.searched} transactions and "

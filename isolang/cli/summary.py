@@ -50,6 +50,7 @@ _CHAIN: Final = "chain.jsonl"
 _UNFINISHED: Final = "the watch has not ended"
 _FIELDS: Final = ("target", "version", "isolation", "workload", "seed")
 _HEADER: Final = 4096  # the maximum length in bytes of a recorded history's first line
+_EXPLAINING: Final = 60.0  # the seconds after which a certificate is left unexplained
 _LAST: Final = 1 << 16  # the last line of a chain lies within this many bytes of its end
 
 
@@ -237,11 +238,13 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
         HistoryError: if a file that the user named cannot be read, or is not a report.
     """
     found = _FoundFiles()
+    paths = list(paths)
+    folders = any(map(os.path.isdir, paths))  # then the others are what a pattern like runs/* found
     for path in paths:
         if os.path.isdir(path):
             _read_folder(Path(path), found)
         else:
-            _read_file(Path(path), found, inside=False)
+            _read_file(Path(path), found, inside=folders)
     known = {os.path.basename(file) for run in found.runs for _, file in run.evidence}
     judged = {(run.sha256, run.level.lower()) for run in found.runs if run.sha256}
     found.runs += (
@@ -259,6 +262,10 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
     if len(kept) < len(found.runs):
         found.skipped["watches of runs that were judged as a whole"] += len(found.runs) - len(kept)
     found.runs = kept
+    for place, run in enumerate(found.runs):
+        found.runs[place] = moved = _with_moved_files(run)
+        if (report := found.reports.get((run.source, run.history, run.level))) is not None:
+            found.reports[moved.source, moved.history, moved.level] = report
     histories = {os.path.basename(run.history) for run in found.runs}
     for path in found.recorded:
         if os.path.basename(path) not in histories:
@@ -282,10 +289,60 @@ def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
             match = naming.fullmatch(Path(run.source).as_posix())
             values |= match.groupdict() if match else {}
             unnamed += match is None
-        found.runs[place] = replace(run, **values)
+        found.runs[place] = replace(_with_anomaly(run), **values)
     if unnamed:
         warn(f"warning: {unnamed:,} of {len(found.runs):,} verdicts do not match --names")
     return found
+
+
+def _with_moved_files(run: RunVerdict) -> RunVerdict:
+    """Return a verdict that names files next to it if those that it names are not there any more.
+
+    The paths in reports and certificates are those of the run, and folders of runs are moved.
+    """
+
+    def found_again(path: str) -> str:
+        neighbour = Path(run.source).parent / os.path.basename(path)
+        return str(neighbour) if not os.path.exists(path) and neighbour.is_file() else path
+
+    history = found_again(run.history)
+    evidence = [(what, found_again(file)) for what, file in run.evidence]
+    part = str(Path(history).with_suffix(".minimal.edn"))
+    if run.verdict == "invalid" and "smallest part" not in dict(evidence) and os.path.exists(part):
+        evidence.append(("smallest part", part))
+    return replace(run, history=history, evidence=tuple(evidence))
+
+
+def _with_anomaly(run: RunVerdict) -> RunVerdict:
+    """Return a verdict that names its violation, also if it is known only from a certificate.
+
+    The proof is checked and explained again. If that is not possible, for example because the
+    history is not there, the verdict is returned unchanged.
+    """
+    if run.verdict != "invalid" or run.anomaly or dict(run.evidence).get("certificate") is None:
+        return run
+    from isolang.certify.certificate import Certificate
+    from isolang.certify.certificate import verify as check
+    from isolang.certify.errors import CertificateRejected, NotCertifiedError
+    from isolang.cli.verify import reading_options, spec_of
+    from isolang.errors import IsolangError
+    from isolang.history import read_history
+    from isolang.limits import interrupt_after
+    from isolang.pipeline.verified import verdict_of
+    from isolang.verdict import Invalid
+
+    try:
+        with interrupt_after(_EXPLAINING):
+            proof = Certificate.load(dict(run.evidence)["certificate"])
+            spec = spec_of(proof)
+            about = proof.about(read_history(run.history, reading_options(proof)))
+            verdict = verdict_of(proof, about, spec, check(proof, about, spec))
+    except (IsolangError, CertificateRejected, NotCertifiedError, TimeoutError, MemoryError):
+        return run
+    if not isinstance(verdict, Invalid):
+        return run
+    violation = verdict.violation
+    return replace(run, anomaly=violation.anomaly, reason=run.reason or violation.about())
 
 
 def _read_folder(folder: Path, found: _FoundFiles) -> None:
@@ -293,7 +350,7 @@ def _read_folder(folder: Path, found: _FoundFiles) -> None:
         inner.sort()
         at = Path(name)
         if _CHAIN in files:  # a watch's folder; its other files are the state of the watch
-            found.runs.append(_chain(at / _CHAIN))
+            found.runs.append(_chain(at / _CHAIN, inside=True))
             continue
         for file in sorted(files):
             _read_file(at / file, found, inside=True)
@@ -311,7 +368,7 @@ def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
         HistoryError: if the user named the file and it is not a report.
     """
     if path.name == _CHAIN:
-        found.runs.append(_chain(path))
+        found.runs.append(_chain(path, inside=inside))
         return
     if inside and path.suffix not in _JSON:
         header = _header(path) if path.suffix == ".edn" else {}
@@ -324,7 +381,10 @@ def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
     try:
         data = path.read_bytes()
     except OSError as error:
-        raise HistoryError(f"{path}: {error.strerror or error}") from None
+        if not inside:
+            raise HistoryError(f"{path}: {error.strerror or error}") from None
+        found.skipped["files that cannot be read"] += 1
+        return
     if inside and not data.strip():  # the report of a killed job
         found.skipped["empty files"] += 1
         return
@@ -428,11 +488,16 @@ def _survey_verdicts(survey: Survey, source: str) -> Iterator[RunVerdict]:
         )
 
 
-def _chain(path: Path) -> RunVerdict:
+def _chain(path: Path, *, inside: bool) -> RunVerdict:
     """Return the verdict of a watch from its chain, without checking the chain.
 
+    Args:
+        path: the file.
+        inside: whether the user named only a folder that contains the file. Then a file that is no
+            chain, perhaps because the watch was killed, is an error among the verdicts.
+
     Raises:
-        HistoryError: if the file is not a chain.
+        HistoryError: if the user named the file and it is not a chain.
     """
     from isolang.watch.chain import ChainEnd, Head
 
@@ -442,7 +507,12 @@ def _chain(path: Path) -> RunVerdict:
             file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST))
             last = file.read().splitlines()[-1]
     except (OSError, msgspec.MsgspecError, IndexError) as error:
-        raise HistoryError(f"{path}: not the chain of a watch ({error})") from None
+        message = f"not the chain of a watch ({error})"
+        if not inside:
+            raise HistoryError(f"{path}: {message}") from None
+        return RunVerdict(
+            history=str(path.parent), level="", verdict="error", reason=message, source=str(path)
+        )
     try:
         end = msgspec.json.decode(last, type=ChainEnd)
     except msgspec.MsgspecError:
@@ -479,7 +549,7 @@ def _header(path: Path) -> dict[str, str]:
     return {
         "target": target,
         "version": version,
-        "isolation": facts["level"].partition(" ")[0],
+        "isolation": facts["level"].partition(" (")[0],
         "workload": facts.get("workload", ""),
         "seed": facts["seed"],
     }

@@ -91,7 +91,7 @@ def verify(
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
-            about = proof.about(read_history(history, _reading_options(proof)))
+            about = proof.about(read_history(history, reading_options(proof)))
             accepted = check(proof, about, spec)
             if by_definition and accepted.beyond_definition:
                 raise NotCertifiedError(
@@ -234,7 +234,7 @@ def _write_pictures(
     return lines
 
 
-def _reading_options(proof: Certificate) -> ReadOptions:
+def reading_options(proof: Certificate) -> ReadOptions:
     """Return the options in a certificate for reading the history.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 import tempfile
@@ -174,6 +175,7 @@ def watch(
         )
         open_.callback(stream.close)
         _warn_next_to_runs(paths)
+        _warn_of_missing(paths, until_idle)
         follows = until_idle != 0
         watched = Watch(
             spec, stream=stream, folder=folder, sources=paths, round=round, clock_error=error,
@@ -203,6 +205,14 @@ def watch(
         if output.html:
             files += _save_page(report, course)
     return _print_report(report, watched, course, state=state, output=output.form, files=files)
+
+
+def _warn_of_missing(paths: Sequence[str], until_idle: float | None) -> None:
+    """Say which logs are not there yet, because the watch waits for them without a word."""
+    for path in paths:
+        if path != "-" and not os.path.exists(path):
+            ends = f"; the watch ends after {until_idle:g} s without it" if until_idle else ""
+            warn(escaped(f"{path}: there is no such file yet; isocheck waits for it{ends}"))
 
 
 def _warn_next_to_runs(paths: Sequence[str]) -> None:

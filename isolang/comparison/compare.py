@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -28,6 +28,11 @@ Relation: TypeAlias = Literal["equal", "stronger", "weaker", "incomparable", "un
 Bounded: TypeAlias = Literal["equal", "stronger", "weaker"]
 
 Progress: TypeAlias = Callable[[str], object]
+
+TELLING: Final = 2
+"""The fewest transactions that must have been searched for a bound to be worth stating: histories
+of one transaction separate hardly any levels.
+"""
 
 
 class DisagreementError(IsolangError):
@@ -131,11 +136,11 @@ class Comparison(Struct, frozen=True, kw_only=True):
         """The relation of ``a`` to ``b`` on all histories up to a size, and that size.
 
         The size is a number of transactions. The value is ``None`` if both directions are decided,
-        or if an undecided direction was not searched completely at any size.
+        or if an undecided direction was searched completely only for fewer than two transactions.
         """
         directions = (self.forth, self.back)
         sizes = [one.searched for one in directions if one.proof is None and one.witness is None]
-        if not sizes or not min(sizes):
+        if not sizes or min(sizes) < TELLING:
             return None
         apart = tuple(one.witness is not None for one in directions)
         return ("equal" if not any(apart) else "weaker" if apart[0] else "stronger"), min(sizes)

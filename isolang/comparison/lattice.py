@@ -8,7 +8,13 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from isolang.comparison.compare import Bounded, Implication, Progress, decide_implication
+from isolang.comparison.compare import (
+    TELLING,
+    Bounded,
+    Implication,
+    Progress,
+    decide_implication,
+)
 from isolang.comparison.effort import OF_MANY, Effort
 from isolang.comparison.normal import Normal
 from isolang.comparison.separate import Bounds, Separator, partial_relations, scope_of
@@ -286,10 +292,13 @@ def place(
     apart_above = {n: (stronger[n], converse(one, library[n])) for n in above}
     apart_below = {n: (weaker[n], converse(library[n], one)) for n in below}
     for n, (_, implication) in (*apart_above.items(), *apart_below.items()):
-        if (
-            implication.searched
-        ):  # one direction is proved; the other was only searched up to a size
+        if implication.witness is not None:
+            continue
+        # One direction is proved; the other was only searched up to a size.
+        if implication.searched >= TELLING:
             bounded[n] = ("equal", implication.searched)
+        else:
+            unknown.append(n)
     if any(relation == "equal" for relation, _ in bounded.values()):
         bounded = {n: found for n, found in bounded.items() if found[0] == "equal"}
     return Placement(
@@ -298,7 +307,7 @@ def place(
         above=apart_above,
         below=apart_below,
         bounded=bounded,
-        unknown=tuple(unknown),
+        unknown=tuple(sorted(unknown)),
         lacking=partial_relations((one, *(library[n] for n in bounded))) if bounded else (),
         by_axiom=any(p.one_at_a_time for n in equal for p in (stronger[n], weaker[n])),
         bounds=bounds,
@@ -309,11 +318,11 @@ def place(
 def _bounded(known: ImplicationOrder, own: str, level: str) -> tuple[Bounded, int] | None:
     """Return the relation of two levels on all histories up to a size, and that size.
 
-    If both directions are decided, or the size is 0, return ``None``.
+    If both directions are decided, or the size says too little, return ``None``.
     """
     pairs = ((own, level), (level, own))
     sizes = [known.searched[pair] for pair in pairs if pair in known.searched]
-    if not sizes or not min(sizes):
+    if not sizes or min(sizes) < TELLING:
         return None
     forth, back = (pair in known.separations for pair in pairs)
     return ("weaker" if forth else "stronger" if back else "equal"), min(sizes)

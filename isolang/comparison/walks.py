@@ -21,6 +21,7 @@ from itertools import chain, combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.comparison.containment import follows_from
 from isolang.comparison.inclusion import Inclusion, holds, prove
 from isolang.comparison.normal import Axiom, Normal, letters_within
 from isolang.language.classify.event_graph import steps_of
@@ -63,6 +64,7 @@ from isolang.language.meaning.core import (
     Plus,
     Rel,
     Seq,
+    Star,
     Union,
 )
 from isolang.language.meaning.mentions import children, names, rebuild
@@ -116,7 +118,7 @@ class ProofStep(Struct, frozen=True, kw_only=True):
         by: the checks of the stronger specification that imply it.
         inclusion: the inclusion of the languages; ``None`` if the check is one of ``by``.
         shorter: for a check on single keys, shorter cycles; each violation contains one of them.
-        part: whether one of ``by`` is the same check for a union with more steps.
+        part: whether the relation of one of ``by`` contains the relation of the check.
     """
 
     check: str
@@ -127,7 +129,7 @@ class ProofStep(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         if self.part:
-            return f"`{self.check}` says of some steps what `{self.by[0]}` says of more"
+            return f"`{self.by[0]}` is about all pairs that `{self.check}` is about"
         if self.inclusion is None:
             return f"`{self.check}` is one of its checks"
         by = " and ".join(f"`{one}`" for one in self.by)
@@ -238,7 +240,7 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
     for check in stronger.checks:
         if _is_same_check(check, axiom.check):
             return ProofStep(check=shown, by=(_check_text(check),))
-        if _is_part(axiom.check, check):
+        if follows_from(*(_simplified(one, splits=splits) for one in (axiom.check, check))):
             return ProofStep(check=shown, by=(_check_text(check),), part=True)
     if not stronger.chooses_only_dependencies:
         return None
@@ -396,19 +398,10 @@ def _is_same_check(one: Check, other: Check) -> bool:
     return content(one) == content(other)
 
 
-def _is_part(one: Check, other: Check) -> bool:
-    """Return whether a check forbids only alternatives that another check also forbids.
-
-    SOUND BECAUSE a union of some alternatives relates no more pairs than the union of all of them.
-    """
-    if one.kind != other.kind or one.kind == "require" or one.negated or other.negated:
-        return False
-
-    def parts(check: Check) -> tuple[Core, ...]:
-        e = simplify(check.expr)
-        return e.parts if isinstance(e, Union) else (e,)
-
-    return all(part in parts(other) for part in parts(one))
+def _simplified(check: Check, *, splits: bool) -> Check:
+    expr = simplify(check.expr, splits=splits)
+    bound = None if check.bound is None else simplify(check.bound, splits=splits)
+    return replace(check, expr=expr, bound=bound)
 
 
 # --- languages of cycles ---
@@ -425,13 +418,40 @@ def _forbidden_words(form: str, e: Core) -> Dfa | None:
         with suppress(NotRegularError):
             words = _statement_words(language_of(by_statement(e), letters=WORDS_BY_STATEMENT))
     for part in e.parts if isinstance(e, Union) else (e,):
-        with suppress(NotRegularError):
-            own = language_of(part)
-            if own.letters <= _STEPS | _TESTS | {"init"}:
-                words = own if words is None else union(words, own)
+        spelled = _spelled_part(part)
+        if spelled is not None:
+            own = language_of(spelled)
+            words = own if words is None else union(words, own)
     if words is None:
         return None
     return plus(words) if form == "acyclic" else words
+
+
+def _spelled_part(e: Core) -> Core | None:
+    """Return a relation within an expression whose pairs spell words of known letters.
+
+    The alternatives of unions that spell none are left out. If nothing is left, return ``None``.
+
+    SOUND BECAUSE the operators are monotone, and a cycle of a smaller relation is also a cycle of
+    the larger one.
+    """
+    with suppress(NotRegularError):
+        if language_of(e).letters <= _STEPS | _TESTS | {"init"}:
+            return e
+    match e:
+        case Union(parts=parts):
+            kept = tuple(part for part in map(_spelled_part, parts) if part is not None)
+            return Union(kept, e.pos) if kept else None
+        case Seq(parts=parts):
+            steps = tuple(map(_spelled_part, parts))
+            return None if None in steps else rebuild(e, tuple(step for step in steps if step))
+        case Opt(arg=arg) | Star(arg=arg):
+            inner = _spelled_part(arg)
+            return Rel("id", None, e.pos) if inner is None else rebuild(e, (inner,))
+        case Plus(arg=arg):
+            inner = _spelled_part(arg)
+            return None if inner is None else Plus(inner, e.pos)
+    return None
 
 
 def _statement_words(words: Dfa) -> Dfa:

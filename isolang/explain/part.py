@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
+    from isolang._native import Problem as NativeProblem
     from isolang.history.history import History
 
 # The number of a session's last reads of a key to use in finding the versions it knew.
@@ -259,7 +260,7 @@ class Sources:
         """
         inner = Sources(problem or build_problem(part.history))
         if reads is None:
-            reads = inner._native.read_op.tolist()
+            reads = _reads_to_compare(self._native, inner._native, part)
         for read in reads:
             known, op = inner.candidates(read), part.ops[read]
             lost = len(self.candidates(op)) - len(known)
@@ -401,10 +402,18 @@ class Sources:
             found.update(op for op, key in of_keys if key in keys)
         for step in steps:
             if isinstance(step, AnomalyStep):
-                # An anomaly needs all accesses to the key by these transactions.
+                # An anomaly needs all accesses to the key by these transactions, and the writes of
+                # the elements that they read: a list without one would be another anomaly.
                 key = columns.op_key[step.op]
-                both = operations_of(history, transactions_of([step], history))
-                found.update(op for op in both if columns.op_key[op] == key)
+                of_both = operations_of(history, transactions_of([step], history))
+                accesses = [op for op in of_both if columns.op_key[op] == key]
+                found.update(accesses)
+                writers = set().union(*(self.appenders(op) for op in accesses))
+                found.update(
+                    op
+                    for op in operations_of(history, writers)
+                    if columns.op_key[op] == key and columns.op_kind[op] in (WRITE, APPEND)
+                )
         return found
 
     def relevant_part(self, steps: Sequence[Step], *, every_write: bool = True) -> HistoryPart:
@@ -426,6 +435,28 @@ class Sources:
         txns.update(self._history.transaction_of(op) for op in shown)
         txns.discard(self._history.columns.transactions())
         return txns
+
+
+def _reads_to_compare(whole: NativeProblem, native: NativeProblem, part: HistoryPart) -> list[int]:
+    """Return the reads of a part that may have other candidates, by their numbers in the part.
+
+    All others have as many candidates as in the whole history. Most reads of large parts do, and
+    comparing two columns is much faster than asking for the candidates of each read.
+
+    Args:
+        whole: the native problem of the whole history.
+        native: the native problem of the part.
+        part: the part.
+    """
+    import numpy as np
+
+    reads = native.read_op
+    if not len(whole.read_op):
+        return list(reads.tolist())
+    ops = np.asarray(part.ops, np.int64)[reads]
+    row = np.minimum(np.searchsorted(whole.read_op, ops), len(whole.read_op) - 1)
+    counts, own = np.diff(whole.candidate_start)[row], np.diff(native.candidate_start)
+    return list(reads[(whole.read_op[row] != ops) | (counts != own)].tolist())
 
 
 def keys_of(steps: Iterable[Step]) -> set[int]:

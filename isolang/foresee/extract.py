@@ -39,6 +39,7 @@ from isolang.foresee.templates import (
     TemplateStatement,
     templates_of_branches,
 )
+from isolang.history.objects import operation_indices
 from isolang.programs.syntax import RESERVED
 
 if TYPE_CHECKING:
@@ -127,8 +128,7 @@ def extract(
             name = words.word(program_of([label] if isinstance(label, str) else label))
         found[name, statements] = found.get((name, statements), 0) + 1
         if (name, statements) not in callers:
-            first = int(history.columns.op_start[number])
-            callers[name, statements] = [history.remark(first + n).caller for n in places]
+            callers[name, statements] = _callers(history, number, places)
     if not found:
         what = "no committed transaction touches a row"
         raise UnsupportedError(f"{history.name}: {what}, so there are no templates")
@@ -162,6 +162,22 @@ def extract(
         ignored=ignored,
         foreign_keys=tuple(catalogue.sentences(words.tables) if catalogue is not None else ()),
     )
+
+
+def _callers(history: History, txn: int, places: Sequence[int]) -> list[str]:
+    """Return the ``file:line`` that executed each of a transaction's operations; empty if unknown.
+
+    Args:
+        history: the history.
+        txn: the transaction.
+        places: the numbers of the operations in the transaction, where a predicate read counts as
+            one.
+    """
+    first: dict[int, int] = {}
+    start = int(history.columns.op_start[txn])
+    for op, place in enumerate(operation_indices(history, txn), start):
+        first.setdefault(place, op)
+    return [history.remark(first[n]).caller if n in first else "" for n in places]
 
 
 def _with_step_numbers(

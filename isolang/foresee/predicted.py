@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,9 +14,7 @@ from isolang.foresee.stranger import Candidate, steps_before_overlooked
 from isolang.history import History, Transaction
 from isolang.history import columns as c
 from isolang.history.values import UNKNOWN
-
-if TYPE_CHECKING:
-    from isolang.verdict import Invalid, Valid
+from isolang.verdict import Invalid, Valid
 
 Rule: TypeAlias = Literal["one stranger", "same statements"]
 """The rule that derives a prediction from a run: B1 or B2 in docs/foresee.md."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import Struct, field
 
+from isolang._native import Columns
 from isolang.history import columns as c
 from isolang.history.transaction import StatusName
 from isolang.history.values import atom_text, key_name
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang._native import Columns
     from isolang.history.remarks import Named, Remark
     from isolang.history.statements import Statements
 
@@ -238,20 +238,18 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
         Returns:
             One entry for each operation in :meth:`History.transaction`; empty if the recording does
-            not contain statements.
+            not contain statements, or only others than those of a transaction that did not commit.
 
         Raises:
             HistoryError: the recorded statements are malformed, or their number differs from the
                 number of operations.
         """
-        found = self._statements().get(int(self.columns.txn_position[txn]), ())
-        if not found:
+        statements = self._statements().get(int(self.columns.txn_position[txn]), ())
+        if not statements:
             return ()
-        from isolang.history.objects import operations_count
-        from isolang.history.statements import check_statement_count
+        from isolang.history.objects import statements_of_operations
 
-        where = f"{self.files[0]}:{int(self.columns.txn_position[txn])}"
-        return check_statement_count(found, operations_count(self, txn), where)
+        return statements_of_operations(self, txn, statements)
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""

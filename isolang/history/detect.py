@@ -48,11 +48,33 @@ def detect(data: bytes) -> Guess:
         text = head.decode("utf-8")
     except UnicodeDecodeError as e:
         if e.start < len(head) - 4:  # not just a character cut in two at the end of the head
-            return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
+            return Guess(looks_like=_other_encoding(data, e.start))
         text = head[: e.start].decode("utf-8")
     if "\0" in text:
-        return Guess(looks_like=f"binary data that starts with {data[:16].hex(' ')}")
+        return Guess(looks_like=_other_encoding(data, text.index("\0")))
     return _detect_text(text.removeprefix("\ufeff"))
+
+
+def _other_encoding(data: bytes, place: int) -> str:
+    """Describe data that is not UTF-8: as text in another encoding if it looks like that.
+
+    Args:
+        data: the content of the file.
+        place: the number of the first byte that no text in UTF-8 has there.
+    """
+    head = data[: _HEAD - 4]
+    for order, marks in (("le", b"\xff\xfe"), ("be", b"\xfe\xff")):
+        text = head.decode(f"utf-16-{order}", "replace")
+        if head.startswith(marks) and text.count("\n") and "\ufffd" not in text:
+            return "not UTF-8 at line 1, but UTF-16; write it as UTF-8, as iconv does"
+    marked = head.startswith((b"\xff\xfe", b"\xfe\xff"))
+    if not marked and all(byte >= 32 or byte in b"\t\n\r" for byte in head):
+        line = data.count(b"\n", 0, place) + 1
+        return (
+            f"not UTF-8 at line {line}, but byte 0x{data[place]:02x}, perhaps of Latin-1; write it "
+            "as UTF-8, as iconv does"
+        )
+    return f"binary data that starts with {data[:16].hex(' ')}"
 
 
 def _is_bincode(data: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.transaction import Op, Transaction, label_value
 from isolang.history.values import UNKNOWN, Value, decode
@@ -64,9 +65,26 @@ def transaction_object(history: History, txn: int) -> Transaction:
     )
 
 
-def operations_count(history: DescribedColumns, txn: int) -> int:
-    """Return the number of operations in a transaction; a predicate read counts as one."""
-    return sum(1 for _ in _objects(history, txn))
+def statements_of_operations(
+    history: DescribedColumns, txn: int, statements: Statements
+) -> Statements:
+    """Return the recorded statements of a transaction if there is one for each operation.
+
+    The operations of a transaction that did not commit are those of its invocation, but its
+    completion may state the statements of other operations. Then nothing is known.
+
+    Raises:
+        HistoryError: the transaction committed, and the numbers differ.
+    """
+    operations = sum(1 for _ in _objects(history, txn))
+    if len(statements) == operations:
+        return statements
+    if history.status(txn) != "committed":
+        return ()
+    raise HistoryError(
+        f"{history.files[0]}:{int(history.columns.txn_position[txn])}: wrong number of statements "
+        f"(got {len(statements)}, expected one for each of {operations} operations)"
+    )
 
 
 def operation_statements(history: History, txn: int) -> Statements:

@@ -147,17 +147,3 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
                 f"{where}: the statements are out of order (got {other} after {one}, expected the "
                 "order in which they were sent)"
             )
-
-
-def check_statement_count(statements: Statements, operations: int, where: str) -> Statements:
-    """Check that each operation of a transaction has one statement entry, and return the entries.
-
-    Raises:
-        HistoryError: the number of entries differs from the number of operations.
-    """
-    if len(statements) == operations:
-        return statements
-    raise HistoryError(
-        f"{where}: wrong number of statements (got {len(statements)}, expected one for "
-        f"each of {operations} operations)"
-    )

@@ -18,6 +18,9 @@ from isolang.errors import IsolangError, message_in_one_line
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
 _CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
+# Schemes of URLs of other databases, which the proxy does not understand.
+_OTHERS: Final = frozenset({"mysql", "mariadb", "sqlite", "duckdb", "redis", "etcd", "mongodb"})
+
 
 class ServerAddress(Struct, frozen=True, kw_only=True):
     """The address of a server.
@@ -147,10 +150,10 @@ def address_of(url: str) -> ServerAddress:
             raise psycopg.ProgrammingError("not a PostgreSQL URL")
         reported = conninfo_to_dict(plain)
     except psycopg.Error as error:
-        raise IsolangError(
-            f"{url}: {message_in_one_line(error)}; hint: postgresql://user@host:5432/database, "
-            "or postgres for a new server"
-        ) from None
+        hint = "postgresql://user@host:5432/database, or postgres for a new server"
+        if scheme.partition("+")[0] in _OTHERS:
+            hint = "for another database, the application records its transactions: docs/record.md"
+        raise IsolangError(f"{url}: {message_in_one_line(error)}; hint: {hint}") from None
     host = str(reported.get("host") or reported.get("hostaddr") or "")
     if not host or "," in host:
         raise IsolangError(

@@ -87,12 +87,14 @@ class HistoryLines:
         reported: list[tuple[str, int | None]] = []
         shown: list[str] = []
         statements: list[str] = []
+        planned_statements: list[str] = []
         for operation in one.operations:
             lines: list[tuple[str, int | None]]
             if isinstance(operation, WrittenRow):
                 moved = operation.old is not None and operation.version is not None
                 twice = moved and operation.old.key != operation.version.key  # type: ignore[union-attr]
                 lines = [next(planned) for _ in range(1 + twice)]
+                planned_statements += [operation.statement] * len(lines)
             elif isinstance(operation, ReadRow):
                 known = self._versions.find(operation.table, operation.version, operation.shown)
                 lines = [] if known is None else [_read(known)]
@@ -103,10 +105,11 @@ class HistoryLines:
             statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
         callers = f"{_CALLERS}{TAB.join(map(edn, shown))}]" if reported else ""
-        noted = f"{_STATEMENTS}{TAB.join(map(edn, statements))}]" if reported else ""
         value = f"[{TAB.join(text for text, _ in reported)}]"
         # If the outcome is not :ok, the operations are those of the invocation.
-        stated = reported if one.outcome == "ok" else one.planned
+        committed = one.outcome == "ok"
+        stated, sent = (reported, statements) if committed else (one.planned, planned_statements)
+        noted = f"{_STATEMENTS}{TAB.join(map(edn, sent))}]" if sent else ""
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
         more = versions + callers + noted + error

@@ -133,14 +133,13 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
     if violation.relaxed:
         yield Grid(rows=[("",)])
         for how, outcome in violation.relaxed.items():
-            why = "for a large history that takes as long as this verdict; see isocheck levels"
+            why = "it takes as long as this verdict, and isocheck levels decides it"
             if "versions" in how:
-                why = "to decide that is harder; --ignore-versions does it"
+                why = "it is harder to decide, and --ignore-versions decides it"
             sentences = {
                 "valid": f"{how.capitalize()}, the history satisfies {spec}.",
                 "invalid": f"{how.capitalize()}, the history violates {spec} all the same.",
-                "unknown": f"Whether the history satisfies {spec} {how} was not checked; {why} "
-                "decides it.",
+                "unknown": f"Whether the history satisfies {spec} {how} was not checked: {why}.",
             }
             yield _indented(sentences[outcome], 2)
 

@@ -20,6 +20,7 @@ from isolang.declared import command_line
 from isolang.errors import HistoryError, IsolangError
 from isolang.files import open_replacement
 from isolang.history import columns as c
+from isolang.limits import Work
 from isolang.options import ReadOptions
 from isolang.pipeline.minimal import anomaly_of
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
+# The work limit for judging the texts of one part, about ten seconds.
+_WORK: Final = 40_000_000
 # Features that the text may omit if the violation does not need them, least important first.
 _DROPS: Final = (
     (),
@@ -79,23 +82,27 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
         return found + (f"; read it with {self.reading}" if self.reading else "")
 
 
-def export_part(part: History, route: Route, *, seed: int = 0) -> ExportedPart:
+def export_part(
+    part: History, route: Route, *, seed: int = 0, work: Work | None = None
+) -> ExportedPart:
     """Write a part of a history as text that shows the same violation when it is read.
 
     Args:
         part: a result of ``minimise``.
         route: the route of the violated specification.
         seed: the number used to break ties in searches, as in ``check``.
+        work: the work limit for judging all texts; ``None`` for the usual one.
 
     Raises:
         HistoryError: if no text shows the same violation; the message says why.
     """
-    expected = anomaly_of(part, route, seed=seed)
+    work = work or Work(_WORK)
+    expected = anomaly_of(part, route, seed=seed, work=work)
     refusal: HistoryError | None = None
     for drop in _DROPS:
         for history, reading in _export_options(part):
             try:
-                found = _exported_part(history, reading, drop, route, seed)
+                found = _exported_part(history, reading, drop, route, seed=seed, work=work)
             except HistoryError as error:
                 refusal = refusal or error
                 continue
@@ -128,7 +135,13 @@ def _export_options(part: History) -> list[tuple[History, ReadOptions]]:
 
 
 def _exported_part(
-    history: History, reading: ReadOptions, drop: tuple[str, ...], route: Route, seed: int
+    history: History,
+    reading: ReadOptions,
+    drop: tuple[str, ...],
+    route: Route,
+    *,
+    seed: int,
+    work: Work,
 ) -> ExportedPart:
     """Write a history as text, and return it with the anomaly found when the text is read.
 
@@ -144,7 +157,7 @@ def _exported_part(
     text = (f"; isocheck check {flags}\n".encode() if flags else b"") + stream.getvalue()
     try:
         again = read_history(io.BytesIO(text), replace(reading, format="edn"))
-        anomaly = anomaly_of(again, route, seed=seed)
+        anomaly = anomaly_of(again, route, seed=seed, work=work)
     except IsolangError as error:
         what = str(error).removeprefix("<stream>: ")
         raise HistoryError(f"{history.name}: the smallest part is not saved: {what}") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
 
-# The maximum number of parts to judge, and the maximum total of their operations. Judging this many
-# takes a few seconds.
-_PARTS, _OPERATIONS = 2_000, 2_000_000
+# The work limit for a search, about ten seconds, and what judging a part costs besides the work of
+# the engine: for each part, and for each of its operations.
+_ALL_WORK, _PER_PART, _PER_OPERATION = 40_000_000, 10_000, 5
 # The work limit for judging or explaining one part.
 _WORK = 10_000_000
 # The maximum number of operations in a restriction to some rows.
@@ -55,7 +56,12 @@ _RESTRICTED = 100_000
 
 
 def minimise(
-    verdict: Invalid, route: Route, *, seconds: float | None = None, seed: int = 0
+    verdict: Invalid,
+    route: Route,
+    *,
+    seconds: float | None = None,
+    seed: int = 0,
+    work: Work | None = None,
 ) -> History:
     """Find a small part of a history that violates the level.
 
@@ -64,9 +70,10 @@ def minimise(
     Args:
         verdict: the verdict on the whole history.
         route: the route of the specification that the history violates.
-        seconds: the time limit for the search; ``None`` for no limit. The number of attempts is
-            always limited. Without a time limit, equal histories give equal parts.
+        seconds: the time limit for the search; ``None`` for no limit. Without a time limit, equal
+            histories give equal parts.
         seed: the number used to break ties in searches, as in ``check``.
+        work: the work limit for the search; ``None`` for the usual one, about ten seconds.
 
     Returns:
         A part from which no transaction and no operation can be removed without losing the
@@ -76,20 +83,23 @@ def minimise(
         limit, the part may be larger. Transactions keep their names and positions from the whole
         history.
     """
+    work = work or Work(_ALL_WORK)
     if not len(verdict.history.columns.statement_start):
-        return _Minimiser(verdict, route, seconds, seed).found()
-    part = _Minimiser(verdict, route, seconds, seed, stated=True).of_what_is_shown()
-    if part is not None and (stated := _as_file_states(part, route, seed)) is not None:
+        return _Minimiser(verdict, route, seconds, seed, work).found()
+    with work.part(1 / 2) as share:
+        part = _Minimiser(verdict, route, seconds, seed, share, stated=True).of_what_is_shown()
+    if part is not None and (stated := _as_file_states(part, route, seed, work)) is not None:
         return stated
-    restricted = _restrict(verdict, route, seed)
+    restricted = _restrict(verdict, route, seed, work)
     if restricted is not None:
-        part = _Minimiser(restricted, route, seconds, seed, stated=True).found()
-        if (stated := _as_file_states(part, route, seed)) is not None:
+        with work.part(1 / 2) as share:
+            part = _Minimiser(restricted, route, seconds, seed, share, stated=True).found()
+        if (stated := _as_file_states(part, route, seed, work)) is not None:
             return stated
-    return _Minimiser(verdict, route, seconds, seed).found()
+    return _Minimiser(verdict, route, seconds, seed, work).found()
 
 
-def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
+def anomaly_of(part: History, route: Route, *, seed: int = 0, work: Work | None = None) -> str:
     """Return the name of a part's anomaly, which may differ from that of the whole history.
 
     If the part cannot be shown to be invalid within the work limit, return an empty string.
@@ -98,13 +108,27 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0) -> str:
         part: a result of ``minimise``.
         route: the route of the violated specification.
         seed: the number used to break ties in searches, as in ``check``.
+        work: the work limit; ``None`` for the usual one.
     """
     options = Options(certify=False, seed=seed, threads=1)
-    found = decide(part, route, Deadline(), options, work=Work(_WORK))
+    with _for_one_part(work or Work(_WORK), part.columns.operations()) as allowed:
+        found = decide(part, route, Deadline(), options, work=allowed)
     return found.violation.anomaly if isinstance(found, Invalid) else ""
 
 
-def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
+@contextmanager
+def _for_one_part(work: Work, operations: int) -> Iterator[Work]:
+    """Yield the work limit for judging a part, and subtract all that judging it costs."""
+    work.spend(_PER_PART + _PER_OPERATION * operations)
+    allowed = Work(min(_WORK, work.left))
+    before = allowed.left
+    try:
+        yield allowed
+    finally:
+        work.spend(before - allowed.left)
+
+
+def _restrict(verdict: Invalid, route: Route, seed: int, work: Work) -> Invalid | None:
     """Return the verdict on the history restricted to the rows that its refutation is about.
 
     The history is restricted to some keys, and to the reads by some transactions. A predicate read,
@@ -138,7 +162,7 @@ def _restrict(verdict: Invalid, route: Route, seed: int) -> Invalid | None:
     if len(ops) > _RESTRICTED:
         return None
     part = part_of(history, ops.tolist()).history
-    return _judged(_limited_to_keys(part), route, seed)
+    return _judged(_limited_to_keys(part), route, seed, work)
 
 
 def _limited_to_keys(part: History) -> History:
@@ -147,7 +171,7 @@ def _limited_to_keys(part: History) -> History:
     return replace(part, columns=part.columns.of_its_keys(), set_reads=(), _lazy=lazy)
 
 
-def _as_file_states(part: History, route: Route, seed: int) -> History | None:
+def _as_file_states(part: History, route: Route, seed: int, work: Work) -> History | None:
     """Return a part with whole predicate reads, as they would be written in a file.
 
     A file does not list the set-reads of a predicate read, because they follow from its predicate
@@ -160,7 +184,7 @@ def _as_file_states(part: History, route: Route, seed: int) -> History | None:
     stated = _limited_to_keys(part)
     if not _is_stated(part):
         return None
-    return stated if _judged(stated, route, seed) is not None else None
+    return stated if _judged(stated, route, seed, work) is not None else None
 
 
 def _is_stated(part: History) -> bool:
@@ -178,11 +202,12 @@ def _set_reads(history: History) -> set[tuple[int, int, str]]:
     }
 
 
-def _judged(history: History, route: Route, seed: int) -> Invalid | None:
+def _judged(history: History, route: Route, seed: int, work: Work) -> Invalid | None:
     """Return the verdict on a history; ``None`` unless it is invalid within the work limit."""
     options = Options(certify=True, seed=seed, threads=1)
     try:
-        found = decide(history, route, Deadline(), options, work=Work(_WORK))
+        with _for_one_part(work, history.columns.operations()) as allowed:
+            found = decide(history, route, Deadline(), options, work=allowed)
     except IsolangError:
         return None
     return found if isinstance(found, Invalid) and found.certified else None
@@ -202,6 +227,7 @@ class _Minimiser:
         route: Route,
         seconds: float | None,
         seed: int,
+        work: Work,
         *,
         stated: bool = False,
     ) -> None:
@@ -215,7 +241,7 @@ class _Minimiser:
         self._wrong = {_anomaly_key(one, one.op) for one in problem.anomalies()}
         self._initial_writes = _initial_writes(verdict.history)
         self._initial_reads = _initial_reads(verdict.history)
-        self._parts, self._operations = _PARTS, _OPERATIONS
+        self._work = work
         proof = verdict.refutation
         self._impossible = (
             {} if isinstance(proof, Exhaustion) else impossible_versions(problem, proof.steps)
@@ -291,19 +317,25 @@ class _Minimiser:
 
     def _enough(self) -> bool:
         late = self._end is not None and time.perf_counter() > self._end
-        return late or self._parts <= 0 or self._operations <= 0
+        return late or not self._work.left
 
     def _violates(self, part: HistoryPart) -> bool:
-        self._parts -= 1
-        self._operations -= len(part.ops)
+        with _for_one_part(self._work, len(part.ops)) as allowed:
+            return self._violates_within(part, allowed)
+
+    def _violates_within(self, part: HistoryPart, work: Work) -> bool:
         kept = self._sources.keeps_candidates(part, impossible=self._impossible)
         if not kept or self._makes_wrong(part) or self._cuts_initial(part):
             return False
         remaining = None if self._end is None else max(0.1, self._end - time.perf_counter())
-        deadline, work = Deadline(remaining), Work(_WORK)
         try:
             found = decide(
-                part.history, self._route, deadline, self._options, simplest=False, work=work
+                part.history,
+                self._route,
+                Deadline(remaining),
+                self._options,
+                simplest=False,
+                work=work,
             )
         except IsolangError:
             return False  # the part cannot be judged; for example, it lacks times

@@ -63,6 +63,9 @@ TITLES: Final = {
     AnomalyKind.CONTRADICTING_VERSIONS: "stated versions that contradict the answers",
 }
 
+# The values that the reader of sets gives the key of an element, and how often it was read.
+_ELEMENTS = {":in": "", ":in-twice": " twice"}
+
 _LONGEST = 60  # messages shorten lists with more characters than this
 
 
@@ -97,6 +100,13 @@ class Anomaly(Struct, frozen=True, kw_only=True):
         if int(history.columns.op_kind[self.op]) == READ_NONE_OF and history.of_predicate(self.op):
             key = history.key(int(history.columns.op_key[self.op]))
             return f"{reader} did not find {key} ({place}), {reason}"
+        often = _ELEMENTS.get(_value(history, self.op))
+        if often is not None and history.format in ("set", "workload"):
+            key = history.key(int(history.columns.op_key[self.op]))
+            reason = (
+                f"which nobody added{often}" if self.kind is AnomalyKind.THIN_AIR_READ else reason
+            )
+            return f"{reader} read the element {key}{often} ({place}), {reason}"
         return f"{reader} read {_key_and_value(history, self.op)} ({place}), {reason}"
 
     def operations(self, history: History) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -443,11 +443,18 @@ _HEADS: Final = (
 )  # fmt: skip
 
 
+# The classes of the page's style for words that are not classes themselves.
+_COLOURS: Final = {"error": "wrong"}
+
+
 def html(summary: Summary) -> str:
     """Return the page with the summary: a table, the first bad versions, and the violations."""
     count = summary.counts()
-    verdicts = ", ".join(f"{count[word]:,} {word}" for word in sorted(count)) or "no verdict"
-    colour = "invalid" if count["invalid"] else "unknown" if count["unknown"] else "valid"
+    words = [word for word in get_args(Outcome) if count[word]]
+    verdicts = ", ".join(f"{count[word]:,} {word}" for word in words) or "no verdict"
+    coloured = ", ".join(
+        f'<span class="{_COLOURS.get(word, word)}">{count[word]:,} {word}</span>' for word in words
+    )
     rows = [
         [
             one.target, one.isolation, one.level, one.version,
@@ -460,7 +467,7 @@ def html(summary: Summary) -> str:
     gone = "".join(f"<li>{text(one)}</li>" for one in summary.gone)
     unclear = [run for run in summary.runs if run.verdict in ("unknown", "error")]
     body = (
-        f'<h1>{len(summary.runs):,} verdicts: <span class="{colour}">{text(verdicts)}</span></h1>'
+        f"<h1>{len(summary.runs):,} verdicts: {coloured or verdicts}</h1>"
         '<p class="note">A run fails if its history is invalid. The parentheses show the interval '
         "that contains the true share with 95 % confidence if the runs are independent. A valid "
         "run shows only that no violation was caught, not that none can happen. Click a column "

@@ -43,8 +43,8 @@ std::string nearest_model(std::string function) {
            "for a dequeue; an element that is taken twice is seen then, the order of elements is not";
   if (function == "generate")
     return "the nearest model of unique names is a key for each: [[:r id nil] [:w id 1]]";
-  return "only rw-register and list-append transactions, [[:w k v] [:r k v] …] or [[:append k v] [:r k [v …]] …], "
-         "can be checked";
+  return "write it as a transaction of reads and writes, [[:r k v] [:w k v] …] or [[:r k [v …]] [:append k v] …]; "
+         "docs/formats.md has the operations of other workloads that isocheck reads as they are";
 }
 
 class Pairing {

@@ -113,6 +113,7 @@ def test_a_command_that_does_not_connect():
     [
         (("postgres",), "nothing would check or keep the recording"),
         (("mysql://localhost/db", "--spec", "ser"), "not a PostgreSQL URL"),
+        (("mysql://localhost/db", "--spec", "ser"), "records its transactions: docs/record.md"),
         (("postgres:///db", "--spec", "ser"), "wrong number of hosts (expected one)"),
         (
             ("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"),

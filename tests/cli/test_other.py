@@ -143,3 +143,25 @@ def test_verify_uses_the_certificate_s_own_spec(tmp_path, capfd, monkeypatch):
     run = run_here(capfd, "verify", report["certificate"], "a.txt")
     assert run.code == 0, run.err
     assert "invalid under own" in run.out
+
+
+def test_the_package_is_a_command():
+    """``python -m isolang`` is ``isocheck``."""
+    run = subprocess.run(
+        [sys.executable, "-P", "-m", "isolang", "--version"],
+        capture_output=True, text=True, check=True, env=ENVIRONMENT,
+    )  # fmt: skip
+    assert run.stdout.startswith("isocheck ")
+
+
+@pytest.mark.parametrize("name", ["lint", "compare", "place", "show", "explain", "format"])
+def test_a_command_of_spec_without_spec_is_pointed_to(tmp_path, monkeypatch, capfd, name):
+    """It would be taken for a history, unless there is one of this name."""
+    monkeypatch.chdir(tmp_path)
+    run = run_here(capfd, name, "my file.iso", "si")
+    assert run.code == 2
+    assert f"isocheck: {name} is a command of isocheck spec" in run.err
+    assert f"hint: isocheck spec {name} 'my file.iso' si" in run.err
+    (tmp_path / name).write_text(VALID)
+    assert run_here(capfd, "-s", "si", name).code == 0
+    assert run_here(capfd, name, "-s", "si").code == 0

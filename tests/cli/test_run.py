@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from xml.etree import ElementTree
 
 import pytest
@@ -96,3 +97,51 @@ def test_statements_are_not_claimed_where_each_read_takes_another_form(capfd, tm
     found = run_here(capfd, "run", "sqlite", *arguments, "--access", "any", "--save", tmp_path)
     assert found.code == 1, found.err
     assert "What was sent (each read in one of several forms: --access any):" in found.out
+
+
+@pytest.mark.parametrize(
+    ("step", "form"),
+    [
+        ("_save_smallest", "text"),
+        ("_save_smallest", "json"),
+        ("_save_smallest", "--brief"),
+        ("vacuity_doubt", "junit"),
+        ("_strongest", "text"),
+    ],
+)
+def test_the_verdict_stands_if_what_follows_is_interrupted(
+    forgetful, tmp_path, capfd, monkeypatch, step, form
+):
+    """It is printed before anything else is computed; the exit code is that of the verdict."""
+    before = []
+
+    def interrupted(*_, **__):
+        sys.stdout.flush()
+        before.append(capfd.readouterr().out)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"isolang.run.judge.judge.{step}", interrupted)
+    found = run(capfd, tmp_path, *((form,) if form.startswith("--") else ("-o", form)))
+    assert found.code == 1
+    assert "interrupted: invalid stands" in found.err
+    if form == "text":
+        assert before[0].startswith("INVALID")
+        assert ("\n  smallest " in before[0]) is (step == "_strongest")
+        assert "\n  held " not in before[0] + found.out
+    elif form == "json":
+        assert json.loads(found.out)["verdict"] == "invalid"
+    else:
+        assert "INVALID" in found.out
+
+
+def test_a_page_that_is_interrupted_changes_no_exit_code(forgetful, tmp_path, capfd, monkeypatch):
+    """Nor is it saved."""
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("isolang.report.page", interrupted)
+    page = tmp_path / "page.html"
+    found = run(capfd, tmp_path, "--html", page)
+    assert (found.code, page.exists()) == (1, False)
+    assert "held" in found.out

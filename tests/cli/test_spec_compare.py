@@ -81,6 +81,51 @@ def compare_only_with(monkeypatch, *names):
     monkeypatch.setattr("isolang.comparison.lattice.library_levels", lambda: some)
 
 
+FRESH = """spec ro-fresh-si
+include "adya.iso"
+let fresh = rt ; [T \\ W]
+acyclic (so | fresh | wr | ww) ; rw? as snapshot
+"""
+
+
+@pytest.mark.parametrize(
+    ("a", "b"), [("mine.iso", "si"), ("strong-si", "mine.iso"), ("mine.iso", "psi")]
+)
+def test_what_has_more_alternatives_is_stronger(folder, capfd, a, b):
+    r"""The proof needs no history, although no automaton knows `[T \ W]`."""
+    (folder / "mine.iso").write_text(FRESH)
+    code, found = compared(capfd, a, b)
+    assert (code, found["relation"]) == (0, "stronger")
+    (proof,) = found["proof"]
+    assert (proof["stronger"].lower(), proof["weaker"].lower()) == (a, b)
+
+
+def test_the_proof_comes_before_the_search(folder, capfd, monkeypatch):
+    """Nothing is searched for the direction that is proved, and no time is spent."""
+    (folder / "mine.iso").write_text(FRESH)
+    code, found = compared(capfd, "mine.iso", "si", "--seconds", "0")
+    assert (code, found["relation"], found["searched"]) == (3, "unknown", [None, 0])
+    assert [one["stronger"] for one in found["proof"]] == ["mine.iso"]
+
+
+@pytest.mark.parametrize("searched", [0, 1])
+def test_a_size_that_says_nothing_is_no_bound(folder, capfd, monkeypatch, searched):
+    """All histories of one transaction are alike: that was no comparison."""
+    compare_only_with(monkeypatch, "ser", "pl-2", "pl-1")
+    (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr | ww as c\nacyclic so as d\n')
+    (folder / "b.iso").write_text(
+        'include "adya.iso"\nacyclic wr | ww as c\nempty (wr & ww) & (wr & ww)^-1 as d\n'
+    )
+    bounds = ("--transactions", "1") if searched else ("--seconds", "0")
+    code, found = compared(capfd, "a.iso", "b.iso", *bounds)
+    assert (code, found["bounded"], found["up_to"]) == (3, None, None)
+    for arguments in (("compare", "a.iso", "b.iso"), ("place", "b.iso")):
+        run = run_here(capfd, "spec", *arguments, *bounds)
+        assert run.code == 3
+        assert f"up to {searched} transaction" not in run.out
+        assert "unknown" in run.out
+
+
 def test_what_is_not_found_out_says_how_far_it_was_looked(folder, capfd):
     """A proof by automata does not exist here; that nothing tells them apart is no proof."""
     (folder / "a.iso").write_text('include "adya.iso"\nacyclic wr | ww as c\nacyclic so as d\n')

@@ -1,6 +1,7 @@
 """``isocheck summary``: many runs, one answer."""
 
 import json
+import re
 from xml.etree import ElementTree
 
 import jsonschema
@@ -149,6 +150,91 @@ def test_a_folder_of_runs_without_reports(capfd, tmp_path, monkeypatch):
     assert (undecided["unknown"], undecided["level"]) == (1, "")
     assert made["skipped"] == ["1 *.md", "1 .json that is not a report", "1 empty files"]
     assert "left out: 1 *.md" in found.err
+
+
+@pytest.fixture
+def moved_runs(capfd, tmp_path, monkeypatch):
+    """A folder with a run that its certificate calls invalid, moved since."""
+    monkeypatch.chdir(tmp_path)
+    about = "TinyDB 3.1; level read committed (claims ser); workload rmw; 3 sessions; seed 4; x"
+    (tmp_path / "old").mkdir()
+    with Recorder(tmp_path / "old" / "tiny.edn", about=about) as recorder:
+        for session in range(2):
+            with recorder.transaction(session) as t:
+                t.read("x", None)
+                t.write("x", session + 1)
+    check = ("check", "-s", "ser", "old/tiny.edn", "--certificate", "old", "-q")
+    run_here(capfd, *check, "--minimal", "old/tiny.minimal.edn")
+    return (tmp_path / "old").rename(tmp_path / "new")
+
+
+def test_a_moved_folder_of_runs_has_its_violations_and_files(moved_runs, capfd):
+    """The proof is explained again; a level keeps all its words; the files are those beside it."""
+    found = run_here(capfd, "summary", "new", "-o", "json")
+    (violation,) = json.loads(found.out)["violations"]
+    assert (violation["anomaly"], violation["isolation"]) == ("lost update", "read committed")
+    assert "overwrote" in violation["reason"]
+    files = [violation["history"], *(file for _, file in violation["evidence"])]
+    assert [name.rpartition("/")[2] for name in files] == [
+        "tiny.edn", "tiny.edn.SER.certificate.json", "tiny.minimal.edn",
+    ]  # fmt: skip
+    assert all((moved_runs.parent / name).exists() for name in files)
+    assert "new/tiny.edn" in run_here(capfd, "summary", "new").out
+
+
+@pytest.mark.parametrize("change", ["lost", "changed", "forged"])
+def test_a_certificate_that_cannot_be_explained_is_counted(moved_runs, capfd, change):
+    """Without its history, with another one, or with a proof that does not hold."""
+    history = moved_runs / "tiny.edn"
+    (certificate,) = moved_runs.glob("*.certificate.json")
+    if change == "lost":
+        history.unlink()
+    elif change == "changed":
+        history.write_text(history.read_text().replace("nil", "7"))
+    else:
+        proof = json.loads(certificate.read_text())
+        certificate.write_text(json.dumps({**proof, "refutation": []}))
+    found = run_here(capfd, "summary", "new", "-o", "json")
+    (run,) = json.loads(found.out)["runs"]
+    assert (found.code, run["verdict"], run["anomaly"]) == (1, "invalid", "")
+
+
+def test_files_between_folders_are_left_out_and_counted(base, capfd, tmp_path):
+    """As if they were in a folder: `isocheck summary runs/*` takes what there is."""
+    for name in ("one", "two"):
+        (tmp_path / "runs" / name).mkdir(parents=True)
+        written(tmp_path / "runs" / name / "r.json", [of_run(base["valid"], name, 1)])
+    (tmp_path / "runs" / "notes.txt").write_text("hello")
+    (tmp_path / "runs" / "settings.json").write_text("{}")
+    (tmp_path / "runs" / "torn.json").write_text("{")
+    (tmp_path / "runs" / "two" / "gone.json").symlink_to("nowhere.json")
+    (tmp_path / "runs" / "watched").mkdir()
+    (tmp_path / "runs" / "watched" / "chain.jsonl").write_text("")
+    paths = sorted((tmp_path / "runs").iterdir())
+    found = run_here(capfd, "summary", *paths)
+    assert found.code == 2, "a watch without a chain is an error among the verdicts"
+    assert found.out.startswith("3 verdicts: 2 valid, 1 error\n")
+    assert "1 × error: not the chain of a watch" in found.out
+    assert "left out: 1 *.txt; 2 .json that is not a report; 1 files that cannot be read" in (
+        found.out
+    )
+    named = run_here(capfd, "summary", tmp_path / "runs" / "torn.json")
+    assert (named.code, "not a report" in named.err) == (2, True)
+
+
+def test_each_count_on_the_page_has_the_colour_of_its_verdict(base, capfd, tmp_path):
+    """103 valid runs beside a violation are not red."""
+    reports = [of_run(base["valid"], "1", seed) for seed in range(3)]
+    reports += [
+        of_run(base["lost"], "1", 4),
+        of_run(base["valid"], "1", 5, verdict="error", reason="torn"),
+    ]
+    written(tmp_path / "all.json", reports)
+    run_here(capfd, "summary", "all.json", "--html", "page.html")
+    (head,) = re.findall("<h1>.*</h1>", (tmp_path / "page.html").read_text())
+    assert re.findall('class="([a-z]*)">([^<]*)<', head) == [
+        ("valid", "3 valid"), ("invalid", "1 invalid"), ("wrong", "1 error"),
+    ]  # fmt: skip
 
 
 def test_names_in_paths(base, capfd, tmp_path):

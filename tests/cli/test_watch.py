@@ -193,3 +193,16 @@ def test_the_rate_of_a_watch_that_was_resumed(tmp_path, capfd, monkeypatch):
     assert (last["outcome"], last["transactions"]) == ("valid", 3000)
     assert last["rate"] * last["seconds"] == pytest.approx(3000 - before, rel=0.1)
     assert first["rate"] * first["seconds"] <= 1.1 * (3000 - before)
+
+
+def test_a_log_that_is_not_there_yet_is_named(tmp_path, capfd, monkeypatch):
+    """The watch waits for it, and says so; --until-idle ends it."""
+    monkeypatch.chdir(tmp_path)
+    found = run_here(capfd, "watch", "-s", "si", "later.edn", "--until-idle", 0.2)
+    assert found.code == 3
+    assert (
+        "later.edn: there is no such file yet; isocheck waits for it; the watch ends" in found.err
+    )
+    (tmp_path / "later.edn").write_text("")
+    found = run_here(capfd, "watch", "-s", "si", "later.edn", "--until-idle", 0.2)
+    assert "no such file" not in found.err

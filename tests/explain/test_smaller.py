@@ -27,6 +27,7 @@ from isolang.explain.smaller import Finder, difficulty
 from isolang.explain.violation import plain
 from isolang.language.classify.event_graph import classify
 from isolang.language.classify.route import route
+from isolang.limits import Work
 from isolang.pipeline.exported import export_part
 from isolang.pipeline.minimal import anomaly_of, minimise
 from isolang.problem import build_problem
@@ -487,3 +488,78 @@ def test_a_part_that_no_file_can_express_is_not_saved():
     lines = ["{:type :ok, :value [[:w :x 8] [:w :x 9]]}", "{:type :ok, :value [[:r :x 8]]}"]
     with pytest.raises(HistoryError, match="the initial transaction may have overwritten"):
         _exported(lines, {"initial": 1})
+
+
+def lists_with_a_read_in_another_order(transactions):
+    """Sessions append to five lists and read them; one late read shows an order of its own."""
+    draw = random.Random(5)
+    lists: list[list[int]] = [[] for _ in range(5)]
+    played = []
+    for number in range(transactions):
+        one, other, read = draw.sample(range(5), 3)
+        ops = [("r", f"l{read}", list(lists[read]))]
+        for key in (one, other) if draw.random() < 0.3 else ():
+            lists[key].append(number)
+            ops.append(("append", f"l{key}", number))
+        played.append(Transaction(ops, session=number % 20))
+    wrong = [*lists[0][1:40], lists[0][0]]
+    played.append(Transaction([("r", "l1", list(lists[1])), ("r", "l0", wrong)], session=7))
+    return History.from_transactions(played)
+
+
+def test_long_lists_in_contradictory_orders_have_a_small_part():
+    """It begins with the writers of their elements, without which they would be thin-air reads."""
+    plan = route(load_spec("ser"))
+    verdict = check(lists_with_a_read_in_another_order(1500), plan)
+    assert verdict.violation.anomaly == "incompatible order"
+    work = Work(5_000_000)
+    part = minimise(verdict, plan, work=work)
+    assert part.t0 <= 42
+    assert work.left
+    assert check(part, plan).outcome == "invalid"
+
+
+@pytest.mark.parametrize("allowed", [0, 20_000, 200_000, 10_000_000])
+def test_a_search_for_a_part_ends_with_its_work(allowed):
+    """Whatever is left at the end is a part that is still invalid; equal work gives equal parts."""
+    plan = route(load_spec("si"))
+    verdict = check(PADDED, plan)
+    parts = []
+    for _ in range(2):
+        work = Work(allowed)
+        parts.append(minimise(verdict, plan, work=work))
+        assert 0 <= work.left < allowed or not allowed
+    assert parts[0].t0 == parts[1].t0
+    assert check(parts[0], plan).outcome == "invalid"
+    assert parts[0].t0 == 2 or allowed < 10_000_000
+
+
+def test_reads_that_lost_a_candidate_are_seen():
+    """By columns, as one read after another would be: also of reads that share a row."""
+    draw = random.Random(3)
+    compared = 0
+    for _ in range(60):
+        played = [
+            Transaction(
+                [
+                    draw.choice((("w", key, draw.randrange(3)), ("r", key, draw.randrange(3))))
+                    for key in draw.choices("xyz", k=draw.randint(1, 4))
+                ],
+                session=draw.randrange(3),
+            )
+            for _ in range(8)
+        ]
+        history = History.from_transactions(played)
+        sources = Sources(build_problem(history))
+        for _ in range(10):
+            operations = range(history.columns.operations())
+            part = part_of(history, draw.sample(operations, draw.randint(0, len(operations))))
+            inner = Sources(build_problem(part.history))
+            every = inner._native.read_op.tolist()
+            expected = all(
+                len(inner.candidates(op)) == len(sources.candidates(part.ops[op])) for op in every
+            )
+            assert sources.keeps_candidates(part) == expected
+            assert sources.keeps_candidates(part, every) == expected
+            compared += not expected
+    assert compared > 50

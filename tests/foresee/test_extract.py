@@ -163,6 +163,27 @@ def test_a_mend_changes_the_same_read_in_all_sequences() -> None:
         assert len(kinds) == sum(b.program == one.program for b in found.branches)
 
 
+def test_lines_of_the_application_after_a_predicate_read(tmp_path) -> None:
+    """A predicate read is one operation of a transaction and one of each row in the columns."""
+    rows = '["t" 1] {:n 1}, ["t" 2] {:n 2}'
+    path = tmp_path / "scan.edn"
+    path.write_text(
+        '{:type :ok, :process 1, :value [[:insert ["t" 1] {:n 1}] [:insert ["t" 2] {:n 2}]]}\n'
+        '{:type :ok, :process 0, :label "P", :value '
+        f'[[:rp {{:table "t" :where [:> :n 0]}} {{{rows}}}] [:w ["t" 3] {{:n 3}}] '
+        '[:w ["t" 4] {:n 3}]], :callers ["a.py:1" "a.py:2" "a.py:3"]}\n'
+        '{:type :ok, :process 0, :label "P", :value [[:w ["t" 5] {:n 3}]], :callers ["a.py:3"]}\n'
+    )
+    branches = extract(read_history(str(path))).templates.branches
+    steps = {
+        branch.way: [one.step for one in branch.statements]
+        for branch in branches
+        if branch.program == "P"
+    }
+    # The only statement of the second sequence is the last one of the first.
+    assert steps == {"sequence 1": [0, 1, 2], "sequence 2": [2]}
+
+
 def test_hundreds_of_sequences_have_their_mends_and_lowest_levels(tmp_path) -> None:
     """Orders with any number of items: only few parts of their sequences matter.
 

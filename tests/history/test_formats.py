@@ -319,6 +319,8 @@ FORMATS = (
     "cobra, viper, plume, awdit, leopard"
 )
 
+EVENT = "{:type :ok, :process 0, :f :txn, :value [[:w 2 3]]}\n"
+
 # content → formats, or the start of what is said
 DETECTION = [
     (b"", ("edn",)),
@@ -327,6 +329,10 @@ DETECTION = [
     (b"\x00\x01\x02\x03", "binary data that starts with 00 01 02 03"),
     (b"hello\nworld\n", "text that starts with 'hello'"),
     (b"Some text, like this\n", "text that starts with 'Some text, like this'"),
+    (f"\ufeff{EVENT}".encode("utf-16-le"), "not UTF-8 at line 1, but UTF-16; write it as UTF-8"),
+    (f"\ufeff{EVENT}".encode("utf-16-be"), "not UTF-8 at line 1, but UTF-16; write it as UTF-8"),
+    (f"{EVENT}{EVENT}".replace(":w 2", ':w "é"', 1).encode("latin-1"), "not UTF-8 at line 1, but"),
+    ((EVENT + EVENT.replace(":w 2", ':w "é"')).encode("latin-1"), "not UTF-8 at line 2, but byte"),
     (b"\xff\xfe\xfd and much more than four bytes", "binary data that starts with"),
     (b"[]\n", ("jepsen-json",)),
     (b"---\n", ("hist", "awdit")),

@@ -6,6 +6,7 @@ import pytest
 
 import isolang
 from isolang.errors import HistoryError
+from isolang.foresee.extract import extract
 from isolang.history.objects import operation_statements
 from isolang.history.statements import SentStatement
 from isolang.run.record.recorder import Recorder
@@ -119,6 +120,20 @@ def test_a_recorder_notes_them(tmp_path):
         "2",
     ]
     assert isolang.check(history, "ser").outcome == "valid"
+
+
+@pytest.mark.parametrize("outcome", ["fail", "info"])
+def test_the_operations_of_what_did_not_commit_are_those_of_its_invocation(read, outcome):
+    """A completion may state the statements of its own operations, which are others."""
+    history = read(
+        '{:type :invoke, :process 0, :f :txn, :value [[:w "x" 1]]}\n'
+        f"{{:type :{outcome}, :process 0, :f :txn, "
+        ':value [[:r "x" nil] [:w "x" 1]], :statements ["1" "2"]}\n'
+        '{:type :ok, :process 1, :f :txn, :value [[:r "x" nil]], :statements ["3"]}\n'
+    )
+    assert [history.statements_of(txn) for txn in range(2)] == [(), (SentStatement(3),)]
+    extracted = extract(history)
+    assert (extracted.transactions, extracted.ignored) == (1, 1)
 
 
 def test_they_change_no_verdict(read):

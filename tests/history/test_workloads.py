@@ -4,6 +4,7 @@ import io
 import itertools
 import json
 import random
+import re
 
 import pytest
 
@@ -176,6 +177,22 @@ def random_counter(rng, step):
                 one["value"] = value + rng.choices([0, step, -step, 1], [6, 1, 1, 0.2])[0]
             lines.append(f"{process} {status} {one['f']} {one['value']}")
     return "\n".join(lines), operations
+
+
+def test_an_element_that_nobody_added_is_named_as_such():
+    """Not as a value of the key that it becomes."""
+    text = """
+    0 invoke add 1
+    0 ok add 1
+    1 invoke read nil
+    1 ok read #{1 2}
+    """
+    verdict = isolang.check(load(text), "ser")
+    said = " ".join(str(verdict).split())
+    assert re.search(r"read the element 2 \(<stream>:\d+\), which nobody added\.", said)
+    twice = isolang.check(load(text.replace("1 2", "1 1")), "ser")
+    said = " ".join(str(twice).split())
+    assert re.search(r"read the element 1 twice \(<stream>:\d+\), which nobody added twice\.", said)
 
 
 def test_counters_by_all_orders():
@@ -461,3 +478,12 @@ def test_json():
     history = isolang.load_history(io.BytesIO(text.encode()))
     assert history.where(1).endswith(":2")
     assert isolang.check(history, "sser").outcome == "valid"
+
+
+def test_an_operation_that_no_workload_has_gets_advice():
+    """As a transaction it can be checked, and other workloads are read: so the hint names both."""
+    line = "{:type :%s, :process 0, :f :debit, :value {:from 1, :amount 5}}\n"
+    with pytest.raises(UnsupportedError) as error:
+        isolang.load_history(io.BytesIO((line % "invoke" + line % "ok").encode()), format="edn")
+    assert "write it as a transaction of reads and writes" in str(error.value)
+    assert "docs/formats.md has the operations of other workloads" in str(error.value)

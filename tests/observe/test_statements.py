@@ -86,6 +86,40 @@ def test_the_proxy_notes_statements(observed, name):
     assert standing == ("not robust" if "r(t[t1])" in line else "robust")
 
 
+@pytest.mark.parametrize("record", ["proxy", "watch"])
+def test_templates_of_a_recording_with_a_rollback(observed, url, isolation, record):
+    """What was rolled back has the statements of its writes, or none; others keep theirs."""
+
+    def rolled_back_and_repeated(connection):
+        for end in (connection.rollback, connection.commit):
+            two_steps(connection)
+            connection.execute("SELECT v FROM t WHERE id = 2").fetchall()
+            end()
+
+    if record == "proxy":
+        observed.direct(*TABLE)
+        observed.start()
+        with observed.connect("READ_COMMITTED") as connection:
+            rolled_back_and_repeated(connection)
+        observed.stop()
+        history = isolang.load_history(observed.path)
+    else:
+        isolation.watch_psycopg(url)
+        with psycopg.connect(url) as connection:
+            rolled_back_and_repeated(connection)
+        history = isolation.recorder.history()
+    sent = {
+        history.status(txn): [str(one) for one in history.statements_of(txn)]
+        for txn in range(history.columns.transactions())
+    }
+    assert sent["committed"] == ["1", "2", "3"]
+    if record == "proxy":
+        assert sent["aborted"] == ["2"]
+    extracted = extract(history)
+    assert [*shown(extracted.templates)] == ["program P1(t1, t2) r(t[t1]) w(t[t1], 0) r(t[t2])"]
+    assert extracted.ignored == 1
+
+
 @pytest.mark.parametrize("name", ROWS)
 def test_a_watch_notes_statements(url, isolation, name):
     """An UPDATE is recorded as a write, and otherwise the watch notes what the proxy does."""

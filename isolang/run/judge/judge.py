@@ -96,7 +96,7 @@ def judge_run(
     chosen = route(load_spec(recorded.claims))
     verdict = check(history, chosen, timeout=recorded.settings.timeout)
     doubts = doubts_of(recorded)
-    certificate = minimal = None
+    certificate = None
     statements: dict[str, tuple[str, ...]] = {}
     first = 0
     unsaved: tuple[str, ...] = ()
@@ -111,7 +111,6 @@ def judge_run(
         recorded=recorded,
         verdict=verdict,
         certificate=certificate,
-        minimal=minimal,
         statements=statements,
         anomaly=verdict.violation.anomaly if isinstance(verdict, Invalid) else "",
         first=first,
@@ -119,10 +118,8 @@ def judge_run(
         unsaved=unsaved,
         lost=lost_commits(recorded.path) if recorded.may_lose_commits else (),
     )
-    if isinstance(verdict, Invalid) and smallest:
-        minimal, description, unsaved = _save_smallest(verdict, recorded)
-        more = (*judged.unsaved, *unsaved)
-        judged = replace(judged, minimal=minimal, smallest=description, unsaved=more)
+    if smallest:
+        judged = with_smallest_part(judged)
     if little:
         judged = with_vacuity_doubt(judged)
     return with_strongest_levels(judged) if levels else judged
@@ -163,6 +160,20 @@ def judge_watched_run(
         doubts=doubts,
         unsaved=unsaved,
     )
+
+
+def with_smallest_part(judged: JudgedRun) -> JudgedRun:
+    """Return the run; if it is invalid, also find its smallest invalid part, and save it.
+
+    If the work limit is reached, the part may be larger than the smallest one.
+    """
+    from isolang.verdict import Invalid
+
+    if not isinstance(judged.verdict, Invalid):
+        return judged
+    minimal, description, unsaved = _save_smallest(judged.verdict, judged.recorded)
+    more = (*judged.unsaved, *unsaved)
+    return replace(judged, minimal=minimal, smallest=description, unsaved=more)
 
 
 def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:

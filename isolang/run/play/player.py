@@ -175,7 +175,7 @@ class Player:
         interrupts: _InterruptHandler,
     ) -> Run:
         step, until = (
-            RunStep(doing="to begin", seconds=_START_TIMEOUT_S),
+            RunStep(doing="begin", seconds=_START_TIMEOUT_S),
             time.monotonic() + _START_TIMEOUT_S,
         )
         state: RunState | None = None
@@ -452,6 +452,17 @@ def _serve_player(
             shutil.rmtree(scratch, ignore_errors=True)
 
 
+def _seconds_to_connect(target: Target) -> float:
+    """Return the time limit for connecting, which includes what the target starts first.
+
+    A database in this process may start a Java machine, which takes long on a busy machine.
+    """
+    starts_server = isinstance(target, StartsServer) and not target.address.host
+    in_this_process = getattr(target, "alone", False)
+    slow = starts_server or in_this_process
+    return _SERVER_START_TIMEOUT_S if slow else _CONNECT_TIMEOUT_S
+
+
 def _play_all(pipe: Connection, target: Target, parent: int) -> None:
     """Play the runs requested by the player, report their progress, and close the target."""
     started = False
@@ -461,13 +472,7 @@ def _play_all(pipe: Connection, target: Target, parent: int) -> None:
             try:
                 runner = Runner(settings, target)
                 if not started:
-                    own = isinstance(target, StartsServer) and not target.address.host
-                    pipe.send(
-                        RunStep(
-                            doing="connect",
-                            seconds=_SERVER_START_TIMEOUT_S if own else _CONNECT_TIMEOUT_S,
-                        )
-                    )
+                    pipe.send(RunStep(doing="connect", seconds=_seconds_to_connect(target)))
                     target.start()
                     started = True
                 if runner.tests_adapter:
