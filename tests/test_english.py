@@ -45,6 +45,13 @@ def test_no_room_has_more_dialect_than_before():
     assert more == {}
 
 
+def test_no_room_has_more_variables_without_a_meaning_than_before():
+    """A new variable has the name of what it holds; `found` and `one` only get fewer."""
+    allowed = english.allowed_bindings()
+    bindings = english.vague_bindings()
+    assert {room: n for room, n in bindings.items() if n > allowed.get(room, 0)} == {}
+
+
 def test_the_baseline_names_rooms_that_exist():
     """A room that is gone, or clean, is no row of the baseline."""
     rooms = {hit.room for hit in english.hits()}
