@@ -184,7 +184,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         text is ``not found``, no matter which versions of the row would match.
         """
         value = int(self.columns.op_value[_checked_number(op)])
-        if row := self.remark(op).row:
+        if row := self.recorded_row(op):
             return row
         kind = int(self.columns.op_kind[op])
         if kind not in c.LISTS or value == c.UNKNOWN_VALUE:
@@ -197,26 +197,43 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
     def remark(self, op: int) -> Remark:
-        """Return the recording's remark about an operation, with its caller and its row."""
+        """Return the recording's remark about an operation, with its caller and its row.
+
+        A row returned by a predicate read has the remark about the predicate read.
+        """
         from isolang.history.remarks import NO_REMARK
 
         if not (remarks := self.remarks()):
             return NO_REMARK
+        of_line = remarks.get(int(self.columns.op_position[op]), {})
+        s = self.statement_of(op) if len(self.columns.statement_start) else -1
+        named = self.named_operation(op) if s < 0 else self.named_predicate_read(s)
+        return of_line.get(named, NO_REMARK)
+
+    def recorded_row(self, op: int) -> str:
+        """Return the text that the recording has for an operation's row; empty if it has none."""
+        from isolang.history.remarks import ROW_NOT_FOUND
+
+        row = self.remark(op).row
+        missed = int(self.columns.op_kind[op]) == c.READ_NONE_OF
+        return row if missed or not row.startswith(ROW_NOT_FOUND) else ""
+
+    def named_operation(self, op: int) -> Named:
+        """Return the kind, the key and the value of an operation, as remarks are keyed."""
         columns = self.columns
-        of_line = remarks.get(int(columns.op_position[op]), {})
         key = atom_text(*columns.key(int(columns.op_key[op])))
         if self.is_delete(op):
-            return of_line.get(("delete", key, ""), NO_REMARK)
-        if self.of_predicate(op):
-            number = int(columns.statement_predicate[self.statement_of(op)])
-            predicate = columns.predicates[number] if number >= 0 else ""
-            return of_line.get(("rp", predicate, ""), NO_REMARK)
+            return ("delete", key, "")
         kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
         listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
         values = self.list_values(value) if listed else [value]
         text = " ".join(_value_with_version(columns, atom) for atom in values)
-        named = (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
-        return of_line.get(named, NO_REMARK)
+        return (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
+
+    def named_predicate_read(self, s: int) -> Named:
+        """Return the kind and the predicate of a predicate read, as remarks are keyed."""
+        number = int(self.columns.statement_predicate[s])
+        return ("rp", self.columns.predicates[number] if number >= 0 else "", "")
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
         """Return all remarks in the recording, keyed by line and operation.
@@ -280,7 +297,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} failed"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
-        between = " " if self.remark(op).row else ", "
+        between = " " if self.recorded_row(op) else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
         return text if self.columns.op_ok[op] else f"{text} failed"
 

@@ -46,7 +46,7 @@ def transaction_object(history: History, txn: int) -> Transaction:
     begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
     session, ops = int(columns.txn_session[txn]), history.operations_of(txn)
     return Transaction(
-        ops=_op_objects(history, txn),
+        ops=_opnumbered_operations(history, txn),
         session=history.session_names[session] if history.session_names else session,
         status=history.status(txn),
         begin=None if begin == c.UNKNOWN_BEGIN else begin,
@@ -66,7 +66,7 @@ def transaction_object(history: History, txn: int) -> Transaction:
 
 def operations_count(history: DescribedColumns, txn: int) -> int:
     """Return the number of operations in a transaction; a predicate read counts as one."""
-    return sum(1 for _ in _objects(history, txn))
+    return sum(1 for _ in numbered_operations(history, txn))
 
 
 def operation_statements(history: History, txn: int) -> Statements:
@@ -82,7 +82,7 @@ def _stated_versions(history: History, txn: int) -> list[Value] | None:
     """
     if not history.columns.has_versions:
         return None
-    stated = [None if scan else history.version(i) for scan, i in _objects(history, txn)]
+    stated = [None if scan else history.version(i) for scan, i in numbered_operations(history, txn)]
     return None if all(version is None for version in stated) else stated
 
 
@@ -102,7 +102,7 @@ def _operation_times(
     if not columns.has_operation_times or columns.two_clocks:
         return None
     known: list[tuple[int | None, int | None] | None] = []
-    for scan, i in _objects(history, txn):
+    for scan, i in numbered_operations(history, txn):
         sent = int((columns.statement_sent if scan else columns.op_begin)[i])
         answered = int((columns.statement_answered if scan else columns.op_end)[i])
         one = None if sent == c.UNKNOWN_BEGIN else sent
@@ -125,7 +125,7 @@ def _statements_of(history: DescribedColumns, txn: int) -> range:
     return range(first, end)
 
 
-def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
+def numbered_operations(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
     """Yield a pair for each operation tuple: whether it is a predicate read, and the number.
 
     The columns number predicate reads and operations separately.
@@ -139,11 +139,11 @@ def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
     yield from ((False, op) for op in range(at, ops.stop))
 
 
-def _op_objects(history: History, txn: int) -> list[Op]:
+def _opnumbered_operations(history: History, txn: int) -> list[Op]:
     """Return a transaction's operations as tuples, with one tuple for each predicate read."""
     return [
         _predicate_read_object(history, i) if scan else op_object(history, i)
-        for scan, i in _objects(history, txn)
+        for scan, i in numbered_operations(history, txn)
     ]
 
 
