@@ -13,6 +13,7 @@ from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
 from isolang.observe.lexer import Token, UnclearTextError, catalogue_name, shape, statements, tokens
 from isolang.observe.plan import StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.predicates import ParsedCondition
+from isolang.observe.statement_text import one_line
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -86,8 +87,7 @@ class PreparedStatement(Struct, kw_only=True):
     columns: tuple[ReportedTable | None, ...] = ()
 
     def __post_init__(self) -> None:
-        shown = " ".join(self.text.split())
-        self.shown = shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
+        self.shown = one_line(self.text, _LONGEST_SHOWN)
         self.columns = self.reported
         if self.blocks:
             self.columns += (None, *[one.reported for one in self.blocks])
