@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from isolang.history import columns as c
 from isolang.history.transaction import StatusName
-from isolang.history.values import atom_text, key_name
+from isolang.history.values import ROW_KEY, Keyword, atom_text, decode, key_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -163,13 +163,26 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return a key as text, such as ``user/7``; most strings are not quoted."""
         return key_name(*self.columns.key(key))
 
+    def table_of(self, key: int) -> str:
+        """Return the table of an application's row by its key; for another key, its name.
+
+        The key of a row is a vector or a text: ``["user" "7"]`` or ``user/7``.
+        """
+        kind, payload = self.columns.key(key)
+        match decode(kind, payload):
+            case (str() as table, *_) | (Keyword(name=table), *_):
+                return table
+            case str() as text if ROW_KEY.fullmatch(text):
+                return text.partition("/")[0]
+        return self.key(key)
+
     def value(self, atom: int) -> str:
         """Return the value with this atom number as text, or ``?`` for an unknown result.
 
         If an application recording has a column that identifies the version of each row, the text
         omits this column, unless two values of the key differ only in that column.
         """
-        text = _value_with_version(self.columns, atom)
+        text = value_with_version(self.columns, atom)
         if '"xmin" ' not in text or (short := _VERSION.sub("", text)) in (text, "{}"):
             return text
         if "alike" not in self._lazy:
@@ -201,14 +214,12 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
         A row returned by a predicate read has the remark about the predicate read.
         """
-        from isolang.history.remarks import NO_REMARK
+        from isolang.history.remarks import NO_REMARK, named
 
         if not (remarks := self.remarks()):
             return NO_REMARK
         of_line = remarks.get(int(self.columns.op_position[op]), {})
-        s = self.statement_of(op) if len(self.columns.statement_start) else -1
-        named = self.named_operation(op) if s < 0 else self.named_predicate_read(s)
-        return of_line.get(named, NO_REMARK)
+        return of_line.get(named(self, op), NO_REMARK)
 
     def recorded_row(self, op: int) -> str:
         """Return the text that the recording has for an operation's row; empty if it has none."""
@@ -217,23 +228,6 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         row = self.remark(op).row
         missed = int(self.columns.op_kind[op]) == c.READ_NONE_OF
         return row if missed or not row.startswith(ROW_NOT_FOUND) else ""
-
-    def named_operation(self, op: int) -> Named:
-        """Return the kind, the key and the value of an operation, as remarks are keyed."""
-        columns = self.columns
-        key = atom_text(*columns.key(int(columns.op_key[op])))
-        if self.is_delete(op):
-            return ("delete", key, "")
-        kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
-        listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
-        values = self.list_values(value) if listed else [value]
-        text = " ".join(_value_with_version(columns, atom) for atom in values)
-        return (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
-
-    def named_predicate_read(self, s: int) -> Named:
-        """Return the kind and the predicate of a predicate read, as remarks are keyed."""
-        number = int(self.columns.statement_predicate[s])
-        return ("rp", self.columns.predicates[number] if number >= 0 else "", "")
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
         """Return all remarks in the recording, keyed by line and operation.
@@ -348,7 +342,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return list(values[start[number] : start[number + 1]].tolist())
 
 
-def _value_with_version(columns: Columns, atom: int) -> str:
+def value_with_version(columns: Columns, atom: int) -> str:
     """Return a value as text, including the column that identifies the row's version."""
     return "?" if atom == c.UNKNOWN_VALUE else atom_text(*columns.value(atom))
 
@@ -366,7 +360,7 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
     pairs.update(zip(keys, values, strict=True))
     same: dict[tuple[int, str], list[int]] = {}
     for key, atom in pairs:
-        text = _VERSION.sub("", _value_with_version(columns, atom))
+        text = _VERSION.sub("", value_with_version(columns, atom))
         same.setdefault((key, text), []).append(atom)
     return frozenset(atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
 

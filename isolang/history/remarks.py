@@ -13,9 +13,15 @@ import stat
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import DecodeError, Struct, json
+
+from isolang.history import columns as c
+from isolang.history.values import atom_text
+
+if TYPE_CHECKING:
+    from isolang.history.described import DescribedColumns
 
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
 _NAMES: Final = (b", :callers [", b", :rows [")
@@ -46,6 +52,31 @@ class Remark(Struct, frozen=True):
 NO_REMARK: Final = Remark()
 ROW_NOT_FOUND: Final = "not found by "
 """The text that precedes a predicate read's statement in its ``row``."""
+
+
+def named(history: DescribedColumns, op: int) -> Named:
+    """Return the kind, the key and the value of an operation, or of its predicate read."""
+    s = history.statement_of(op) if len(history.columns.statement_start) else -1
+    return _named_operation(history, op) if s < 0 else _named_predicate_read(history, s)
+
+
+def _named_operation(history: DescribedColumns, op: int) -> Named:
+    from isolang.history.described import value_with_version
+
+    columns = history.columns
+    key = atom_text(*columns.key(int(columns.op_key[op])))
+    if history.is_delete(op):
+        return ("delete", key, "")
+    kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
+    listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
+    values = history.list_values(value) if listed else [value]
+    text = " ".join(value_with_version(columns, atom) for atom in values)
+    return (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
+
+
+def _named_predicate_read(history: DescribedColumns, s: int) -> Named:
+    number = int(history.columns.statement_predicate[s])
+    return ("rp", history.columns.predicates[number] if number >= 0 else "", "")
 
 
 def read_remarks(path: str) -> Mapping[int, Mapping[Named, Remark]]:
@@ -145,7 +176,7 @@ def _operations(line: bytes) -> list[Named]:
         return []
     read = DescribedColumns(columns=columns, name="", format="edn")
     return [
-        read.named_predicate_read(i) if is_scan else read.named_operation(i)
+        _named_predicate_read(read, i) if is_scan else _named_operation(read, i)
         for is_scan, i in numbered_operations(read, 0)
     ]
 

@@ -273,7 +273,7 @@ def preview(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
+ROW_KEY: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
 
 
 def key_name(kind: int, payload: Any) -> str:
@@ -281,7 +281,7 @@ def key_name(kind: int, payload: Any) -> str:
 
     A string is left unquoted if it is an identifier or names a row, such as ``user/7``.
     """
-    named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
+    named = kind == STRING and (payload.isidentifier() or ROW_KEY.fullmatch(payload))
     return str(payload) if named else atom_text(kind, payload)
 
 

@@ -1,0 +1,374 @@
+"""Groups the violations of a level by their statements and tables, the harmful ones first.
+
+A verdict explains the simplest violation found. In an application's recording, that may be a report
+that saw half of a transaction, while a lost update that needs more words goes unmentioned. So this
+module looks for all short cycles of known edges that violate the level. It puts those into one
+group that have the same name, the same pairs of statements, and the same tables. Each group is
+shown with one certified example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from isolang.certify.proofs import Refutation
+from isolang.errors import UnsupportedError
+from isolang.explain import names
+from isolang.explain.explain import explain
+from isolang.explain.known import KnownCycle, KnownGraph
+from isolang.explain.part import part_with_same_transactions
+from isolang.explain.violation import (
+    EdgeView,
+    PlainReason,
+    Violation,
+    ViolationGroup,
+    ViolationGroups,
+)
+from isolang.history.columns import APPEND, WRITE
+from isolang.history.statement_text import shape_of_text
+from isolang.language.classify.event_graph import Plan
+from isolang.limits import Deadline, Work
+from isolang.options import Options
+from isolang.pipeline.decision import decide, refuter
+from isolang.pipeline.known_cycles import (
+    is_certified,
+    named_cycles,
+    refutations_of_cycle,
+    with_contradicting_set_reads,
+    with_set_reads_of,
+    without_wrong_reads,
+)
+from isolang.problem import build_problem
+from isolang.verdict import Invalid, Valid
+
+if TYPE_CHECKING:
+    from isolang.certify.steps import Step
+    from isolang.explain.part import HistoryPart
+    from isolang.history.history import History
+    from isolang.language.classify.route import Route
+    from isolang.problem import Problem
+
+_HARMFUL_FIRST: Final = (
+    *names.INTRINSIC.values(), "G0", "G1c", "lost update", "predicate write skew", "write skew",
+    "G2", "long fork", "phantom", "causality violation", "G-single", "fractured read",
+    "non-monotonic read",
+)  # fmt: skip
+"""The names of anomalies in the order of their harm to an application.
+
+An update that is lost, and a condition that no longer holds, corrupt data. A reader that saw a
+mixture of two states often does no harm.
+"""
+# Limits: the units of work for refutations, the number of edges and reads to visit, the number of
+# cycles to find for each shape, the number of cycles to try for each group, and the number of
+# groups.
+_WORK: Final = 10_000_000
+_VISITED: Final = 2_000_000
+_CYCLES: Final = 5_000
+_ATTEMPTS: Final = 3
+_MOST_GROUPS: Final = 24
+# A history with more operations than this is not searched.
+_LARGEST: Final = 2_000_000
+_MOST_VERDICTS: Final = 16  # the largest number of verdicts on the rest of a history
+_LIMIT_REACHED: Final = "the work limit was reached, so there may be more"
+
+_Pair: TypeAlias = tuple[str, str, str]
+"""A table, the statement that read from it, and the statement that wrote to it."""
+
+
+class _Group(Struct):
+    """The violations of one group.
+
+    Attributes:
+        anomaly: their name.
+        pairs: the statements of their cycles, by table.
+        transactions: the sets of transactions on the cycles.
+        cycles: the cycles of known edges that may violate the level.
+        violation: the example; ``None`` if it is not known whether the level forbids the cycles.
+        proof: the verdict with the example and its refutation.
+        at_least: whether there may be more violations than ``transactions``.
+    """
+
+    anomaly: str
+    pairs: tuple[_Pair, ...]
+    transactions: set[frozenset[int]] = field(default_factory=set)
+    cycles: list[KnownCycle] = field(default_factory=list)
+    proof: Invalid | None = None
+    at_least: bool = False
+
+    def place(self) -> tuple[int, int]:
+        """Return the sort key: the harm, and then the number of violations."""
+        name = names.base_name(self.anomaly)
+        harm = _HARMFUL_FIRST.index(name) if name in _HARMFUL_FIRST else len(_HARMFUL_FIRST)
+        return harm, -len(self.transactions)
+
+    def shown(self) -> ViolationGroup:
+        """Return the group with its example."""
+        assert self.proof is not None
+        statements = [text for _, *both in self.pairs for text in both if text]
+        return ViolationGroup(
+            anomaly=self.anomaly,
+            count=max(1, len(self.transactions)),
+            at_least=self.at_least,
+            tables=tuple(dict.fromkeys(table for table, _, _ in self.pairs)),
+            statements=tuple(dict.fromkeys(statements)),
+            violation=self.proof.violation,
+        )
+
+
+def with_groups(
+    verdict: Invalid,
+    route: Route,
+    options: Options = Options(),  # noqa: B008 - frozen
+) -> tuple[Invalid, ViolationGroups]:
+    """Group the violations of an invalid history, and return the verdict with the first of them.
+
+    The work is limited, so a large history may have more violations; the result says so. Only
+    levels decided by the native engine are searched; for others, the only group is the verdict's.
+
+    Args:
+        verdict: the verdict on the history.
+        route: the route of the specification of the verdict.
+        options: the options of the check; the timeout limits this search.
+
+    Returns:
+        The verdict with the violation and the refutation of the first group, and all groups.
+    """
+    search = _Search(verdict, options)
+    if isinstance(route, Plan) and verdict.history.columns.operations() <= _LARGEST:
+        with suppress(TimeoutError):
+            search.find(route)
+    return search.result()
+
+
+class _Search:
+    """The search for the groups of one history."""
+
+    def __init__(self, verdict: Invalid, options: Options) -> None:
+        self._verdict, self._options = verdict, options
+        self._complete = True
+        self._deadline = Deadline(options.timeout)
+        self._work = Work(_WORK)
+        self._groups: dict[tuple[str, frozenset[_Pair]], _Group] = {}
+        pairs = _pairs_of_violation(verdict.history, verdict.violation)
+        self._group(verdict.violation.anomaly, pairs).proof = verdict
+
+    def _group(self, name: str, pairs: tuple[_Pair, ...]) -> _Group:
+        return self._groups.setdefault((name, frozenset(pairs)), _Group(name, pairs))
+
+    def result(self) -> tuple[Invalid, ViolationGroups]:
+        """Return the verdict with the first group's violation, and all groups."""
+        proved = [group for group in self._groups.values() if group.proof is not None]
+        groups = sorted(_without_mixtures(proved), key=_Group.place)
+        first = groups[0].proof
+        assert first is not None
+        return first, ViolationGroups(
+            groups=tuple(group.shown() for group in groups),
+            not_finished="" if self._complete else _LIMIT_REACHED,
+        )
+
+    def find(self, plan: Plan) -> None:
+        """Find the groups of the violations of a level.
+
+        Raises:
+            TimeoutError: the time limit was reached.
+        """
+        history, problem, cut = with_contradicting_set_reads(self._verdict.history)
+        self._complete = not cut
+        try:
+            part, inner = without_wrong_reads(history, problem)
+        except UnsupportedError:  # several transactions appended one element
+            return
+        graph = KnownGraph(inner, effort=_VISITED)
+        cycles, complete = named_cycles(inner, graph, part.history, most=_CYCLES, effort=_VISITED)
+        self._complete &= complete
+        for name, _, cycle in cycles:
+            group = self._group(name, _pairs_of_cycle(part.history, cycle))
+            group.transactions.add(frozenset(edge.a for edge in cycle.edges))
+            group.cycles.append(cycle)
+        for group in sorted(self._groups.values(), key=_Group.place):
+            if group.proof is None:
+                self._refute(group, history, part, problem, inner, plan)
+        kept = {
+            edge.op
+            for group in self._groups.values()
+            if group.proof is not None
+            for cycle in group.cycles
+            for edge in cycle.edges
+            if edge.relation == "rw"
+        }
+        self._find_others(history, {part.ops[op] for op in kept}, plan)
+
+    def _is_over(self) -> bool:
+        """Return whether no more work is allowed.
+
+        Raises:
+            TimeoutError: the time limit was reached.
+        """
+        self._deadline.remaining()
+        shown = sum(group.proof is not None for group in self._groups.values())
+        over = not self._work.left or shown >= _MOST_GROUPS
+        self._complete &= not over
+        return over
+
+    def _refute(  # noqa: PLR0917 - a history in two forms
+        self,
+        group: _Group,
+        history: History,
+        part: HistoryPart,
+        problem: Problem,
+        inner: Problem,
+        plan: Plan,
+    ) -> None:
+        """Find out whether the level forbids a group's cycles, and keep a certified example."""
+        engine = refuter(self._options.seed, self._deadline.remaining)
+        for cycle in sorted(group.cycles, key=lambda cycle: len(cycle.edges))[:_ATTEMPTS]:
+            if self._is_over():
+                return
+            for steps in refutations_of_cycle(part, inner, cycle, plan, engine, self._work):
+                if is_certified(history, plan.spec, steps):
+                    group.proof = self._verdict_with(history, explain(problem, steps), steps)
+                    return
+
+    def _verdict_with(
+        self, history: History, violation: Violation, steps: Sequence[Step]
+    ) -> Invalid:
+        refutation = Refutation(tuple(steps))
+        return replace(self._verdict, history=history, violation=violation, refutation=refutation)
+
+    def _find_others(self, history: History, removed: set[int], plan: Plan) -> None:
+        """Add the groups that are no cycles of known edges.
+
+        The reads that show the groups found so far are removed, and the rest of the history is
+        judged again, until it satisfies the level.
+        """
+        for _ in range(_MOST_VERDICTS):
+            if self._is_over():
+                return
+            columns = history.columns.without_reads(np.array(sorted(removed), np.int64))
+            verdict = decide(
+                replace(history, columns=columns, _lazy={}), plan, self._deadline, self._options,
+                work=self._work,
+            )  # fmt: skip
+            if not isinstance(verdict, Invalid) or not isinstance(verdict.refutation, Refutation):
+                self._complete &= isinstance(verdict, Valid)
+                return
+            refuted = verdict.history
+            judged = with_set_reads_of(history, refuted)
+            if judged is not history:
+                places = part_with_same_transactions(judged, history).ops
+                history, removed = judged, {places[op] for op in removed}
+            whole = part_with_same_transactions(history, refuted)
+            steps = whole.to_whole(verdict.refutation.steps)
+            if not is_certified(history, plan.spec, steps):
+                break
+            violation = explain(build_problem(history), steps)
+            pairs = _pairs_of_violation(history, violation)
+            missed = _reads_of_violation(violation)
+            group = self._group(violation.anomaly, pairs)
+            if group.proof is None:
+                group.proof = self._verdict_with(history, violation, steps)
+            else:  # there are many such violations; do not judge the history again for each
+                group.at_least = True
+                missed |= _similar_reads(history, missed)
+            group.transactions.add(frozenset(txn.number for txn in violation.transactions))
+            if missed <= removed:
+                break
+            removed |= missed
+        self._complete = False
+
+
+def _without_mixtures(groups: Sequence[_Group]) -> Iterator[_Group]:
+    """Yield the groups, except those that are a mixture of others.
+
+    If two transactions violate the level by the statements on one table, and also by those on
+    another table, then a third cycle has an edge from each table.
+    """
+    for group in groups:
+        pairs = [other.pairs for other in groups if len(other.pairs) < len(group.pairs)]
+        if not {*group.pairs} <= {pair for others in pairs for pair in others}:
+            yield group
+
+
+def _edges(violation: Violation) -> Sequence[EdgeView]:
+    """Return the edges of the argument's last cycle with an anti-dependency, or of all cycles.
+
+    The last cycle of all is the conclusion; the others belong to lemmas and cases.
+    """
+    cycles = [cycle.edges for _, cycle in violation.cycles()]
+    missing = [edges for edges in cycles if any(edge.relation == "rw" for edge in edges)]
+    return missing[-1] if missing else [edge for edges in cycles for edge in edges]
+
+
+def _reads_of_violation(violation: Violation) -> set[int]:
+    """Return the reads of an argument that missed a write, or else those that saw one."""
+    edges = _edges(violation)
+    missed = {edge.operations[0] for edge in edges if edge.relation == "rw"}
+    others = {edge.operations[0] for edge in edges if edge.relation == "wr"}
+    return missed or others
+
+
+def _similar_reads(history: History, reads: Iterable[int]) -> set[int]:
+    """Return all reads of the same tables by the same statements."""
+    columns = history.columns
+
+    def statement(op: int) -> tuple[str, str]:
+        table = history.table_of(int(columns.op_key[op]))
+        return table, shape_of_text(history.remark(op).caller)
+
+    wanted = set(map(statement, reads))
+    every = np.flatnonzero((columns.op_kind != WRITE) & (columns.op_kind != APPEND))
+    return {op for op in every.tolist() if statement(op) in wanted}
+
+
+def _pairs_of_cycle(history: History, cycle: KnownCycle) -> tuple[_Pair, ...]:
+    columns = history.columns
+
+    def write_of(txn: int, key: int) -> int | None:
+        writes = (
+            op
+            for op in reversed(history.operations_of(txn))
+            if int(columns.op_key[op]) == key and int(columns.op_kind[op]) in (WRITE, APPEND)
+        )
+        return next(writes, None)
+
+    edges: list[tuple[str, list[int | None]]] = []
+    for edge in cycle.edges:
+        if edge.relation == "rw":
+            key = int(columns.op_key[edge.op])
+            edges.append(("rw", [edge.op, write_of(edge.b, key)]))
+        elif edge.relation == "wr":
+            key = int(columns.op_key[edge.op])
+            edges.append(("wr", [edge.op, write_of(edge.a, key)]))
+        elif edge.relation == "ww":
+            edges.append(("ww", [write_of(edge.a, edge.key), write_of(edge.b, edge.key)]))
+    return _pairs(history, edges)
+
+
+def _pairs_of_violation(history: History, violation: Violation) -> tuple[_Pair, ...]:
+    if edges := _edges(violation):
+        return _pairs(history, [(edge.relation, [*edge.operations[:2]]) for edge in edges])
+    conclusion = violation.argument.conclusion
+    operations = conclusion.operations if isinstance(conclusion, PlainReason) else ()
+    return _pairs(history, [("wr", [op]) for op in operations])
+
+
+def _pairs(
+    history: History, edges: Sequence[tuple[str, Sequence[int | None]]]
+) -> tuple[_Pair, ...]:
+    """Return the tables and statements of edges: of the anti-dependencies, if there are any."""
+    for relation in ("rw", "wr", "ww"):
+        chosen = [[op for op in ops if op is not None] for name, ops in edges if name == relation]
+        if any(chosen):
+            pairs = {}
+            for ops in filter(None, chosen):
+                texts = [shape_of_text(history.remark(op).caller) for op in ops]
+                table = history.table_of(int(history.columns.op_key[ops[0]]))
+                pairs[table, texts[0], texts[1] if len(texts) > 1 else ""] = None
+            return tuple(pairs)
+    return ()
