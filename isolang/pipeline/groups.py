@@ -48,7 +48,7 @@ from isolang.problem import build_problem
 from isolang.verdict import Invalid, Valid
 
 if TYPE_CHECKING:
-    from isolang.certify.steps import Step
+    from isolang.certify.steps import Edge, Step
     from isolang.explain.part import HistoryPart
     from isolang.history.history import History
     from isolang.language.classify.route import Route
@@ -65,16 +65,19 @@ An update that is lost, and a condition that no longer holds, corrupt data. A re
 mixture of two states often does no harm.
 """
 # Limits: the units of work for refutations, the number of edges and reads to visit, the number of
-# cycles to find for each shape, the number of cycles to try for each group, and the number of
-# groups.
+# cycles to find for each shape, and to put into groups for each name, the number of cycles to try
+# for each group, and the number of groups.
 _WORK: Final = 10_000_000
 _VISITED: Final = 2_000_000
-_CYCLES: Final = 5_000
+_CYCLES: Final = 20_000
+_MOST_OF_NAME: Final = 1_000
 _ATTEMPTS: Final = 3
 _MOST_GROUPS: Final = 24
 # A history with more operations than this is not searched.
 _LARGEST: Final = 2_000_000
-_MOST_VERDICTS: Final = 16  # the largest number of verdicts on the rest of a history
+# The largest number of verdicts on the rest of a history, and of operations in this history.
+_MOST_VERDICTS: Final = 16
+_LARGEST_REST: Final = 50_000
 _LIMIT_REACHED: Final = "the work limit was reached, so there may be more"
 
 _Pair: TypeAlias = tuple[str, str, str]
@@ -187,11 +190,22 @@ class _Search:
         graph = KnownGraph(inner, effort=_VISITED)
         cycles, complete = named_cycles(inner, graph, part.history, most=_CYCLES, effort=_VISITED)
         self._complete &= complete
+        seen: dict[str, set[frozenset[Edge]]] = {}  # the cycles of each name
+        capped: set[str] = set()  # the names with more cycles than are put into groups
         for name, _, cycle in cycles:
+            known, edges = seen.setdefault(name, set()), frozenset(cycle.edges)
+            if edges in known:  # it has several shapes
+                continue
+            if len(known) == _MOST_OF_NAME:
+                capped.add(name)
+                continue
+            known.add(edges)
             group = self._group(name, _pairs_of_cycle(part.history, cycle))
             group.transactions.add(frozenset(edge.a for edge in cycle.edges))
             group.cycles.append(cycle)
+        self._complete &= not capped
         for group in sorted(self._groups.values(), key=_Group.place):
+            group.at_least |= group.anomaly in capped
             if group.proof is None:
                 self._refute(group, history, part, problem, inner, plan)
         kept = {
@@ -247,6 +261,9 @@ class _Search:
         The reads that show the groups found so far are removed, and the rest of the history is
         judged again, until it satisfies the level.
         """
+        if history.columns.operations() > _LARGEST_REST:
+            self._complete = False
+            return
         for _ in range(_MOST_VERDICTS):
             if self._is_over():
                 return
@@ -291,7 +308,7 @@ def _without_mixtures(groups: Sequence[_Group]) -> Iterator[_Group]:
     """
     for group in groups:
         pairs = [other.pairs for other in groups if len(other.pairs) < len(group.pairs)]
-        if not {*group.pairs} <= {pair for others in pairs for pair in others}:
+        if len(group.pairs) < 2 or not {*group.pairs} <= {p for others in pairs for p in others}:
             yield group
 
 

@@ -134,7 +134,7 @@ def test_a_group_is_of_statements_and_tables(recording, tmp_path):
 
 
 def test_a_mixture_of_two_groups_is_no_group(recording, tmp_path):
-    """Two transactions that lose an update and also insert one ticket too many have three cycles."""
+    """Two transactions that lose an update and insert one ticket too many have three cycles."""
     for number in (21, 22):
         recording.add(
             (f'[:r ["stock" "1"] {stock(9, 5)}]', SELECT_STOCK),
@@ -186,6 +186,19 @@ def test_the_work_is_limited(recording, tmp_path, monkeypatch):
     monkeypatch.setattr("isolang.pipeline.groups._WORK", 0)
     _, groups = grouped(recording.history(tmp_path), "ser")
     assert len(groups.groups) == 1
+    assert groups.not_finished
+
+
+def test_many_violations_are_not_all_counted(recording, tmp_path, monkeypatch):
+    """The group says so, and the other groups are found all the same."""
+    monkeypatch.setattr("isolang.pipeline.groups._MOST_OF_NAME", 4)
+    recording.add_lost_updates(21, 5)
+    recording.add_write_skew(1, (11, 12))
+    _, groups = grouped(recording.history(tmp_path), "ser")
+    assert [group.headline() for group in groups.groups] == [
+        "lost update of stock, at least 4 times",
+        "predicate write skew of ticket, once",
+    ]
     assert groups.not_finished
 
 
