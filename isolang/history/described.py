@@ -10,7 +10,7 @@ from msgspec import Struct, field
 
 from isolang.history import columns as c
 from isolang.history.transaction import StatusName
-from isolang.history.values import ROW_KEY, Keyword, atom_text, decode, key_name
+from isolang.history.values import atom_text, key_name
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from isolang._native import Columns
     from isolang.history.remarks import Named, Remark
+    from isolang.history.row_text import RowTexts
     from isolang.history.statements import Statements
 
 
@@ -82,20 +83,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """Return, for each transaction, the number of details needed to make its name unique.
-
-        Returns:
-            0 if the transaction's number is unique in the history, 1 if it is unique only within
-            its session, 2 otherwise.
-        """
-        import numpy as np
-
         if "numbers" not in self._lazy:
-            numbers = self.columns.txn_number
-            rank = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
-            if rank.any():
-                rank += (rank > 0) & _has_equal_row(numbers, self.columns.txn_session)
-            self._lazy["numbers"] = rank
+            self._lazy["numbers"] = _details_in_names(self.columns)
         return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
@@ -163,19 +152,6 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return a key as text, such as ``user/7``; most strings are not quoted."""
         return key_name(*self.columns.key(key))
 
-    def table_of(self, key: int) -> str:
-        """Return the table of an application's row by its key; for another key, its name.
-
-        The key of a row is a vector or a text: ``["user" "7"]`` or ``user/7``.
-        """
-        kind, payload = self.columns.key(key)
-        match decode(kind, payload):
-            case (str() as table, *_) | (Keyword(name=table), *_):
-                return table
-            case str() as text if ROW_KEY.fullmatch(text):
-                return text.partition("/")[0]
-        return self.key(key)
-
     def value(self, atom: int) -> str:
         """Return the value with this atom number as text, or ``?`` for an unknown result.
 
@@ -222,12 +198,23 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return of_line.get(named(self, op), NO_REMARK)
 
     def recorded_row(self, op: int) -> str:
-        """Return the text that the recording has for an operation's row; empty if it has none."""
+        """Return the columns that matter of an application's row; empty if there is no row."""
         from isolang.history.remarks import ROW_NOT_FOUND
 
         row = self.remark(op).row
         missed = int(self.columns.op_kind[op]) == c.READ_NONE_OF
-        return row if missed or not row.startswith(ROW_NOT_FOUND) else ""
+        if row and (missed or not row.startswith(ROW_NOT_FOUND)):
+            return row
+        return self.row_texts().of(op)
+
+    def row_texts(self) -> RowTexts:
+        """Return the texts of the rows that the recording has as values."""
+        if "rows" not in self._lazy:
+            from isolang.history.row_text import RowTexts
+
+            self._lazy["rows"] = RowTexts(self)
+        texts: RowTexts = self._lazy["rows"]
+        return texts
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
         """Return all remarks in the recording, keyed by line and operation.
@@ -238,11 +225,13 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         if "remarks" not in self._lazy:
             from isolang.history.remarks import read_remarks
 
-            events = self.format == "edn" and self.position_unit == "line"
-            one = events and len(self.files) == 1
-            self._lazy["remarks"] = read_remarks(self.files[0]) if one else {}
+            self._lazy["remarks"] = read_remarks(self.files[0]) if self.is_recording() else {}
         found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
         return found
+
+    def is_recording(self) -> bool:
+        """Return whether the history is a file of events, which may contain remarks."""
+        return self.format == "edn" and self.position_unit == "line" and len(self.files) == 1
 
     def statements_of(self, txn: int) -> Statements:
         """Return the recorded statement of each operation in a transaction.
@@ -340,6 +329,22 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the elements, as atoms, of the list with this number."""
         start, values = self.columns.list_start, self.columns.list_values
         return list(values[start[number] : start[number + 1]].tolist())
+
+
+def _details_in_names(columns: Columns) -> NDArray[np.int8]:
+    """Return, for each transaction, the number of details needed to make its name unique.
+
+    Returns:
+        0 if the transaction's number is unique in the history, 1 if it is unique only within its
+        session, 2 otherwise.
+    """
+    import numpy as np
+
+    numbers = columns.txn_number
+    rank = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
+    if rank.any():
+        rank += (rank > 0) & _has_equal_row(numbers, columns.txn_session)
+    return rank
 
 
 def value_with_version(columns: Columns, atom: int) -> str:

@@ -8,6 +8,7 @@ on them.
 from __future__ import annotations
 
 import mmap
+import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ from isolang.history.values import atom_text
 
 if TYPE_CHECKING:
     from isolang.history.described import DescribedColumns
+    from isolang.history.row_text import ColumnForms
 
 _STRING: Final = rb'"(?:[^"\\]|\\.)*"'
 _NAMES: Final = (b", :callers [", b", :rows [")
@@ -50,6 +52,8 @@ class Remark(Struct, frozen=True):
 
 
 NO_REMARK: Final = Remark()
+COLUMNS_COMMENT: Final = ";:columns "
+_LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
 """The text that precedes a predicate read's statement in its ``row``."""
 
@@ -112,6 +116,26 @@ def _marked_lines(path: str) -> Iterator[tuple[int, tuple[int, int]]]:
             if any(name in line for name in _NAMES):
                 yield number, (offset, len(line))
             offset += len(line)
+
+
+def read_column_forms(path: str) -> ColumnForms:
+    """Return what the numbers in the columns of a recording's tables mean.
+
+    The last line of the recording is a comment with this map in JSON: ``;:columns {"t": {"at":
+    "date"}}``. If it is missing, or the file cannot be read, the result is empty.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return {}
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_COMMENT))
+            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+        if not last.startswith(COLUMNS_COMMENT.encode()):
+            return {}
+        text = last.removeprefix(COLUMNS_COMMENT.encode())
+        return json.decode(text, type=dict[str, dict[str, str]])
+    except (OSError, ValueError, DecodeError):
+        return {}
 
 
 class RemarkedLines(Mapping[int, Mapping[Named, Remark]]):

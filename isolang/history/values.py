@@ -216,6 +216,18 @@ def decode(kind: int, payload: Any) -> Value:
     return found if same else Literal(text)
 
 
+def row_columns(text: str) -> dict[str, Value]:
+    """Return the columns of a row by its canonical text; empty if the text is not that of a row.
+
+    Unlike :func:`decode`, this accepts names written as strings: ``{"id" 1}``.
+    """
+    try:
+        row = _decode_other(text) if text.startswith("{") else None
+    except (ValueError, ArithmeticError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
 _TAGS: Final[dict[str, Callable[[str], Value]]] = {
     "#uuid": UUID,
     "#bytes": bytes.fromhex,

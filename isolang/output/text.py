@@ -201,6 +201,8 @@ def _group(number: int, group: ViolationGroup) -> Iterator[Grid]:
 
 def _each_group(groups: ViolationGroups, report: Report) -> Iterator[Grid]:
     """Yield the explanation of each group of violations."""
+    yield Grid(rows=[("",)])
+    yield _indented(f"{len(groups.groups)} kinds of violations:", 2, style="bold")
     for number, group in enumerate(groups.groups, 1):
         yield Grid(rows=[("",)])
         yield from _group(number, group)

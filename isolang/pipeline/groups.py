@@ -10,7 +10,6 @@ shown with one certified example.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
-from isolang.errors import UnsupportedError
+from isolang.errors import UnsupportedError, internal_error
 from isolang.explain import names
 from isolang.explain.explain import explain
 from isolang.explain.known import KnownCycle, KnownGraph
@@ -31,6 +30,7 @@ from isolang.explain.violation import (
     ViolationGroups,
 )
 from isolang.history.columns import APPEND, WRITE
+from isolang.history.row_text import table_of
 from isolang.history.statement_text import shape_of_text
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
@@ -144,15 +144,24 @@ def with_groups(
     """
     search = _Search(verdict, options)
     if isinstance(route, Plan) and verdict.history.columns.operations() <= _LARGEST:
-        with suppress(TimeoutError):
+        try:
             search.find(route)
+        except (TimeoutError, MemoryError):
+            search.not_finished = "the time or memory limit was reached, so there may be more"
+        except Exception as error:  # the verdict holds whatever happens here
+            search.not_finished = internal_error(error)
     return search.result()
 
 
 class _Search:
-    """The search for the groups of one history."""
+    """The search for the groups of one history.
+
+    Attributes:
+        not_finished: why the search ended early; empty if it did not.
+    """
 
     def __init__(self, verdict: Invalid, options: Options) -> None:
+        self.not_finished = ""
         self._verdict, self._options = verdict, options
         self._complete = True
         self._deadline = Deadline(options.timeout)
@@ -172,7 +181,7 @@ class _Search:
         assert first is not None
         return first, ViolationGroups(
             groups=tuple(group.shown() for group in groups),
-            not_finished="" if self._complete else _LIMIT_REACHED,
+            not_finished=self.not_finished or ("" if self._complete else _LIMIT_REACHED),
         )
 
     def find(self, plan: Plan) -> None:
@@ -335,7 +344,7 @@ def _similar_reads(history: History, reads: Iterable[int]) -> set[int]:
     columns = history.columns
 
     def statement(op: int) -> tuple[str, str]:
-        table = history.table_of(int(columns.op_key[op]))
+        table = table_of(history, int(columns.op_key[op]))
         return table, shape_of_text(history.remark(op).caller)
 
     wanted = set(map(statement, reads))
@@ -385,7 +394,7 @@ def _pairs(
             pairs = {}
             for ops in filter(None, chosen):
                 texts = [shape_of_text(history.remark(op).caller) for op in ops]
-                table = history.table_of(int(history.columns.op_key[ops[0]]))
+                table = table_of(history, int(history.columns.op_key[ops[0]]))
                 pairs[table, texts[0], texts[1] if len(texts) > 1 else ""] = None
             return tuple(pairs)
     return ()
