@@ -198,7 +198,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return of_line.get(named(self, op), NO_REMARK)
 
     def recorded_row(self, op: int) -> str:
-        """Return the columns that matter of an application's row; empty if there is no row."""
+        """Return the columns that matter of an application's row; empty for another operation."""
         from isolang.history.remarks import ROW_NOT_FOUND
 
         row = self.remark(op).row
@@ -341,7 +341,7 @@ def _details_in_names(columns: Columns) -> NDArray[np.int8]:
     import numpy as np
 
     numbers = columns.txn_number
-    rank = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
+    rank: NDArray[np.int8] = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
     if rank.any():
         rank += (rank > 0) & _has_equal_row(numbers, columns.txn_session)
     return rank

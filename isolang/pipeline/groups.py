@@ -265,7 +265,7 @@ class _Search:
         return replace(self._verdict, history=history, violation=violation, refutation=refutation)
 
     def _find_others(self, history: History, removed: set[int], plan: Plan) -> None:
-        """Add the groups that are no cycles of known edges.
+        """Add the groups that need more than known edges.
 
         The reads that show the groups found so far are removed, and the rest of the history is
         judged again, until it satisfies the level.
@@ -347,9 +347,9 @@ def _similar_reads(history: History, reads: Iterable[int]) -> set[int]:
         table = table_of(history, int(columns.op_key[op]))
         return table, shape_of_text(history.remark(op).caller)
 
-    wanted = set(map(statement, reads))
+    similar = set(map(statement, reads))
     every = np.flatnonzero((columns.op_kind != WRITE) & (columns.op_kind != APPEND))
-    return {op for op in every.tolist() if statement(op) in wanted}
+    return {op for op in every.tolist() if statement(op) in similar}
 
 
 def _pairs_of_cycle(history: History, cycle: KnownCycle) -> tuple[_Pair, ...]:
@@ -391,7 +391,7 @@ def _pairs(
     for relation in ("rw", "wr", "ww"):
         chosen = [[op for op in ops if op is not None] for name, ops in edges if name == relation]
         if any(chosen):
-            pairs = {}
+            pairs: dict[_Pair, None] = {}
             for ops in filter(None, chosen):
                 texts = [shape_of_text(history.remark(op).caller) for op in ops]
                 table = table_of(history, int(history.columns.op_key[ops[0]]))

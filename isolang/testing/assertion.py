@@ -82,8 +82,8 @@ def with_harmful_first(
 ) -> tuple[Verdict, ViolationGroups | None]:
     """Return the verdict with its most harmful violation, and all violations in groups.
 
-    The verdict stays as it is, and there are no groups, if it is not invalid, or if the history
-    does not record which statements the application ran.
+    The verdict stays as it is, without groups, unless it is invalid and the history records which
+    statements the application ran.
     """
     from isolang.language.classify.route import route
     from isolang.options import Options
