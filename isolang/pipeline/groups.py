@@ -3,8 +3,8 @@
 A verdict explains the simplest violation found. In an application's recording, that may be a report
 that saw half of a transaction, while a lost update that needs more words goes unmentioned. So this
 module looks for all short cycles of known edges that violate the level. It puts those into one
-group that have the same name, the same pairs of statements, and the same tables. Each group is
-shown with one certified example.
+group that have the same pairs of statements on the same tables. Each group is shown with one
+certified example, its most harmful one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from isolang.explain.violation import (
     ViolationGroup,
     ViolationGroups,
 )
-from isolang.history.columns import APPEND, WRITE
+from isolang.history.columns import APPEND, READ, WRITE
 from isolang.history.row_text import table_of
 from isolang.history.statement_text import shape_of_text
 from isolang.language.classify.event_graph import Plan
@@ -37,6 +37,7 @@ from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide, refuter
 from isolang.pipeline.known_cycles import (
+    direct_refutations,
     is_certified,
     named_cycles,
     refutations_of_cycle,
@@ -88,27 +89,38 @@ class _Group(Struct):
     """The violations of one group.
 
     Attributes:
-        anomaly: their name.
         pairs: the statements of their cycles, by table.
-        transactions: the sets of transactions on the cycles.
-        cycles: the cycles of known edges that may violate the level.
-        violation: the example; ``None`` if it is not known whether the level forbids the cycles.
-        proof: the verdict with the example and its refutation.
+        cycles: the cycles of known edges that may violate the level, by name.
+        transactions: the sets of transactions on the cycles of each name.
+        proof: the verdict with the example and its refutation; ``None`` if it is not known whether
+            the level forbids the cycles.
         at_least: whether there may be more violations than ``transactions``.
     """
 
-    anomaly: str
     pairs: tuple[_Pair, ...]
-    transactions: set[frozenset[int]] = field(default_factory=set)
-    cycles: list[KnownCycle] = field(default_factory=list)
+    cycles: dict[str, list[KnownCycle]] = field(default_factory=dict)
+    transactions: dict[str, set[frozenset[int]]] = field(default_factory=dict)
     proof: Invalid | None = None
     at_least: bool = False
 
+    def add(self, name: str, transactions: frozenset[int]) -> None:
+        """Count a violation."""
+        self.transactions.setdefault(name, set()).add(transactions)
+
+    @property
+    def anomaly(self) -> str:
+        """Return the name of the example, or of the most harmful cycle if there is none."""
+        if self.proof is not None:
+            return self.proof.violation.anomaly
+        return min(self.cycles, key=_harm)
+
     def place(self) -> tuple[int, int]:
         """Return the sort key: the harm, and then the number of violations."""
-        name = names.base_name(self.anomaly)
-        harm = _HARMFUL_FIRST.index(name) if name in _HARMFUL_FIRST else len(_HARMFUL_FIRST)
-        return harm, -len(self.transactions)
+        return _harm(self.anomaly), -len(self.transactions.get(self.anomaly, ()))
+
+    def sets(self) -> set[frozenset[int]]:
+        """Return the sets of transactions of all names."""
+        return {one for sets in self.transactions.values() for one in sets}
 
     def shown(self) -> ViolationGroup:
         """Return the group with its example."""
@@ -116,12 +128,23 @@ class _Group(Struct):
         statements = [text for _, *both in self.pairs for text in both if text]
         return ViolationGroup(
             anomaly=self.anomaly,
-            count=max(1, len(self.transactions)),
+            count=max(1, len(self.transactions.get(self.anomaly, ()))),
             at_least=self.at_least,
             tables=tuple(dict.fromkeys(table for table, _, _ in self.pairs)),
             statements=tuple(dict.fromkeys(statements)),
             violation=self.proof.violation,
         )
+
+
+def _length(cycle: KnownCycle) -> tuple[int, int]:
+    """Return the numbers of edges and of keys, by which cycles are easier to follow."""
+    return len(cycle.edges), len({edge.key for edge in cycle.edges})
+
+
+def _harm(name: str) -> int:
+    """Return the place of an anomaly in the order of harm."""
+    plain = names.base_name(name)
+    return _HARMFUL_FIRST.index(plain) if plain in _HARMFUL_FIRST else len(_HARMFUL_FIRST)
 
 
 def with_groups(
@@ -166,12 +189,12 @@ class _Search:
         self._complete = True
         self._deadline = Deadline(options.timeout)
         self._work = Work(_WORK)
-        self._groups: dict[tuple[str, frozenset[_Pair]], _Group] = {}
+        self._groups: dict[frozenset[_Pair], _Group] = {}
         pairs = _pairs_of_violation(verdict.history, verdict.violation)
-        self._group(verdict.violation.anomaly, pairs).proof = verdict
+        self._group(pairs).proof = verdict
 
-    def _group(self, name: str, pairs: tuple[_Pair, ...]) -> _Group:
-        return self._groups.setdefault((name, frozenset(pairs)), _Group(name, pairs))
+    def _group(self, pairs: tuple[_Pair, ...]) -> _Group:
+        return self._groups.setdefault(frozenset(pairs), _Group(pairs))
 
     def result(self) -> tuple[Invalid, ViolationGroups]:
         """Return the verdict with the first group's violation, and all groups."""
@@ -209,19 +232,21 @@ class _Search:
                 capped.add(name)
                 continue
             known.add(edges)
-            group = self._group(name, _pairs_of_cycle(part.history, cycle))
-            group.transactions.add(frozenset(edge.a for edge in cycle.edges))
-            group.cycles.append(cycle)
+            if _harm(name) < _harm("phantom") and _has_superseded_read(part.history, cycle):
+                continue
+            group = self._group(_pairs_of_cycle(part.history, cycle))
+            group.add(name, frozenset(edge.a for edge in cycle.edges))
+            group.cycles.setdefault(name, []).append(cycle)
         self._complete &= not capped
         for group in sorted(self._groups.values(), key=_Group.place):
+            self._refute(group, history, part, problem, inner, plan)
             group.at_least |= group.anomaly in capped
-            if group.proof is None:
-                self._refute(group, history, part, problem, inner, plan)
         kept = {
             edge.op
             for group in self._groups.values()
             if group.proof is not None
-            for cycle in group.cycles
+            for cycles in group.cycles.values()
+            for cycle in cycles
             for edge in cycle.edges
             if edge.relation == "rw"
         }
@@ -249,14 +274,25 @@ class _Search:
         plan: Plan,
     ) -> None:
         """Find out whether the level forbids a group's cycles, and keep a certified example."""
-        engine = refuter(self._options.seed, self._deadline.remaining)
-        for cycle in sorted(group.cycles, key=lambda cycle: len(cycle.edges))[:_ATTEMPTS]:
-            if self._is_over():
+        for name in sorted(group.cycles, key=_harm):
+            if group.proof is not None and _harm(name) >= _harm(group.anomaly):
                 return
-            for steps in refutations_of_cycle(part, inner, cycle, plan, engine, self._work):
-                if is_certified(history, plan.spec, steps):
+            for cycle in sorted(group.cycles[name], key=_length)[:_ATTEMPTS]:
+                if self._is_over():
+                    return
+                attempts = self._attempts(part, inner, cycle, plan)
+                certified = (steps for steps in attempts if is_certified(history, plan.spec, steps))
+                if (steps := next(certified, None)) is not None:
                     group.proof = self._verdict_with(history, explain(problem, steps), steps)
                     return
+
+    def _attempts(
+        self, part: HistoryPart, problem: Problem, cycle: KnownCycle, plan: Plan
+    ) -> Iterator[Sequence[Step]]:
+        """Yield possible refutations by a cycle, and by anything that its transactions did."""
+        yield from direct_refutations(part, problem, cycle, plan)
+        engine = refuter(self._options.seed, self._deadline.remaining)
+        yield from refutations_of_cycle(part, problem, cycle, plan, engine, self._work)
 
     def _verdict_with(
         self, history: History, violation: Violation, steps: Sequence[Step]
@@ -296,13 +332,13 @@ class _Search:
             violation = explain(build_problem(history), steps)
             pairs = _pairs_of_violation(history, violation)
             missed = _reads_of_violation(violation)
-            group = self._group(violation.anomaly, pairs)
+            group = self._group(pairs)
             if group.proof is None:
                 group.proof = self._verdict_with(history, violation, steps)
             else:  # there are many such violations; do not judge the history again for each
                 group.at_least = True
                 missed |= _similar_reads(history, missed)
-            group.transactions.add(frozenset(txn.number for txn in violation.transactions))
+            group.add(violation.anomaly, frozenset(t.number for t in violation.transactions))
             if missed <= removed:
                 break
             removed |= missed
@@ -316,9 +352,38 @@ def _without_mixtures(groups: Sequence[_Group]) -> Iterator[_Group]:
     another table, then a third cycle has an edge from each table.
     """
     for group in groups:
-        pairs = [other.pairs for other in groups if len(other.pairs) < len(group.pairs)]
-        if len(group.pairs) < 2 or not {*group.pairs} <= {p for others in pairs for p in others}:
+        simpler = [other for other in groups if len(other.pairs) < len(group.pairs)]
+        pairs = {pair for other in simpler for pair in other.pairs}
+        alike = [other.sets() for other in simpler if not {*other.pairs}.isdisjoint(group.pairs)]
+        sets = group.sets()
+        covered = bool(sets) and all(any(one in other for other in alike) for one in sets)
+        if len(group.pairs) < 2 or not ({*group.pairs} <= pairs or covered):
             yield group
+
+
+def _has_superseded_read(history: History, cycle: KnownCycle) -> bool:
+    """Return whether a read that missed a write was repeated, and then saw another version.
+
+    ``UPDATE … SET n = n + 1`` reads the newest version, so it loses no update even if the
+    transaction has read an old version before. Such cycles are left out, because the two reads are
+    a violation by themselves, which tells better what happened.
+    """
+    columns = history.columns
+    for edge in cycle.edges:
+        if edge.relation != "rw" or history.statement_of(edge.op) >= 0:
+            continue
+        written = {
+            int(columns.op_value[op])
+            for op in history.operations_of(edge.a)
+            if int(columns.op_kind[op]) == WRITE
+        }
+        for op in range(edge.op + 1, history.operations_of(edge.a).stop):
+            same = columns.op_key[op] == columns.op_key[edge.op]
+            if same and int(columns.op_kind[op]) == READ and columns.op_ok[op]:
+                value = int(columns.op_value[op])
+                if value != int(columns.op_value[edge.op]) and value not in written:
+                    return True
+    return False
 
 
 def _edges(violation: Violation) -> Sequence[EdgeView]:

@@ -6,17 +6,18 @@ steps. Reads with an intrinsic anomaly would hide cycles, so they are removed fi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
+from isolang.certify.steps import ChoiceStep, CycleStep, Edge, RupStep
 from isolang.errors import IsolangError
 from isolang.explain import names
 from isolang.explain.known import KnownCycle, KnownGraph
-from isolang.explain.part import HistoryPart, part_with_same_transactions
+from isolang.explain.part import HistoryPart, Sources, part_with_same_transactions
 from isolang.explain.smaller import Finder
 from isolang.problem import Problem, build_problem
 
@@ -144,6 +145,30 @@ def refutations_of_cycle(  # noqa: PLR0917 - what a search needs
     if steps is None:
         return ()
     return part.to_whole(finder.shortened(steps)), part.to_whole(steps)
+
+
+def direct_refutations(
+    part: HistoryPart, problem: Problem, cycle: KnownCycle, plan: Plan
+) -> Iterator[Sequence[Step]]:
+    """Yield a possible refutation of the whole history for each check, by just this cycle.
+
+    The transactions of a cycle may violate the level in a simpler way, which the engine would find
+    first. A transaction that read a version and overwrote it comes after the version's writer,
+    because the opposite order is a cycle too. Whether the level forbids the cycle is for the
+    checker to decide.
+    """
+    sources, history = Sources(problem), part.history
+    reads = dict.fromkeys([*cycle.shown, *(edge.op for edge in cycle.edges if edge.op >= 0)])
+    lemmas: list[tuple[Edge, ...]] = []
+    for op in cycle.shown:
+        reader, key = history.transaction_of(op), int(history.columns.op_key[op])
+        for writer in sources.candidates(op):
+            if writer not in (reader, history.t0):
+                wr, ww = Edge("wr", writer, reader, key, op), Edge("ww", reader, writer, key)
+                lemmas.append((wr, ww))
+    for check in plan.spec.checks:
+        cycles = [CycleStep(check.name, edges) for edges in (*lemmas, cycle.edges)]
+        yield part.to_whole([*map(ChoiceStep, reads), *cycles, RupStep(())])
 
 
 def is_certified(history: History, spec: Spec, steps: Sequence[Step]) -> bool:

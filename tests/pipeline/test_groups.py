@@ -149,6 +149,35 @@ def test_a_mixture_of_two_groups_is_no_group(recording, tmp_path):
     ]
 
 
+def test_an_update_that_reads_the_newest_version_loses_nothing(recording, tmp_path):
+    """As `SET n = n + 1` after a SELECT, of an offer whose update is lost in the same transactions.
+
+    The explanation is about the lost update, although these transactions violate the level in a
+    shorter way.
+    """
+    offer = '["offer" "1"] {{"id" 1 "used" {} "xmin" "{}(0,2)"}}'
+    last, increment = 5, "UPDATE stock SET n = n + 1"
+    for number in (21, 22, 23):
+        recording.add(
+            (f'[:r ["stock" "1"] {stock(9, 5)}]', SELECT_STOCK),
+            (f"[:r {offer.format(0, 4)}]", "SELECT used FROM offer"),
+            (f"[:w {offer.format(1, number)}]", "UPDATE offer SET used = 1"),
+            *([(f'[:r ["stock" "1"] {stock(9, last)}]', increment)] * (last > 5)),
+            (f'[:w ["stock" "1"] {stock(9, number)}]', increment),
+        )
+        last = number
+    recording.completions.insert(
+        0, f"{{:type :ok, :process 98, :f :txn, :value [[:w {offer.format(0, 4)}]]}}\n"
+    )
+    verdict, groups = grouped(recording.history(tmp_path), "ser")
+    first, *others = groups.groups
+    assert (first.anomaly, first.count, first.tables) == ("lost update", 3, ("offer",))
+    assert {group.tables for group in others} == {("stock",)}
+    assert all(group.anomaly != "lost update" for group in others)
+    assert verdict.violation.anomaly == "lost update"
+    assert "UPDATE offer SET used = 1" in str(verdict)
+
+
 def test_only_what_the_level_forbids_is_in_a_group(recording, tmp_path):
     """Snapshot isolation allows write skew, and a lost update remains."""
     recording.add_write_skew(1, (11, 12))
