@@ -19,20 +19,47 @@ from msgspec.structs import replace
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import Include, Mistake, SelectedOptions, Specs
+from isolang.declared import About
 from isolang.errors import HistoryError, IsolangError
-from isolang.options import Options, OutputOptions, ReadOptions
-from isolang.output.records import EXIT_VALID, Report, code_of, exit_code, json_text
+from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
+from isolang.output.records import (
+    EXIT_VALID,
+    Report,
+    code_of,
+    exit_code,
+    json_text,
+    report_of,
+)
 from isolang.output.terminal import console, escaped, print_data, print_lines, warn
 
 if TYPE_CHECKING:
+    from isolang.language.classify.route import Route
     from isolang.observe.address import ServerAddress
     from isolang.observe.observer import Observer
     from isolang.observe.unseen import Unseen
+    from isolang.verdict import Invalid, Verdict
 
 _PORT: Final = "6543"
 _PACE: Final = 0.2  # the seconds between two polls of the live check's result
 _LONGEST: Final = 60  # the time limit for one live check, in seconds
-_SHOWN: Final = 110  # the maximum number of characters to print of an example
+_SHOWN: Final = 110  # the maximum number of characters to print of a statement
+_MOST_FORMS: Final = 3  # the maximum number of statements to print for each kind
+
+
+_NOT_KEPT: Final = "observed.edn"  # the name of a history that is not kept
+_ALL: Final = About("Explain every kind of violation, not only the first one.", "", OUTPUT, "--all")
+
+
+class UnseenForm(Struct, frozen=True, kw_only=True):
+    """A statement that was not recorded, without its values.
+
+    Attributes:
+        statement: the statement, with ``?`` for each value.
+        count: how often it occurred.
+    """
+
+    statement: str
+    count: int
 
 
 class NotSeen(Struct, frozen=True, kw_only=True):
@@ -43,6 +70,7 @@ class NotSeen(Struct, frozen=True, kw_only=True):
         what: a description of the operations, as the text output prints it.
         count: the number of such operations.
         first: the first example.
+        forms: the statements without their values, the most frequent one first.
         harmless: whether these operations cannot change a verdict, or were allowed.
     """
 
@@ -50,6 +78,7 @@ class NotSeen(Struct, frozen=True, kw_only=True):
     what: str
     count: int
     first: str
+    forms: tuple[UnseenForm, ...] = ()
     harmless: bool
 
 
@@ -82,7 +111,9 @@ def observe(
         ),
     ] = None,
     options: Annotated[Options, SelectedOptions("timeout")],
-    output: Annotated[OutputOptions, SelectedOptions(forms=("text", "json"))],
+    output: Annotated[
+        OutputOptions, SelectedOptions(forms=("text", "json"), about={"all_anomalies": _ALL})
+    ],
     reading: Annotated[ReadOptions, SelectedOptions("superseded_reads")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     into: Annotated[
@@ -122,6 +153,14 @@ def observe(
             help="The most rows to read from a table at the start, and for one predicate read.",
         ),
     ] = 10_000,
+    unseen_file: Annotated[
+        str,
+        typer.Option(
+            "--unseen", metavar="FILE", show_default=False,
+            help="Write every kind of statement that was not seen, with its count, to this new "
+            "file.",
+        ),
+    ] = "",
     versions: Annotated[
         bool,
         typer.Option(
@@ -150,11 +189,10 @@ def observe(
         raise Mistake(f"cannot run the command (no such program: {command[0]})")
     host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
     routes = load_routes(specs, include, options)
+    listing = _new_file(unseen_file) if unseen_file else None
     with ExitStack() as stack:
         if into:
-            path = Path(into)
-            if path.exists():
-                raise HistoryError(f"{into}: the file already exists; name a new file")
+            path = _new_file(into)
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
@@ -170,21 +208,27 @@ def observe(
         finally:
             unseen = observer.stop()
         seen = _not_seen(unseen, accepted)
+        if listing is not None:
+            _write_unseen(listing, seen)
         reports: list[ObserveReport] = []
         if specs:
             from isolang.jobs.job import Job, run_job
 
             job = Job(
                 history=str(path), specs=routes, reading=reading, options=options,
-                parallel=1, output=output, form="", cross_check="", standing=True, simplest=True,
+                parallel=1, output=replace(output, all_anomalies=False), form="", cross_check="",
+                standing=True, simplest=True,
             )  # fmt: skip
-            made: list[Report] = []
-            run_job(job, made.append, lambda _: None)
-            counted = [_report_with_unseen(one, unseen, accepted, seen, code) for one in made]
-            reports = [
-                _report_without_path(one, observer, command or (), env, into) for one in counted
-            ]
-        _print(reports, seen, output.form, observer, path if into else None)
+            printer = _Printer(output, routes, into or _NOT_KEPT)
+
+            def show(report: Report) -> None:
+                counted = _report_with_unseen(report, unseen, accepted, seen, code)
+                reports.append(_report_without_path(counted, observer, command or (), env, into))
+                printer.show(reports[-1])
+
+            run_job(job, show, lambda _: None, printer.decided)
+        if output.form != "json":
+            _print_end(seen, observer, path if into else None, listing)
     if code:
         warn(f"the command ended with exit code {code}")
     if not specs:
@@ -318,6 +362,10 @@ def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
         NotSeen(
             kind=kind_of(what), what=output_wording(what), count=count,
             first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
+            forms=tuple(
+                UnseenForm(statement=statement, count=number)
+                for statement, number in unseen.most_frequent(what)
+            ),
         )
         for what, count in sorted(unseen.items())
     )  # fmt: skip
@@ -373,37 +421,120 @@ def _report_without_path(
         return report
     standing = report.standing
     known = standing if standing is not None and standing.looked_for else None
-    return replace(report, history="observed.edn", standing=known)
+    return replace(report, history=_NOT_KEPT, standing=known)
 
 
-def _print(
-    reports: Sequence[ObserveReport],
-    seen: Sequence[NotSeen],
-    form: str,
-    observer: Observer,
-    kept: Path | None,
-) -> None:
-    if form == "json":
-        for report in reports:
+class _Printer:
+    """Prints the reports, each invalid verdict as soon as it is known."""
+
+    def __init__(
+        self, output: OutputOptions, routes: Sequence[tuple[str, object]], history: str
+    ) -> None:
+        """Store the options, the specifications by name, and the name of the history."""
+        self._output, self._history = output, history
+        self._names = {id(route): name for name, route in routes}
+        self._invalid: tuple[Invalid, Route] | None = None
+
+    def decided(self, verdict: Verdict, route: Route) -> None:
+        """Take a verdict, and print the title of an invalid one before it is explained.
+
+        SOUND BECAUSE: what was not seen changes only valid verdicts.
+        """
+        from isolang.output.text import render_title
+        from isolang.verdict import Invalid
+
+        if not isinstance(verdict, Invalid):
+            return
+        self._invalid = verdict, route
+        if self._output.form == "text":
+            report = report_of(self._history, self._names[id(route)], verdict)
+            render_title(report, console(sys.stdout))
+            sys.stdout.flush()
+
+    def show(self, report: ObserveReport) -> None:
+        """Print a report, with its violations in groups."""
+        from isolang.output.text import render
+
+        titled = self._invalid is not None
+        if self._invalid is not None:
+            report = _report_with_groups(report, *self._invalid)
+            self._invalid = None
+        if self._output.form == "json":
             print_data(json_text(report))
-        return
-    from isolang.output.text import render
+        else:
+            every = self._output.all_anomalies
+            render(report, console(sys.stdout), titled=titled, every=every)
 
-    for report in reports:
-        render(report, console(sys.stdout))
+
+def _report_with_groups(report: ObserveReport, verdict: Invalid, route: Route) -> ObserveReport:
+    """Return the report with all groups of violations, and the first of them as its violation.
+
+    Ctrl-C ends the search, and the report then explains the violation of the verdict.
+    """
+    from isolang.pipeline.groups import with_groups
+
+    try:
+        first, groups = with_groups(verdict, route)
+    except (KeyboardInterrupt, MemoryError):
+        return report
+    violation = first.violation
+    return replace(
+        report, groups=groups, violation=violation, anomaly=violation.anomaly,
+        reason=violation.headline(),
+    )  # fmt: skip
+
+
+def _new_file(name: str) -> Path:
+    """Return the path of a file to write.
+
+    Raises:
+        HistoryError: the file exists.
+    """
+    path = Path(name)
+    if path.exists():
+        raise HistoryError(f"{name}: the file already exists; name a new file")
+    return path
+
+
+def _write_unseen(path: Path, seen: Sequence[NotSeen]) -> None:
+    """Write each statement that was not seen on a line: count, kind, description, statement."""
+    lines = ["count\tkind\twhat\tstatement\n"]
+    for kind in seen:
+        forms = [(form.count, form.statement) for form in kind.forms] or [(kind.count, "")]
+        lines += [f"{count}\t{kind.kind}\t{kind.what}\t{text}\n" for count, text in forms]
+    path.write_text("".join(lines), encoding="utf-8")
+
+
+def _print_end(
+    seen: Sequence[NotSeen], observer: Observer, kept: Path | None, listing: Path | None
+) -> None:
+    """Print what was observed, what was not seen, and where the history is."""
     outcomes = observer.history.outcomes
     print_lines(
         f"observed   {outcomes.total():,} transactions: {outcomes['ok']:,} committed, "
-        f"{outcomes['fail']:,} aborted, {outcomes['info']:,} of unknown outcome",
-        *(
-            f"not seen   {one.count:,} {escaped(one.what)} "
-            + (f"({one.kind}, harmless)" if one.harmless else f"({one.kind})")
-            + (f"\n           first: {escaped(one.first[:_SHOWN])}" if one.first else "")
-            for one in seen
-        ),
+        f"{outcomes['fail']:,} aborted, {outcomes['info']:,} of unknown outcome"
     )
+    for kind in seen:
+        allowed = ", harmless" if kind.harmless else ""
+        print_lines(f"not seen   {kind.count:,} {escaped(kind.what)} ({kind.kind}{allowed})")
+        if len(kind.forms) > 1:
+            shown = kind.forms[:_MOST_FORMS]
+            print_lines(*(_unseen_line(form.count, form.statement) for form in shown))
+            if more := len(kind.forms) - len(shown):
+                hint = "" if listing is not None else "; --unseen FILE writes all"
+                print_lines(f"           and {more:,} more{hint}")
+        elif kind.first:
+            print_lines(f"           first: {escaped(kind.first[:_SHOWN])}")
     if not seen:
         print_lines("not seen   nothing")
+    if listing is not None:
+        print_lines(f"           all of it: {escaped(str(listing))}")
     print_lines(
         f"history    {'not kept; --into FILE keeps it' if kept is None else escaped(str(kept))}"
     )
+
+
+def _unseen_line(count: int, statement: str) -> str:
+    from isolang.history.statement_text import one_line
+
+    return f"           {count:,} × {escaped(one_line(statement, _SHOWN))}"

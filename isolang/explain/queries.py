@@ -194,7 +194,7 @@ class QueryViews:
             transaction=self._part.txns[txn],
             name=history.name_of(txn),
             where=history.where_op(ops.start) if ops else history.where(txn),
-            selected=rows_in_words(columns.predicates[number]) if number >= 0 else "rows",
+            selected=self._selected(number),
             sent=next(filter(None, (_sent_statement(history, op) for op in ops)), ""),
             answer=tuple(self._words.seen(op) for op in sorted((*shown, *others))),
             omitted=len(returned) - len(shown) - len(others),
@@ -202,6 +202,12 @@ class QueryViews:
             operations=tuple(self._part.ops[op] for op in sorted((*shown, *others))),
             statement=self._part.whole.statement_of(self._part.ops[ops.start]) if ops else -1,
         )
+
+    def _selected(self, predicate: int) -> str:
+        if predicate < 0:
+            return "rows"
+        text = self._history.columns.predicates[predicate]
+        return rows_in_words(text, self._history.row_texts().forms)
 
     def _mentioned(self, node: ArgumentView | CycleView | SplitView | PlainReason) -> Iterator[int]:
         """Yield the reads referred to by the edges of an argument."""

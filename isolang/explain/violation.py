@@ -400,6 +400,46 @@ class Findings(Struct, frozen=True, kw_only=True):
     behind: tuple[Finding, ...] = ()
 
 
+class ViolationGroup(Struct, frozen=True, kw_only=True):
+    """The violations of one kind that the same statements cause on the same tables.
+
+    Attributes:
+        anomaly: their name.
+        count: how many sets of transactions were found with such a violation.
+        at_least: whether there may be more.
+        tables: the tables, or the keys if they belong to no table.
+        statements: the statements, or the ``file:line`` in the application, without values; empty
+            if the history does not record them.
+        violation: the simplest one found, which is certified.
+    """
+
+    anomaly: str
+    count: int
+    at_least: bool = False
+    tables: tuple[str, ...]
+    statements: tuple[str, ...]
+    violation: Violation
+
+    def headline(self) -> str:
+        """Return the name, the tables and the count, such as ``lost update of stock, 3 times``."""
+        times = "once" if self.count == 1 else f"{self.count:,} times"
+        times = f"at least {times}" if self.at_least else times
+        tables = f" of {', '.join(self.tables)}" if self.tables else ""
+        return f"{self.anomaly}{tables}, {times}"
+
+
+class ViolationGroups(Struct, frozen=True, kw_only=True):
+    """The violations of a level in one history, in groups.
+
+    Attributes:
+        groups: the groups, those that can corrupt data first.
+        not_finished: a note that the search reached its limit; empty if it is complete.
+    """
+
+    groups: tuple[ViolationGroup, ...] = ()
+    not_finished: str = ""
+
+
 def _cycles(argument: ArgumentView, inside: str) -> Iterator[tuple[str, CycleView]]:
     steps: list[tuple[str, object]] = [(f"lemma {x.number}", x.reason) for x in argument.lemmas]
     steps.append(("conclusion", argument.conclusion))

@@ -87,8 +87,10 @@ class Phrases:
         under = ""
         if row := self.history.remark(op).row:
             under = f" by {row.removeprefix(ROW_NOT_FOUND)}"
-        elif number >= 0 and (words := condition_in_words(columns.predicates[number])):
-            under = f" with {words if len(words) <= _LONGEST else words[: _LONGEST - 1] + '…'}"
+        elif number >= 0:
+            words = condition_in_words(columns.predicates[number], self.history.row_texts().forms)
+            words = words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
+            under = f" with {words}" if words else ""
         reader = self.txn(self.facts.txn_of[op])
         return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
 

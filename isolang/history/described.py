@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang.history.remarks import Named, Remark
+    from isolang.history.row_text import RowTexts
     from isolang.history.statements import Statements
 
 
@@ -82,20 +83,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
 
     def _numbers(self) -> Any:
-        """Return, for each transaction, the number of details needed to make its name unique.
-
-        Returns:
-            0 if the transaction's number is unique in the history, 1 if it is unique only within
-            its session, 2 otherwise.
-        """
-        import numpy as np
-
         if "numbers" not in self._lazy:
-            numbers = self.columns.txn_number
-            rank = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
-            if rank.any():
-                rank += (rank > 0) & _has_equal_row(numbers, self.columns.txn_session)
-            self._lazy["numbers"] = rank
+            self._lazy["numbers"] = _details_in_names(self.columns)
         return self._lazy["numbers"]
 
     def session_name(self, session: int) -> str:
@@ -169,7 +158,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         If an application recording has a column that identifies the version of each row, the text
         omits this column, unless two values of the key differ only in that column.
         """
-        text = _value_with_version(self.columns, atom)
+        text = value_with_version(self.columns, atom)
         if '"xmin" ' not in text or (short := _VERSION.sub("", text)) in (text, "{}"):
             return text
         if "alike" not in self._lazy:
@@ -184,7 +173,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         text is ``not found``, no matter which versions of the row would match.
         """
         value = int(self.columns.op_value[_checked_number(op)])
-        if row := self.remark(op).row:
+        if row := self.recorded_row(op):
             return row
         kind = int(self.columns.op_kind[op])
         if kind not in c.LISTS or value == c.UNKNOWN_VALUE:
@@ -197,26 +186,35 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         return f"in {{{values}}}" if kind == c.READ_ONE_OF else f"not in {{{values}}}"
 
     def remark(self, op: int) -> Remark:
-        """Return the recording's remark about an operation, with its caller and its row."""
-        from isolang.history.remarks import NO_REMARK
+        """Return the recording's remark about an operation, with its caller and its row.
+
+        A row returned by a predicate read has the remark about the predicate read.
+        """
+        from isolang.history.remarks import NO_REMARK, named
 
         if not (remarks := self.remarks()):
             return NO_REMARK
-        columns = self.columns
-        of_line = remarks.get(int(columns.op_position[op]), {})
-        key = atom_text(*columns.key(int(columns.op_key[op])))
-        if self.is_delete(op):
-            return of_line.get(("delete", key, ""), NO_REMARK)
-        if self.of_predicate(op):
-            number = int(columns.statement_predicate[self.statement_of(op)])
-            predicate = columns.predicates[number] if number >= 0 else ""
-            return of_line.get(("rp", predicate, ""), NO_REMARK)
-        kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
-        listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
-        values = self.list_values(value) if listed else [value]
-        text = " ".join(_value_with_version(columns, atom) for atom in values)
-        named = (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
-        return of_line.get(named, NO_REMARK)
+        of_line = remarks.get(int(self.columns.op_position[op]), {})
+        return of_line.get(named(self, op), NO_REMARK)
+
+    def recorded_row(self, op: int) -> str:
+        """Return the columns that matter of an application's row; empty for another operation."""
+        from isolang.history.remarks import ROW_NOT_FOUND
+
+        row = self.remark(op).row
+        missed = int(self.columns.op_kind[op]) == c.READ_NONE_OF
+        if row and (missed or not row.startswith(ROW_NOT_FOUND)):
+            return row
+        return self.row_texts().of(op)
+
+    def row_texts(self) -> RowTexts:
+        """Return the texts of the rows that the recording has as values."""
+        if "rows" not in self._lazy:
+            from isolang.history.row_text import RowTexts
+
+            self._lazy["rows"] = RowTexts(self)
+        texts: RowTexts = self._lazy["rows"]
+        return texts
 
     def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
         """Return all remarks in the recording, keyed by line and operation.
@@ -227,11 +225,13 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         if "remarks" not in self._lazy:
             from isolang.history.remarks import read_remarks
 
-            events = self.format == "edn" and self.position_unit == "line"
-            one = events and len(self.files) == 1
-            self._lazy["remarks"] = read_remarks(self.files[0]) if one else {}
+            self._lazy["remarks"] = read_remarks(self.files[0]) if self.is_recording() else {}
         found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
         return found
+
+    def is_recording(self) -> bool:
+        """Return whether the history is a file of events, which may contain remarks."""
+        return self.format == "edn" and self.position_unit == "line" and len(self.files) == 1
 
     def statements_of(self, txn: int) -> Statements:
         """Return the recorded statement of each operation in a transaction.
@@ -278,7 +278,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
-        between = " " if self.remark(op).row else ", "
+        between = " " if self.recorded_row(op) else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
         return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
 
@@ -334,7 +334,23 @@ def _failed(form: str) -> str:
     return "left out" if form in ("edn", "jepsen-json") else "failed"
 
 
-def _value_with_version(columns: Columns, atom: int) -> str:
+def _details_in_names(columns: Columns) -> NDArray[np.int8]:
+    """Return, for each transaction, the number of details needed to make its name unique.
+
+    Returns:
+        0 if the transaction's number is unique in the history, 1 if it is unique only within its
+        session, 2 otherwise.
+    """
+    import numpy as np
+
+    numbers = columns.txn_number
+    rank: NDArray[np.int8] = (_has_equal_row(numbers) | (numbers == 0)).astype(np.int8)
+    if rank.any():
+        rank += (rank > 0) & _has_equal_row(numbers, columns.txn_session)
+    return rank
+
+
+def value_with_version(columns: Columns, atom: int) -> str:
     """Return a value as text, including the column that identifies the row's version."""
     return "?" if atom == c.UNKNOWN_VALUE else atom_text(*columns.value(atom))
 
@@ -352,7 +368,7 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
     pairs.update(zip(keys, values, strict=True))
     same: dict[tuple[int, str], list[int]] = {}
     for key, atom in pairs:
-        text = _VERSION.sub("", _value_with_version(columns, atom))
+        text = _VERSION.sub("", value_with_version(columns, atom))
         same.setdefault((key, text), []).append(atom)
     return frozenset(atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
 

@@ -47,7 +47,7 @@ def transaction_object(history: History, txn: int) -> Transaction:
     begin, end = int(columns.txn_begin[txn]), int(columns.txn_end[txn])
     session, ops = int(columns.txn_session[txn]), history.operations_of(txn)
     return Transaction(
-        ops=_op_objects(history, txn),
+        ops=_operation_objects(history, txn),
         session=history.session_names[session] if history.session_names else session,
         status=history.status(txn),
         begin=None if begin == c.UNKNOWN_BEGIN else begin,
@@ -76,7 +76,7 @@ def statements_of_operations(
     Raises:
         HistoryError: the transaction committed, and the numbers differ.
     """
-    operations = sum(1 for _ in _objects(history, txn))
+    operations = sum(1 for _ in numbered_operations(history, txn))
     if len(statements) == operations:
         return statements
     if history.status(txn) != "committed":
@@ -94,13 +94,13 @@ def operation_statements(history: History, txn: int) -> Statements:
 
 
 def _stated_versions(history: History, txn: int) -> list[Value] | None:
-    """Return the version stated by each operation in ``_op_objects``, in the same order.
+    """Return the version stated by each operation in ``_operation_objects``, in the same order.
 
     Return ``None`` if no operation of the transaction states a version.
     """
     if not history.columns.has_versions:
         return None
-    stated = [None if scan else history.version(i) for scan, i in _objects(history, txn)]
+    stated = [None if scan else history.version(i) for scan, i in numbered_operations(history, txn)]
     return None if all(version is None for version in stated) else stated
 
 
@@ -112,7 +112,7 @@ def _transaction_group(history: History, txn: int) -> Value:
 def _operation_times(
     history: History, txn: int
 ) -> list[tuple[int | None, int | None] | None] | None:
-    """Return the times at which each operation in ``_op_objects`` was sent and answered.
+    """Return the times at which each operation in ``_operation_objects`` was sent and answered.
 
     Unknown times are ``None``. The times come from the clock that measured when transactions began.
     """
@@ -120,7 +120,7 @@ def _operation_times(
     if not columns.has_operation_times or columns.two_clocks:
         return None
     known: list[tuple[int | None, int | None] | None] = []
-    for scan, i in _objects(history, txn):
+    for scan, i in numbered_operations(history, txn):
         sent = int((columns.statement_sent if scan else columns.op_begin)[i])
         answered = int((columns.statement_answered if scan else columns.op_end)[i])
         one = None if sent == c.UNKNOWN_BEGIN else sent
@@ -143,7 +143,7 @@ def _statements_of(history: DescribedColumns, txn: int) -> range:
     return range(first, end)
 
 
-def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
+def numbered_operations(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
     """Yield a pair for each operation tuple: whether it is a predicate read, and the number.
 
     The columns number predicate reads and operations separately.
@@ -157,11 +157,11 @@ def _objects(history: DescribedColumns, txn: int) -> Iterator[tuple[bool, int]]:
     yield from ((False, op) for op in range(at, ops.stop))
 
 
-def _op_objects(history: History, txn: int) -> list[Op]:
+def _operation_objects(history: History, txn: int) -> list[Op]:
     """Return a transaction's operations as tuples, with one tuple for each predicate read."""
     return [
         _predicate_read_object(history, i) if scan else op_object(history, i)
-        for scan, i in _objects(history, txn)
+        for scan, i in numbered_operations(history, txn)
     ]
 
 

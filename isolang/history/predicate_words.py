@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from isolang.history.edn import forms
+from isolang.history.edn import forms as edn_forms
+from isolang.history.row_text import ColumnForms, shown_value
 from isolang.history.values import Keyword, Literal
 
 _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+_NO_FORMS: Final[ColumnForms] = {}
 
 
-def condition_in_words(predicate: str) -> str:
+def condition_in_words(predicate: str, forms: ColumnForms = _NO_FORMS) -> str:
     """Return a predicate's condition in words; an empty string if it is true for all rows.
 
     >>> condition_in_words("{:where [:and [:>= :value 3] [:<= :value 9]]}")
@@ -21,11 +23,13 @@ def condition_in_words(predicate: str) -> str:
 
     Args:
         predicate: the text of a predicate in isolang's canonical form.
+        forms: what the numbers in the columns of each table mean.
     """
-    return _words(_parsed(predicate)[Keyword("where")], whole=True)
+    form = _parsed(predicate)
+    return _words(form[Keyword("where")], _of_table(form, forms), whole=True)
 
 
-def rows_in_words(predicate: str) -> str:
+def rows_in_words(predicate: str, forms: ColumnForms = _NO_FORMS) -> str:
     """Describe in words the rows that a predicate selects.
 
     >>> rows_in_words("{:where [:= :c 1]}"), rows_in_words("{:where :true}")
@@ -35,19 +39,25 @@ def rows_in_words(predicate: str) -> str:
 
     Args:
         predicate: the text of a predicate in isolang's canonical form.
+        forms: what the numbers in the columns of each table mean.
     """
     table = _parsed(predicate).get(Keyword("table"))
     of_table = "" if table is None else f" of {_constant(table)}"
-    condition = condition_in_words(predicate)
+    condition = condition_in_words(predicate, forms)
     return f"the rows{of_table} with {condition}" if condition else f"all rows{of_table}"
 
 
 def _parsed(predicate: str) -> Any:
-    ((_, form),) = forms(f"[{predicate}]", "predicate")
+    ((_, form),) = edn_forms(f"[{predicate}]", "predicate")
     return form
 
 
-def _words(form: Any, *, whole: bool = False) -> str:
+def _of_table(form: Any, forms: ColumnForms) -> Mapping[str, str]:
+    table = form.get(Keyword("table"))
+    return forms.get(table.name if isinstance(table, Keyword) else str(table), {})
+
+
+def _words(form: Any, forms: Mapping[str, str], *, whole: bool = False) -> str:
     if form == Keyword("true"):
         return "" if whole else "true"
     name, *parts = form
@@ -55,22 +65,23 @@ def _words(form: Any, *, whole: bool = False) -> str:
         case "not" if parts[0] != Keyword("true") and parts[0][0].name == "null":
             return f"{_column(parts[0][1])} is not null"
         case "not":
-            return f"not {_words(parts[0])}"
+            return f"not {_words(parts[0], forms)}"
         case "or" if not parts:
             return "false"
         case "and" | "or" as join:
-            if (between := _between(join, parts)) is not None:
+            if (between := _between(join, parts, forms)) is not None:
                 return between
-            text = f" {join} ".join(map(_words, parts))
+            text = f" {join} ".join(_words(part, forms) for part in parts)
             return text if whole else f"({text})"
         case "null":
             return f"{_column(parts[0])} is null"
         case "mod":
             return f"{_column(parts[0])} mod {_constant(parts[1])} = {_constant(parts[2])}"
-    return f"{_column(parts[0])} {_SIGNS[name.name]} {_constant(parts[1])}"
+    column = _column(parts[0])
+    return f"{column} {_SIGNS[name.name]} {_constant(parts[1], forms.get(column, ''))}"
 
 
-def _between(join: str, parts: Sequence[Any]) -> str | None:
+def _between(join: str, parts: Sequence[Any], forms: Mapping[str, str]) -> str | None:
     """Return text such as ``c between 3 and 9`` for two bounds on one column joined by ``and``.
 
     For any other form, return ``None``.
@@ -80,15 +91,19 @@ def _between(join: str, parts: Sequence[Any]) -> str | None:
     bounds = {part[0].name: part[1:] for part in parts if isinstance(part, tuple)}
     if bounds.keys() != {">=", "<="} or bounds[">="][0] != bounds["<="][0]:
         return None
-    column, low = bounds[">="]
-    return f"{_column(column)} between {_constant(low)} and {_constant(bounds['<='][1])}"
+    column = _column(bounds[">="][0])
+    low, high = (_constant(bounds[sign][1], forms.get(column, "")) for sign in (">=", "<="))
+    return f"{column} between {low} and {high}"
 
 
 def _column(form: Any) -> str:
     return form.name if isinstance(form, Keyword) else str(form)
 
 
-def _constant(form: Any) -> str:
+def _constant(form: Any, meaning: str = "") -> str:
+    if meaning and isinstance(form, int) and not isinstance(form, bool):
+        text = shown_value(form, meaning)
+        return text if meaning.startswith("numeric") else f"'{text}'"
     if form is None or isinstance(form, bool):
         return {None: "nil", True: "true", False: "false"}[form]
     if isinstance(form, Literal):

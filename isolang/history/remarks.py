@@ -8,26 +8,31 @@ on them.
 from __future__ import annotations
 
 import mmap
+import os
 import re
 import stat
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import DecodeError, Struct, json
 
+from isolang.history import columns as c
+from isolang.history.values import atom_text
+
+if TYPE_CHECKING:
+    from isolang.history.described import DescribedColumns
+    from isolang.history.row_text import ColumnForms
+
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_VALUE: Final = b":value ["
-_TOKEN: Final = re.compile(rb"%s|[\[\]{}]" % _STRING)
 _NAMES: Final = (b", :callers [", b", :rows [")
-_TEXTS: Final = rb"((?:%s[ \t]?)*)\]" % _STRING
-_ATOM: Final = rb"(?:#[\w-]+ )?(?:%s|[^\s\[\]{}\"]+)" % _STRING
-_FORM: Final = rb"(?:%s|\[[^\[\]]*\]|\{[^{}]*\})" % _ATOM
-_OPERATION: Final = rb"\[:([\w-]+) (%s)(?: (%s))?\]" % (_FORM, _FORM)
+# SOUND BECAUSE: a string is one token, so a field's name inside a string is not taken for a field.
+_TOKEN: Final = re.compile(rb"%s|, :callers \[|, :rows \[" % _STRING)
+_TEXTS: Final = re.compile(rb"((?:%s[ \t]?)*)\]" % _STRING)
 
 Named: TypeAlias = tuple[str, str, str]
-"""An operation in a recording, with its key and value in EDN: ``("r", '"account/a"', "nil")``.
+"""An operation, with its key and value as isolang prints them: ``("r", '"account/a"', "nil")``.
 
 For a predicate read, the key is the text of the predicate in isolang's canonical form, without
 ``:between`` and ``:in``, and the value is empty.
@@ -47,8 +52,35 @@ class Remark(Struct, frozen=True):
 
 
 NO_REMARK: Final = Remark()
+COLUMNS_COMMENT: Final = ";:columns "
+_LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
 """The text that precedes a predicate read's statement in its ``row``."""
+
+
+def named(history: DescribedColumns, op: int) -> Named:
+    """Return the kind, the key and the value of an operation, or of its predicate read."""
+    s = history.statement_of(op) if len(history.columns.statement_start) else -1
+    return _named_operation(history, op) if s < 0 else _named_predicate_read(history, s)
+
+
+def _named_operation(history: DescribedColumns, op: int) -> Named:
+    from isolang.history.described import value_with_version
+
+    columns = history.columns
+    key = atom_text(*columns.key(int(columns.op_key[op])))
+    if history.is_delete(op):
+        return ("delete", key, "")
+    kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
+    listed = kind in c.LISTS and value != c.UNKNOWN_VALUE
+    values = history.list_values(value) if listed else [value]
+    text = " ".join(value_with_version(columns, atom) for atom in values)
+    return (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
+
+
+def _named_predicate_read(history: DescribedColumns, s: int) -> Named:
+    number = int(history.columns.statement_predicate[s])
+    return ("rp", history.columns.predicates[number] if number >= 0 else "", "")
 
 
 def read_remarks(path: str) -> Mapping[int, Mapping[Named, Remark]]:
@@ -69,66 +101,112 @@ def read_remarks(path: str) -> Mapping[int, Mapping[Named, Remark]]:
 
 @lru_cache(maxsize=4)
 def _read(path: str, changed: int, size: int) -> Mapping[int, Mapping[Named, Remark]]:
-    return {number: _remarks(line) for number, line in _marked_lines(path)}
+    return RemarkedLines(path, dict(_marked_lines(path)))
 
 
-def _marked_lines(path: str) -> Iterator[tuple[int, bytes]]:
+def _marked_lines(path: str) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the number of each line that may contain remarks, with its offset and its size."""
     with Path(path).open("rb") as file:
         # Most files contain no remarks, and reading a large file line by line is slow.
         with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
             if all(text.find(name) < 0 for name in _NAMES):
                 return
+        offset = 0
         for number, line in enumerate(file, 1):
             if any(name in line for name in _NAMES):
-                yield number, line
+                yield number, (offset, len(line))
+            offset += len(line)
+
+
+def read_column_forms(path: str) -> ColumnForms:
+    """Return what the numbers in the columns of a recording's tables mean.
+
+    The last line of the recording is a comment with this map in JSON: ``;:columns {"t": {"at":
+    "date"}}``. If it is missing, or the file cannot be read, the result is empty.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return {}
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_COMMENT))
+            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+        if not last.startswith(COLUMNS_COMMENT.encode()):
+            return {}
+        text = last.removeprefix(COLUMNS_COMMENT.encode())
+        return json.decode(text, type=dict[str, dict[str, str]])
+    except (OSError, ValueError, DecodeError):
+        return {}
+
+
+class RemarkedLines(Mapping[int, Mapping[Named, Remark]]):
+    """The remarks in the lines of a file. A line is read again when its remarks are requested."""
+
+    def __init__(self, path: str, places: Mapping[int, tuple[int, int]]) -> None:
+        """Store the offset and the size of each line, by its number."""
+        self._path, self._places = path, places
+        self._known: dict[int, Mapping[Named, Remark]] = {}
+
+    def __getitem__(self, number: int) -> Mapping[Named, Remark]:
+        if number not in self._known:
+            offset, size = self._places[number]
+            try:
+                with Path(self._path).open("rb") as file:
+                    file.seek(offset)
+                    self._known[number] = _remarks(file.read(size))
+            except OSError:
+                return {}
+        return self._known[number]
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        return len(self._places)
 
 
 def _remarks(line: bytes) -> dict[Named, Remark]:
-    begin = min(at for name in _NAMES if (at := line.find(name)) >= 0)
-    operations = re.findall(_OPERATION, line[:begin])
-    if b"[:rp " in line[:begin]:
-        operations = list(_operations(line[line.index(_VALUE) : begin]))
-    callers, rows = (
-        [_decoded(one) for one in re.findall(_STRING, found[1])]
-        if (found := re.search(re.escape(name) + _TEXTS, line[begin:]))
-        else [""] * len(operations)
-        for name in _NAMES
-    )
+    """Return the remarks in a line, by operation; empty if they fit no list of operations.
+
+    The native reader reads the line, so the operations have the same texts as in the history: it
+    sorts the columns of a row, and prints each string and each number in one way.
+    """
+    texts = dict(_fields(line))
+    operations = _operations(line)
+    callers, rows = (texts.get(name, [""] * len(operations)) for name in _NAMES)
     remarks: dict[Named, Remark] = {}
     if len(operations) == len(callers) == len(rows):
-        for (kind, key, value), caller, row in zip(operations, callers, rows, strict=True):
-            named = (kind.decode(), key.decode(), value.decode())
+        for named, caller, row in zip(operations, callers, rows, strict=True):
             remarks.setdefault(named, Remark(caller, row))
     return remarks
 
 
-def _operations(text: bytes) -> Iterator[tuple[bytes, bytes, bytes]]:
-    """Yield the kind, key and value of each operation in a line that contains predicate reads."""
-    depth = begin = end = inner = 0
-    for token in _TOKEN.finditer(text):
-        if token[0] in (b"[", b"{"):
-            depth += 1
-            if depth == 2:  # the list of operations begins at this depth
-                begin, end = token.start(), 0
-            elif depth == 3 and not end:
-                inner = token.start()
-        elif token[0] in (b"]", b"}"):
-            depth -= 1
-            if depth == 2:
-                end = end or token.end()
-            elif depth == 1:
-                found = re.fullmatch(_OPERATION, text[begin : token.end()])
-                if text.startswith(b"[:rp ", begin):
-                    yield b"rp", text[inner:end], b""
-                else:
-                    kind, key, value = found.groups(b"") if found is not None else (b"", b"", b"")
-                    yield kind, key, value
-            elif not depth:
-                return
+def _fields(line: bytes) -> Iterator[tuple[bytes, list[str]]]:
+    for token in _TOKEN.finditer(line):
+        if token[0] in _NAMES and (texts := _TEXTS.match(line, token.end())):
+            yield token[0], [_decoded(text) for text in re.findall(_STRING, texts[1])]
+
+
+def _operations(line: bytes) -> list[Named]:
+    """Return the operations of the only transaction in a line."""
+    from isolang import _native
+    from isolang.history.described import DescribedColumns
+    from isolang.history.objects import numbered_operations
+
+    try:
+        columns, _ = _native.read_edn(line)
+    except ValueError:
+        return []
+    if columns.transactions() != 1:
+        return []
+    read = DescribedColumns(columns=columns, name="", format="edn")
+    return [
+        _named_predicate_read(read, i) if is_scan else _named_operation(read, i)
+        for is_scan, i in numbered_operations(read, 0)
+    ]
 
 
 def _decoded(text: bytes) -> str:
     try:
         return json.decode(text, type=str)
-    except DecodeError:  # the string contains an escape that is invalid in JSON
+    except (DecodeError, UnicodeDecodeError):  # it contains an escape that is invalid in JSON
         return ""

@@ -216,6 +216,18 @@ def decode(kind: int, payload: Any) -> Value:
     return found if same else Literal(text)
 
 
+def row_columns(text: str) -> dict[str, Value]:
+    """Return the columns of a row by its canonical text; empty if the text is not that of a row.
+
+    Unlike :func:`decode`, this accepts names written as strings: ``{"id" 1}``.
+    """
+    try:
+        row = _decode_other(text) if text.startswith("{") else None
+    except (ValueError, ArithmeticError, RecursionError):
+        return {}
+    return row if isinstance(row, dict) else {}
+
+
 _TAGS: Final[dict[str, Callable[[str], Value]]] = {
     "#uuid": UUID,
     "#bytes": bytes.fromhex,
@@ -273,7 +285,7 @@ def preview(value: object) -> str:
     return text if len(text) <= 80 else text[:79] + "…"
 
 
-_ROW: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
+ROW_KEY: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
 
 
 def key_name(kind: int, payload: Any) -> str:
@@ -281,7 +293,7 @@ def key_name(kind: int, payload: Any) -> str:
 
     A string is left unquoted if it is an identifier or names a row, such as ``user/7``.
     """
-    named = kind == STRING and (payload.isidentifier() or _ROW.fullmatch(payload))
+    named = kind == STRING and (payload.isidentifier() or ROW_KEY.fullmatch(payload))
     return str(payload) if named else atom_text(kind, payload)
 
 

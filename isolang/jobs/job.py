@@ -91,8 +91,20 @@ class Job(Struct, frozen=True, kw_only=True):
         )
 
 
-def run_job(job: Job, emit: Emit, progress: Progress) -> None:
-    """Read the history once, check it against each specification, and emit the reports in order."""
+def run_job(
+    job: Job,
+    emit: Emit,
+    progress: Progress,
+    decided: Callable[[Verdict, Route], object] = lambda verdict, route: None,
+) -> None:
+    """Read the history once, check it against each specification, and emit the reports in order.
+
+    Args:
+        job: the job.
+        emit: a function that takes each report.
+        progress: a function that takes the name of each phase when it begins.
+        decided: a function that takes each verdict as soon as it is known.
+    """
     # Import these large modules before timing starts.
     import numpy as np  # noqa: F401
 
@@ -117,7 +129,9 @@ def run_job(job: Job, emit: Emit, progress: Progress) -> None:
         summary = _HistorySummary(job, history, progress)
         for spec in job.specs:
             deadline = Deadline(job.options.timeout, already=spent)
-            report = _check_spec(job, history, spec, deadline, progress, summary=summary)
+            report = _check_spec(
+                job, history, spec, deadline, progress, summary=summary, decided=decided
+            )
             finished(summary.attach_to(report))
 
 
@@ -259,6 +273,7 @@ def _check_spec(
     progress: Progress,
     *,
     summary: _HistorySummary,
+    decided: Callable[[Verdict, Route], object],
 ) -> Report:
     """Check the history against one specification, and return the report.
 
@@ -277,6 +292,7 @@ def _check_spec(
         summary.judged = verdict.history if same else None
         if verdict.outcome != "unknown":
             verdict = with_initial_transaction_note(verdict, route, job.options, deadline)
+        decided(verdict, route)
         report = replace(report_of(job.history, name, verdict), warnings=tuple(route.warnings))
         if report.reason.startswith("memory:"):
             report = replace(report, reason=report.reason + _default(job))

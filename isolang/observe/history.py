@@ -132,6 +132,7 @@ class ObservedHistory:
         """Write the rows that existed before the first transaction."""
         reported = []
         for table, version, row in rows:
+            self._lines.note_table(table)
             known = self.versions.register(table, version, row, rank=0)
             self.present.add_version(table.name, version)
             if self._states_versions:

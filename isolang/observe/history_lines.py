@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from itertools import compress, count
 from operator import not_
 from pathlib import Path
 from typing import Final
 
+from isolang.history.remarks import COLUMNS_COMMENT
+from isolang.observe.catalogue import Table
 from isolang.observe.edn import column_edn, edn, end_of_bracket
 from isolang.observe.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
 from isolang.observe.versions import RecordedVersion, RecordedVersions
@@ -42,6 +45,7 @@ class HistoryLines:
         self._versions = versions
         self._line = count()
         self._states_versions = states_versions
+        self._tables: dict[str, Table] = {}
         self.written = 0
         if states_versions:
             self._file.write(ORDERED_LINE)
@@ -50,6 +54,7 @@ class HistoryLines:
         """Write the line for a transaction's begin, with its writes."""
         planned: list[tuple[str, int | None]] = []
         for operation in one.operations:
+            self.note_table(operation.table)
             if isinstance(operation, WrittenRow):
                 planned += self._written(operation)
         one.planned = planned
@@ -144,12 +149,22 @@ class HistoryLines:
             f":f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
         )
 
+    def note_table(self, table: Table) -> None:
+        """Remember a table, whose columns the last line describes."""
+        self._tables.setdefault(table.name, table)
+
     def flush(self) -> None:
         """Make the lines visible to other processes."""
         self._file.flush()
 
     def close(self) -> None:
-        """Close the file."""
+        """Write what the numbers in columns mean, as a comment for reports, and close the file."""
+        forms = {
+            name: {column.name: column.form for column in table.columns.values() if column.form}
+            for name, table in self._tables.items()
+        }
+        if known := {name: of for name, of in forms.items() if of}:
+            self._file.write(f"{COLUMNS_COMMENT}{json.dumps(known)}\n".encode())
         self._file.close()
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from msgspec import Struct, field
 
+from isolang.history.statement_text import one_line
 from isolang.observe import predicates
 from isolang.observe.blocks import plan_with_blocks
 from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
@@ -86,8 +87,7 @@ class PreparedStatement(Struct, kw_only=True):
     columns: tuple[ReportedTable | None, ...] = ()
 
     def __post_init__(self) -> None:
-        shown = " ".join(self.text.split())
-        self.shown = shown if len(shown) <= _LONGEST_SHOWN else shown[: _LONGEST_SHOWN - 1] + "…"
+        self.shown = one_line(self.text, _LONGEST_SHOWN)
         self.columns = self.reported
         if self.blocks:
             self.columns += (None, *[one.reported for one in self.blocks])

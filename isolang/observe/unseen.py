@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
 from isolang.errors import IsolangError
+from isolang.history.statement_text import one_line, shape_of_text
 
 if TYPE_CHECKING:
     from isolang.verdict import Unknown, Valid
@@ -171,7 +173,11 @@ def output_wording(what: str) -> str:
 
 
 _LONGEST: Final = 120  # the largest number of characters in an example
-_LISTED: Final = re.compile(r"\bselect\b.{10,}?\bfrom\b", re.IGNORECASE)
+_LONGEST_FORM: Final = 400  # the largest number of characters in a statement without values
+_MOST_FORMS: Final = 2000  # the largest number of forms to count separately
+_MOST_SHOWN: Final = 3  # the largest number of forms in a sentence
+OTHER_FORMS: Final = "other statements"
+"""Stands for the statements after the first ``_MOST_FORMS`` forms of a kind."""
 # SOUND BECAUSE: an INSERT of values, and a COPY into a table, read no rows. With a conflict clause
 # or a subquery, they may read rows.
 _ADDS: Final = re.compile(
@@ -204,10 +210,13 @@ def base_name(table: str) -> str:
 
 def shortened(text: str) -> str:
     """Return a statement's text on one line, without its columns if it is long."""
-    shown = " ".join(text.split())
-    if len(shown) > _LONGEST:  # the condition matters more than the columns
-        shown = _LISTED.sub("SELECT … FROM", shown, count=1)
-    return shown[:_LONGEST]
+    return one_line(text, _LONGEST)
+
+
+@lru_cache(maxsize=512)
+def _form(text: str) -> str:
+    """Return a statement without values, on one line."""
+    return one_line(shape_of_text(text), _LONGEST_FORM)
 
 
 class Unseen(Counter[str]):
@@ -216,6 +225,7 @@ class Unseen(Counter[str]):
     Attributes:
         examples: the first example of each, which is a statement or row with the caller's
             ``file:line``.
+        forms: for each kind or detail, how often each statement occurred, without its values.
         read: the tables read by recorded statements, without their schemas.
     """
 
@@ -228,9 +238,12 @@ class Unseen(Counter[str]):
         """
         super().__init__()
         self.examples: dict[str, str] = {}
+        self.forms: dict[str, Counter[str]] = {}
         self.read: set[str] = set()
         self._caller = caller
-        self._added: Counter[tuple[str, str]] = Counter()  # the counts by kind and table
+        # The counts by kind and table, and by kind, table and form.
+        self._added: Counter[tuple[str, str]] = Counter()
+        self._forms: dict[tuple[str, str], Counter[str]] = {}
         self._first: dict[tuple[str, str], str] = {}  # the first example for each kind and table
 
     def note(
@@ -248,6 +261,12 @@ class Unseen(Counter[str]):
         assert what in _KIND_OF, what
         self[what] += number
         self._added[what, table] += number
+        form = _form(example) if example else ""
+        for forms in (
+            self.forms.setdefault(what, Counter()),
+            self._forms.setdefault((what, table), Counter()),
+        ):
+            forms[form if form in forms or len(forms) < _MOST_FORMS else OTHER_FORMS] += number
         if (what, table) not in self._first:
             shown = shortened(example)
             shown = ", ".join(filter(None, (shown, where or self._caller())))
@@ -260,6 +279,10 @@ class Unseen(Counter[str]):
         self.examples = other.examples | self.examples
         self.read |= other.read
         self._added.update(other._added)
+        for what, forms in other.forms.items():
+            self.forms.setdefault(what, Counter()).update(forms)
+        for of_table, forms in other._forms.items():
+            self._forms.setdefault(of_table, Counter()).update(forms)
         self._first = other._first | self._first
 
     def settled(self) -> Unseen:
@@ -274,16 +297,32 @@ class Unseen(Counter[str]):
             found[name] += number
             found._added[name, ""] += number
             found._first.setdefault((name, ""), example)
+            forms = self._forms[what, table]
+            found.forms.setdefault(name, Counter()).update(forms)
+            found._forms.setdefault((name, ""), Counter()).update(forms)
             found.examples.setdefault(name, example)
         for what in [one for one, number in found.items() if number <= 0]:
             del found[what]
         return found
 
     def lines(self) -> Iterator[tuple[str, str]]:
-        """Yield each kind with its count and example: ``2; first: account/a, app.py:12``."""
+        """Yield each kind with its count and example: ``2; first: account/a, app.py:12``.
+
+        If the statements differ in more than values, yield the most frequent ones instead.
+        """
         for kind, number in sorted(self.items()):
-            example = self.examples.get(kind, "")
-            yield kind, f"{number}; first: {example}" if example else str(number)
+            example, forms = self.examples.get(kind, ""), self.most_frequent(kind)
+            if len(forms) > 1:
+                shown = [f"{count} × {form}" for form, count in forms[:_MOST_SHOWN]]
+                more = [f"{len(forms) - _MOST_SHOWN} more forms"] * (len(forms) > _MOST_SHOWN)
+                yield kind, f"{number}: {'; '.join([*shown, *more])}"
+            else:
+                yield kind, f"{number}; first: {example}" if example else str(number)
+
+    def most_frequent(self, what: str) -> list[tuple[str, int]]:
+        """Return the forms of the statements of a kind or detail, with their counts."""
+        forms = self.forms.get(what, Counter())
+        return sorted(((f, n) for f, n in forms.items() if f), key=lambda form: (-form[1], form[0]))
 
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:

@@ -99,6 +99,13 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
         fixed = self.oid == NUMERIC and 0 <= self.scale <= _SCALE
         return fixed or self.oid in INTEGERS or self.oid in (DATE, TIMESTAMP, TIMESTAMPTZ)
 
+    @property
+    def form(self) -> str:
+        """Return what the column's numbers in a history mean, for people; empty for others."""
+        if self.oid == NUMERIC and self.comparable:
+            return f"numeric {self.scale}" if self.scale else ""
+        return {DATE: "date", TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamptz"}.get(self.oid, "")
+
     def recorded(self, value: Any) -> Any:
         """Return the value to record in a history for a result of ``to_json``."""
         if value is None or self.oid == BOOL:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
 
-from isolang.explain.violation import Findings, Violation
+from isolang.explain.violation import Findings, Violation, ViolationGroups
 from isolang.limits import Seconds
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount
 
@@ -164,6 +164,7 @@ class Report(Struct, frozen=True, kw_only=True):
         drawn: the text of a form of ``--output`` such as ``dot``.
         cross_check: the result of ``--cross-check``.
         findings: with ``--all``, every kind of anomaly in the history.
+        groups: the violations by their statements and tables, for an application's recording.
         standing: the strongest satisfied and the weakest violated levels, if finding them was
             cheap.
         warnings: warnings about the specification, and files that could not be saved.
@@ -207,6 +208,7 @@ class Report(Struct, frozen=True, kw_only=True):
     drawn: str | None = None
     cross_check: CrossCheckReport | None = None
     findings: Findings | None = None
+    groups: ViolationGroups | None = None
     standing: Standing | None = None
     warnings: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -222,8 +224,9 @@ class Report(Struct, frozen=True, kw_only=True):
     def brief(self) -> Report:
         """Return the report without its long parts, such as the argument of the violation."""
         return replace(
-            self, violation=None, input=None, level=None, findings=None, anomalies=(), statistics={}
-        )
+            self, violation=None, input=None, level=None, findings=None, groups=None, anomalies=(),
+            statistics={},
+        )  # fmt: skip
 
 
 def json_text(report: object) -> str:

@@ -17,6 +17,8 @@ from isolang.explain.violation import (
     SplitView,
     TransactionView,
     Violation,
+    ViolationGroup,
+    ViolationGroups,
 )
 from isolang.output.layout import Grid, Sheet, Styled
 from isolang.output.terminal import escaped_record
@@ -31,11 +33,17 @@ _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow
 _LONGEST, _ENDS = 24, 4
 
 
-def text_of(verdict: Verdict) -> str:
-    """Return the report of a verdict as text in 100 columns, without colours."""
+def text_of(verdict: Verdict, groups: ViolationGroups | None = None) -> str:
+    """Return the report of a verdict as text in 100 columns, without colours.
+
+    Args:
+        verdict: the verdict.
+        groups: the violations to name in the text; ``None`` for none.
+    """
     from isolang.output.records import report_of
 
-    return text_of_report(report_of(verdict.history.name, verdict.spec.name, verdict))
+    report = report_of(verdict.history.name, verdict.spec.name, verdict)
+    return text_of_report(replace(report, groups=groups))
 
 
 def text_of_report(report: Report) -> str:
@@ -47,7 +55,14 @@ def text_of_report(report: Report) -> str:
     return out.getvalue().rstrip()
 
 
-def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
+def render(
+    report: Report,
+    out: Sheet,
+    *,
+    before: Report | None = None,
+    titled: bool = False,
+    every: bool = False,
+) -> None:
     """Print one report, with an empty line after it.
 
     Args:
@@ -55,10 +70,15 @@ def render(report: Report, out: Sheet, *, before: Report | None = None) -> None:
         out: the sheet to print on.
         before: the previously printed report, or ``None``. If both reports are about the same
             input, facts about it are not repeated.
+        titled: whether the title has been printed already, by :func:`render_title`.
+        every: whether to explain every group of violations instead of only the first.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))
-    _render(escaped_record(replace(report, warnings=short)), out, again=again)
+    shown = escaped_record(replace(report, warnings=short))
+    if not titled:
+        render_title(shown, out)
+    _render(shown, out, again=again, every=every)
 
 
 def _without_excerpt(warning: str) -> str:
@@ -74,19 +94,30 @@ def render_violation(report: Report, out: Sheet) -> None:
     out.line()
 
 
-def _render(report: Report, out: Sheet, *, again: bool) -> None:
-    verdict, level = report.verdict, report.level
+def render_title(report: Report, out: Sheet) -> None:
+    """Print the first line of a report: the verdict, the history and the specification."""
+    shown = escaped_record(replace(report, warnings=()))
+    verdict, level = shown.verdict, shown.level
     title = f" ({level.title})" if level and level.title else ""
     out.line(
         Styled(verdict.upper(), _COLOUR[verdict]),
-        Styled(f"  {report.history}", "bold"),
-        f"  {report.spec}",
+        Styled(f"  {shown.history}", "bold"),
+        f"  {shown.spec}",
         Styled(title, "dim"),
     )
+
+
+def _render(report: Report, out: Sheet, *, again: bool, every: bool) -> None:
     violation = report.violation
     if report.reason:
         out.show(_indented(report.reason, 2, style="bold" if violation else ""))
-    if violation:
+    if report.groups and every and len(report.groups.groups) > 1:
+        for part in _each_group(report.groups, report):
+            out.show(part)
+    elif violation:
+        if report.groups:
+            for part in _groups(report.groups):
+                out.show(part)
         for part in _violation(violation, report):
             out.show(part)
     elif report.anomalies:
@@ -142,6 +173,47 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
                 "unknown": f"Whether the history satisfies {spec} {how} was not checked: {why}.",
             }
             yield _indented(sentences[outcome], 2)
+
+
+def _groups(groups: ViolationGroups) -> Iterator[Grid]:
+    """Yield a line for each group of violations, with its statements."""
+    found = groups.groups
+    if len(found) == 1 and found[0].count == 1 and not groups.not_finished:
+        return
+    yield Grid(rows=[("",)])
+    kinds = "one kind of violation"
+    if len(found) > 1:
+        kinds = f"{len(found)} kinds of violations; the first is explained below"
+    yield _indented(f"{kinds}:", 2, style="bold")
+    for number, group in enumerate(found, 1):
+        yield from _group(number, group)
+    if groups.not_finished:
+        yield _indented(groups.not_finished, 2)
+
+
+def _group(number: int, group: ViolationGroup) -> Iterator[Grid]:
+    start = f"{number:>2}  "
+    yield _indented(start + group.headline(), 2, hang=len(start))
+    for statement in group.statements:
+        yield _indented(statement, 2 + len(start) + 2, hang=2, style="dim")
+
+
+def _each_group(groups: ViolationGroups, report: Report) -> Iterator[Grid]:
+    """Yield the explanation of each group of violations."""
+    yield Grid(rows=[("",)])
+    yield _indented(f"{len(groups.groups)} kinds of violations:", 2, style="bold")
+    for number, group in enumerate(groups.groups, 1):
+        yield Grid(rows=[("",)])
+        yield from _group(number, group)
+        yield _indented(group.violation.about(), 8)
+        yield Grid(rows=[("",)])
+        yield from _transactions(group.violation, report, 6)
+        yield from _queries(group.violation, report, 6)
+        yield Grid(rows=[("",)])
+        yield from _argument(group.violation.argument, 6)
+    if groups.not_finished:
+        yield Grid(rows=[("",)])
+        yield _indented(groups.not_finished, 2)
 
 
 def _transactions(violation: Violation, report: Report, indent: int = 2) -> Iterator[Grid]:

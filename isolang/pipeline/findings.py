@@ -11,23 +11,29 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
 from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
 from isolang.certify.steps import AnomalyStep, Step
-from isolang.errors import IsolangError, UnsupportedError
+from isolang.errors import UnsupportedError
 from isolang.explain import names
 from isolang.explain.explain import explain
 from isolang.explain.known import KnownCycle, KnownGraph
 from isolang.explain.part import HistoryPart, part_with_same_transactions
-from isolang.explain.smaller import Finder
 from isolang.explain.violation import Counted, Finding, Findings
 from isolang.history.superseded import counted_reads, without_superseded_reads
 from isolang.language.classify.event_graph import Plan
 from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline.decision import decide, refuter
+from isolang.pipeline.known_cycles import (
+    is_certified,
+    named_cycles,
+    refutations_of_cycle,
+    with_contradicting_set_reads,
+    with_set_reads_of,
+    without_wrong_reads,
+)
 from isolang.pipeline.levels import Levels, levels_of
 from isolang.pipeline.superseded import open_superseded_reads
 from isolang.problem import Problem, build_problem
@@ -36,34 +42,19 @@ from isolang.verdict import Invalid
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-# For each shape of a cycle, most severe first: the relations allowed for the closing edge, and
-# those allowed for the other edges.
-_SHAPES: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = tuple(
-    (frozenset(closing), frozenset(back))
-    for closing, back in (
-        (("ww",), ("ww",)),
-        (("wr",), ("ww", "wr")),
-        (("rw",), ("ww", "wr")),
-        (("rw",), ("ww", "wr", "rw")),
-        (("so",), ("ww", "wr", "so")),
-        (("rw",), ("ww", "wr", "so")),
-        (("rw",), ("ww", "wr", "rw", "so")),
-    )
-)
 # Levels, weakest first. An example is reported with the first level that forbids it.
 _WEAKEST_FIRST: Final = (
     "pl-1", "pl-2", "rc-nosession", "ra-nosession", "cc-nosession", "psi-nosession", "pc-nosession",
     "si-nosession", "ser-nosession", "rc", "ra", "cc", "psi", "pc", "si", "ser",
 )  # fmt: skip
-# The work limit for the whole search, the limit for refuting one cycle, and the share of the
-# remaining work available for judging all levels.
-_WORK, _CYCLE_WORK, _LEVELS_SHARE = 150_000_000, 4_000_000, 1 / 2
+# The work limit for the whole search, and the share of the remaining work available for judging all
+# levels.
+_WORK, _LEVELS_SHARE = 150_000_000, 1 / 2
 # Limits for the search for cycles of known edges: the number of reads and edges to visit, and the
 # number of cycles to find per shape.
 _VISITED: Final = 20_000_000
 _CYCLES: Final = 100_000
 _ATTEMPTS: Final = 3  # the number of cycles to try per name
-_MOST_SET_READS: Final = 200_000
 
 
 def findings_of(
@@ -130,40 +121,6 @@ def _findings_behind_thin_air(
     return tuple(one for one in more.anomalies if one.count > counts.get(one.anomaly, 0))
 
 
-def _with_contradicting_set_reads(history: History) -> tuple[History, Problem, bool]:
-    """Turn all set-reads that matter for anomalies into operations.
-
-    An implicit set-read becomes an operation if it implies an edge or an intrinsic anomaly, or if
-    its predicate read has an anomaly. Other set-reads are part of an anomaly only under some
-    transaction orders. Such anomalies are found when the levels are judged.
-
-    Returns:
-        The history, its problem, and whether some of these set-reads stay implicit because there
-        are too many.
-    """
-    if not history.columns.implicit:
-        return history, build_problem(history), False
-    contradicting = history.columns.nearly_decided(_MOST_SET_READS)
-    cut = len(contradicting) == _MOST_SET_READS
-    if len(contradicting):
-        history = history.with_set_reads(contradicting)
-    problem = build_problem(history)
-    wrong = sorted({history.statement_of(a.op) for a in problem.anomalies()} - {-1})
-    others = history.columns.missed_by(np.array(wrong, np.int32), _MOST_SET_READS)
-    if len(others):
-        history = history.with_set_reads(others)
-        problem = build_problem(history)
-    return history, problem, cut or len(others) == _MOST_SET_READS
-
-
-def _with_set_reads_of(history: History, other: History) -> History:
-    """Return ``history`` with the set-reads as operations that are operations in ``other``."""
-    if other.set_reads == "all" or not history.columns.implicit:
-        return history.written_out()
-    more = sorted(set(other.set_reads).difference(history.set_reads))
-    return history.with_set_reads(np.array(more, np.int32)) if more else history
-
-
 class _Collector:
     def __init__(
         self,
@@ -172,7 +129,7 @@ class _Collector:
         progress: Callable[[str], object],
         deadline: Deadline,
     ) -> None:
-        self._history, self._problem, self._cut = _with_contradicting_set_reads(history)
+        self._history, self._problem, self._cut = with_contradicting_set_reads(history)
         self._options = options
         self._progress = progress
         self._deadline = deadline
@@ -185,7 +142,7 @@ class _Collector:
         self._intrinsic()
         self._progress("cycles")
         try:
-            part, inner = self._without_wrong_reads()
+            part, inner = without_wrong_reads(self._history, self._problem)
         except UnsupportedError as error:  # several transactions appended one element
             return self._result(self._levels_of(self._history), str(error))
         complete = self._cycles(part, inner, KnownGraph(inner, effort=_VISITED))
@@ -244,38 +201,16 @@ class _Collector:
         found = [level for level in levels if not allowed or level in allowed]
         return found or allowed[:1]
 
-    def _without_wrong_reads(self) -> tuple[HistoryPart, Problem]:
-        """Return the part of the history without reads that have an intrinsic anomaly."""
-        history, problem = self._history, self._problem
-        while wrong := sorted({a.op for a in problem.anomalies()}):
-            columns = history.columns.without_reads(np.array(wrong, np.int64))
-            history = replace(history, columns=columns, _lazy={})
-            problem = build_problem(history)
-        return part_with_same_transactions(self._history, history), problem
-
     # --- cycles ---
 
     def _cycles(self, part: HistoryPart, problem: Problem, graph: KnownGraph) -> bool:
         """Add one finding per cycle name, and return whether the search was complete."""
         seen: dict[str, list[KnownCycle]] = {}
-        all_seen = True
         where: dict[str, dict[frozenset[str], set[int]]] = {}  # name -> relations -> components
-        native = problem.native
-        keys = native.key_start.searchsorted(range(len(native.writer_txn)), side="right") - 1
-        writes = set(zip(native.writer_txn.tolist(), keys.tolist(), strict=True))
-        for closing, back in _SHAPES:
-            cycles, complete = graph.short_cycles(
-                back, closing=closing, most=_CYCLES, effort=_VISITED
-            )
-            all_seen &= complete
-            for cycle in cycles:
-                if len({edge.a for edge in cycle.edges}) < len(cycle.edges):
-                    continue
-                name = names.name_of_cycle(
-                    cycle.edges, lambda txn, key: (txn, key) in writes, part.history
-                )
-                seen.setdefault(name, []).append(cycle)
-                where.setdefault(name, {}).setdefault(closing | back, set()).add(cycle.component)
+        found, all_seen = named_cycles(problem, graph, part.history, most=_CYCLES, effort=_VISITED)
+        for name, relations, cycle in found:
+            seen.setdefault(name, []).append(cycle)
+            where.setdefault(name, {}).setdefault(relations, set()).add(cycle.component)
         for name, cycles in seen.items():
             for cycle in sorted(cycles, key=lambda one: len(one.edges))[:_ATTEMPTS]:
                 if name in self._found or self._out_of_effort():
@@ -290,19 +225,13 @@ class _Collector:
             plan = self._plan(level)
             if self._out_of_effort():
                 return
-            allowed = min(_CYCLE_WORK, self._work.left)
             engine = refuter(self._options.seed, self._deadline.remaining)
-            finder = Finder(problem, plan, engine, work=allowed)
-            steps = finder.parts.of_cycle(cycle, plan.automata)
-            self._work.spend(allowed - finder.parts.remaining_work)
-            if steps is not None:
-                whole = part.to_whole(finder.shortened(steps))
-                found, certified = self._certified(whole, (level,))
-                if not found:
-                    whole = part.to_whole(steps)
-                    found, certified = self._certified(whole, (level,))
-                if found:
-                    self._add(whole, count, "components", level, certified)
+            refutations = refutations_of_cycle(part, problem, cycle, plan, engine, self._work)
+            for steps in refutations:
+                if is_certified(self._history, plan.spec, steps):
+                    self._add(steps, count, "components", level, True)
+                    return
+            if refutations:
                 return
 
     # --- levels ---
@@ -326,7 +255,7 @@ class _Collector:
             )
             if isinstance(verdict, Invalid) and isinstance(verdict.refutation, Refutation):
                 steps, refuted = verdict.refutation.steps, verdict.history
-                judged = _with_set_reads_of(self._history, refuted)
+                judged = with_set_reads_of(self._history, refuted)
                 whole = part_with_same_transactions(judged, refuted).to_whole(steps)
                 found, certified = self._certified(whole, (name,), judged)
                 if found:
@@ -360,21 +289,12 @@ class _Collector:
     ) -> tuple[str, bool]:
         """Return the first level for which the checker accepts a refutation.
 
-        The checker runs even if the user does not want certificates, because the refutation was
-        found on a part of the history.
-
         Returns:
             The name of the level, and whether the checker accepted the refutation.
         """
-        from isolang.certify.native import check_natively
-
         for level in levels:
-            try:
-                judged = history or self._history
-                check_natively(judged, self._plan(level).spec, Refutation(tuple(steps)))
-            except (IsolangError, TimeoutError):
-                continue
-            return level, True
+            if is_certified(history or self._history, self._plan(level).spec, steps):
+                return level, True
         return "", False
 
     def _add(

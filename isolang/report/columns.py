@@ -168,7 +168,7 @@ def _rows(history: History, ops: Ints) -> dict[int, str]:
     """Return the operations' recorded rows by the indices of the operations on the page."""
     if not history.remarks():
         return {}
-    rows = ((i, history.remark(op).row) for i, op in enumerate(ops.tolist()))
+    rows = ((i, history.recorded_row(op)) for i, op in enumerate(ops.tolist()))
     return {i: cut(row) for i, row in rows if row}
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from isolang.explain.violation import ViolationGroups
     from isolang.history.history import History
     from isolang.language.classify.route import Route
     from isolang.language.meaning.core import Spec
@@ -19,8 +20,10 @@ class IsolationError(AssertionError):
         verdict: the verdict on the history, which is invalid or unknown.
     """
 
-    def __init__(self, verdict: Invalid | Unknown) -> None:
-        super().__init__(str(verdict))
+    def __init__(self, verdict: Invalid | Unknown, groups: ViolationGroups | None = None) -> None:
+        from isolang.output.text import text_of
+
+        super().__init__(text_of(verdict, groups))
         self.verdict = verdict
 
     def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
@@ -70,11 +73,34 @@ def assert_level(
 
     if isinstance(history, str | os.PathLike):
         history = load_history(history)
-    return require_valid(check(history, level, timeout=timeout, memory=memory))
+    verdict = check(history, level, timeout=timeout, memory=memory)
+    return require_valid(*with_harmful_first(verdict, timeout))
 
 
-def require_valid(verdict: Verdict) -> Valid:
+def with_harmful_first(
+    verdict: Verdict, timeout: float | None
+) -> tuple[Verdict, ViolationGroups | None]:
+    """Return the verdict with its most harmful violation, and all violations in groups.
+
+    The verdict stays as it is, without groups, unless it is invalid and the history records which
+    statements the application ran.
+    """
+    from isolang.language.classify.route import route
+    from isolang.options import Options
+    from isolang.pipeline.groups import with_groups
+    from isolang.verdict import Invalid
+
+    if not isinstance(verdict, Invalid) or not verdict.history.remarks():
+        return verdict, None
+    return with_groups(verdict, route(verdict.spec), Options(timeout=timeout))
+
+
+def require_valid(verdict: Verdict, groups: ViolationGroups | None = None) -> Valid:
     """Return the verdict if it is valid, and raise an error if it is not.
+
+    Args:
+        verdict: the verdict.
+        groups: the violations to name in the error's message.
 
     Raises:
         IsolationError: the verdict is invalid.
@@ -85,4 +111,6 @@ def require_valid(verdict: Verdict) -> Valid:
 
     if isinstance(verdict, Valid):
         return verdict
-    raise UndecidedError(verdict) if isinstance(verdict, Unknown) else IsolationError(verdict)
+    if isinstance(verdict, Unknown):
+        raise UndecidedError(verdict)
+    raise IsolationError(verdict, groups)

@@ -152,7 +152,7 @@ class Isolation(Watches):
         __tracebackhide__ = True
         from isolang.api import check, load_history
         from isolang.observe.unseen import accepted_kinds, unknown_if_unseen
-        from isolang.testing.assertion import require_valid
+        from isolang.testing.assertion import require_valid, with_harmful_first
         from isolang.verdict import NOTHING_OBSERVED, Valid
 
         level = level or self.level
@@ -173,7 +173,9 @@ class Isolation(Watches):
         if allowed is not True:
             self._require_observations(histories)
         for recorded, path, history in zip(self._paths, judged, histories, strict=True):
-            verdict = check(history, level, timeout=timeout or self.timeout)
+            verdict, groups = with_harmful_first(
+                check(history, level, timeout=timeout or self.timeout), timeout or self.timeout
+            )
             if verdict.nothing_observed and self._is_own(recorded) and self._refused.observed():
                 verdict = replace(
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
@@ -185,7 +187,7 @@ class Isolation(Watches):
             if self.keep is not None:
                 keep(verdict, path, self.keep)
             try:
-                accepted.append(require_valid(verdict))
+                accepted.append(require_valid(verdict, groups))
             except AssertionError as error:
                 refused.append(error)
         if refused:

@@ -145,3 +145,81 @@ def test_a_file_that_is_there(capfd, tmp_path):
     assert run.code == 2
     assert "already exists" in run.err
     assert there.read_text() == "x"
+
+
+RACES = """
+import os, threading, psycopg
+def connect():
+    return psycopg.connect(os.environ["DATABASE_URL"])
+with connect() as one:
+    one.execute("CREATE TABLE stock (id int PRIMARY KEY, title text, n int, code text)")
+    one.execute("CREATE TABLE ticket (id serial PRIMARY KEY, show int, buyer text)")
+    one.execute("INSERT INTO stock VALUES (1, 'The last copy', 9, 'c')")
+for first in (10, 20):
+    both = [connect() for _ in range(2)]
+    for n, one in enumerate(both):
+        one.execute("SELECT title, n FROM stock WHERE id = 1").fetchall()
+        assert not one.execute("SELECT id FROM ticket WHERE show = %s", (first,)).fetchall()
+        one.execute("INSERT INTO ticket (show, buyer) VALUES (%s, 'a')", (first,))
+    for n, one in enumerate(both):
+        one.execute("UPDATE stock SET n = %s WHERE id = 1", (first + n,))
+        one.commit()
+with connect() as one:
+    for n in range(4):
+        one.execute(f"SELECT id FROM stock WHERE lower(title) = '{n}'").fetchall()
+    one.execute("SELECT n FROM stock WHERE abs(n) = 3").fetchall()
+"""
+
+
+@pytest.fixture
+def races(tmp_path):
+    """A program with lost updates and write skew, on a table with columns in no order."""
+    path = tmp_path / "races.py"
+    path.write_text(RACES)
+    return path
+
+
+def test_all_kinds_of_violations_are_named(races, tmp_path):
+    """The first one is explained, with the statement of each operation."""
+    run = run_there(
+        "observe", "postgres", "--spec", "ser", "--into", tmp_path / "history.edn", "--",
+        sys.executable, races,
+    )  # fmt: skip
+    assert run.code == 1, run.err
+    text = " ".join(run.out.split())
+    assert text.startswith("INVALID")
+    assert text.count("INVALID") == 1
+    assert "lost update: a transaction overwrote" in text
+    assert " 1 lost update of stock, 2 times SELECT title, n FROM stock WHERE id = ? UPDATE" in text
+    assert " 2 predicate write skew of ticket, 2 times" in text
+    explained = run.out.partition("2 times\n")[2].partition("  input ")[0]
+    assert "UPDATE stock SET n = $1" in " ".join(explained.split())
+
+
+def test_each_kind_of_violation_is_explained_on_request(races):
+    """``--all`` shows the transactions of each."""
+    run = run_there("observe", "postgres", "--spec", "ser", "--all", "--", sys.executable, races)
+    assert run.code == 1, run.err
+    skew = run.out.partition("predicate write skew of ticket, 2 times")[2]
+    assert "two transactions each read a value" in " ".join(skew.split())
+    assert skew.count("-rw [") == 2
+
+
+def test_unseen_statements_are_counted_by_form(races, tmp_path):
+    """In the output and in a file, which is never overwritten."""
+    listing = tmp_path / "unseen.tsv"
+    arguments = ("observe", "postgres", "--spec", "ser", "--unseen", listing, "-o", "json", "--")
+    run = run_there(*arguments, sys.executable, races)
+    assert run.code == 1, run.err
+    (conditions,) = (one for one in json.loads(run.out)["unseen"] if one["kind"] == "conditions")
+    forms = {one["statement"]: one["count"] for one in conditions["forms"]}
+    assert forms == {
+        "SELECT id FROM stock WHERE lower(title) = ?": 4,
+        "SELECT n FROM stock WHERE abs(n) = ?": 1,
+    }
+    lines = [line.split("\t") for line in listing.read_text().splitlines()]
+    assert lines[0] == ["count", "kind", "what", "statement"]
+    assert {line[3]: int(line[0]) for line in lines[1:]}.items() >= forms.items()
+    run = run_there(*arguments, sys.executable, races)
+    assert run.code == 2
+    assert "already exists" in run.err

@@ -26,7 +26,7 @@ RACES = {
         "SELECT EXISTS (SELECT 1 FROM member WHERE name = %s)",
         ("ada",),
         "INSERT INTO member (name) VALUES ('ada')",
-        '"ada"',
+        "name: ada",
     ),
 }  # fmt: skip
 

@@ -201,7 +201,9 @@ def main(arguments: list[str]) -> int:
         head, _, rest = text.partition("[bindings]\n")
         lines = [f'"{room}" = {count}' for room, count in sorted(vague_bindings().items())]
         tail = rest.partition("\n[")
-        text = head + "[bindings]\n" + "\n".join(lines) + "\n" + ("\n[" + tail[2] if tail[1] else "")
+        text = (
+            head + "[bindings]\n" + "\n".join(lines) + "\n" + ("\n[" + tail[2] if tail[1] else "")
+        )
         BASELINE.write_text(text)
     names = sum(hit.rule.kind == "identifier" for hit in found)
     print(f"{len(found) - names} hits in prose, {names} identifiers")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from isolang.history.row_text import SeenRow, value_text, written_text
 from isolang.observe.catalogue import Table, lookup_query
 from isolang.observe.drivers import rows
-from isolang.observe.drivers.changes import SeenRow, value_text, written_text
 from isolang.observe.drivers.writes import DELETED
 from isolang.observe.lexer import catalogue_name
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog

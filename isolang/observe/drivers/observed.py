@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
 
+from isolang.history.row_text import Row, SeenRow, read_text, written_text
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.closed import Step, Trace, TracedRead, TracedWrite
 from isolang.observe.drivers.callers import caller
-from isolang.observe.drivers.changes import Row, SeenRow, read_text, written_text
 from isolang.run.drivers.postgres import classify
 from isolang.run.outcome import Driver, Failure, Phase
 

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from isolang.history.row_text import LONGEST, SeenRow, value_text
 from isolang.observe.catalogue import Table, exact_json, key_text, parse_description
-from isolang.observe.drivers.changes import LONGEST, SeenRow, value_text
 from isolang.observe.drivers.statements import FromClause, Statement
 from isolang.observe.lexer import catalogue_name
 from isolang.observe.unseen import KEY_TYPE, PARTITIONED, UNKNOWN_TABLES
