@@ -102,8 +102,8 @@ def kernel_text(history: History, spec: Spec, proof: Proof, *, of_part: bool = F
     level = LevelText(spec, lists=has_lists(history), of_part=of_part)
     text = HistoryText(history, level)
     if isinstance(proof, Witness):
-        return f"{NAME} 1\n{text}{level}{witness_text(text, proof)}"
-    return f"{NAME} 1\n{text}{level}{refutation_text(text, level, spec, proof)}"
+        return f"{NAME} 2\n{text}{level}{witness_text(text, proof)}"
+    return f"{NAME} 2\n{text}{level}{refutation_text(text, level, spec, proof)}"
 
 
 def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[int, str]:
