@@ -1,8 +1,8 @@
 """Evaluates a level on a history by brute force: it tries all choices.
 
-The definitions follow docs/language.md, in the order of ``kernel/Defs.v``, and evaluate the text that
-the kernel reads. They use no code of isolang. Each name in :data:`MUTANTS` selects one wrong definition, so
-that a test can show that it would notice the mistake.
+The definitions follow docs/language.md, in the order of ``kernel/Defs.v``, and evaluate the text
+that the kernel reads. They use no code of isolang. Each name in :data:`MUTANTS` selects one wrong
+definition, so that a test can show that it would notice the mistake.
 """
 
 import re
@@ -253,6 +253,18 @@ class Choice:
                 return pairs <= ordered_pairs(self.total)
         raise AssertionError(kind)
 
+    def meets_all(self, checks):
+        return all(self.meets(check) for check in checks)
+
+    def witness(self):
+        """Return the choice as a witness in the kernel's input format."""
+        maybe = [str(t) for t in self.included if self.txns[t][1] == "u"]
+        sources = [f"{t} {i} {u}" for (t, i), u in self.source.items()]
+        orders = [" ".join(map(str, (k, len(order), *order))) for k, order in self.order.items()]
+        lines = ["witness", " ".join(["included", str(len(maybe)), *maybe])]
+        lines += [f"source {len(sources)}", *sources, f"orders {len(orders)}", *orders, "end\n"]
+        return "\n".join(lines)
+
 
 def ordered_pairs(line):
     return {(a, b) for i, a in enumerate(line) for b in line[i + 1 :]}
@@ -269,11 +281,8 @@ def transitive_closure(pairs):
     return found
 
 
-def choices(history, has_order, *, judged=True, mutant=""):
-    """Yield every choice: what counts, where reads read from, and the orders.
-
-    If reads are judged, each read of a choice returns what its source and the orders imply.
-    """
+def every_choice(history, has_order, *, judged=True, mutant=""):
+    """Yield every choice, legal or not: what counts, where reads read from, and the orders."""
     txns, _, _, keys = history
     certain = [t for t in txns if txns[t][1] == "c"]
     maybe = [t for t in txns if txns[t][1] == "u"]
@@ -290,11 +299,9 @@ def choices(history, has_order, *, judged=True, mutant=""):
                 for chosen in product(*sources):
                     source = {(t, i): u for (t, i, _), u in zip(external, chosen, strict=True)}
                     by_key = dict(zip(keys, order, strict=True))
-                    choice = Choice(
+                    yield Choice(
                         history, included, source, by_key, total, judged=judged, mutant=mutant
                     )
-                    if choice.is_legal():
-                        yield choice
 
 
 def size(text):
@@ -312,6 +319,6 @@ def satisfies(text, mutant=""):
     history, has_order, checks = parse(text)
     judged = any(says_where_from(e) for _, e in checks)
     return any(
-        all(choice.meets(check) for check in checks)
-        for choice in choices(history, has_order, judged=judged, mutant=mutant)
+        choice.is_legal() and choice.meets_all(checks)
+        for choice in every_choice(history, has_order, judged=judged, mutant=mutant)
     )
