@@ -281,6 +281,7 @@ class HistoryText:
         self._lists = self._list_keys()
         self._by_write = self._numbers_writes()
         self._moment = _moments_of(facts)
+        self._judged = level.judges_reads
         self._initial: dict[int, set[int]] = {}
         self._require_one_initial_value()
         lines = [self._transaction(t) for t in range(facts.n)]
@@ -395,10 +396,14 @@ class HistoryText:
         source = facts.source[op]
         if source == BY_VALUE:
             return facts.value[op]
-        if source != FROM_INITIAL or Anomaly.TWO_VALUES in anomalies_of(facts, op):
+        if source != FROM_INITIAL or self._contradicts_its_source(op):
             return NOWHERE
         self._initial.setdefault(facts.key[op], set()).add(_INITIAL)
         return _INITIAL
+
+    def _contradicts_its_source(self, op: int) -> bool:
+        """Return whether a read shows a value other than its source's, at a level that judges."""
+        return self._judged and Anomaly.TWO_VALUES in anomalies_of(self.facts, op)
 
     def _writes_that_explain(self, op: int) -> list[int]:
         """Return the numbers of the writes a read may have seen; 0 is the initial version."""
@@ -410,7 +415,7 @@ class HistoryText:
                 facts.last[facts.n].get(key) == w for w in facts.writes_seen(op)
             )
             return [NIL, *found] if initial else found
-        if source == FROM_MISSING or Anomaly.TWO_VALUES in anomalies_of(facts, op):
+        if source == FROM_MISSING or self._contradicts_its_source(op):
             return []
         if source == FROM_INITIAL or facts.txn_of[source] == facts.n:
             return [NIL]

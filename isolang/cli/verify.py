@@ -145,7 +145,7 @@ def verify(
 
 
 class _Expected(Struct):
-    """What the user expects of a certificate.
+    """The specification and the verdict that a certificate must have.
 
     Attributes:
         spec: the specification; ``None`` for any.
