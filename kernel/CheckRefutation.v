@@ -24,8 +24,9 @@ Proof.
 Qed.
 
 Section Facts.
+  Context {judged : bool}.
   Variables (h : history) (c : choice).
-  Let F := facts_of h.
+  Let F := facts_of h judged.
 
   Lemma possible_of t x : In (t, x) (included h c) -> In (t, x) (possible h).
   Proof.
@@ -79,9 +80,21 @@ Section Facts.
       apply in_flat_map in K. destruct K as ([[[i' k'] v'] own] & K & K'). destruct own; [|destruct K'].
       destruct K' as [[= -> -> ->]|[]]. exact K.
   Qed.
-  Lemma read_of_ok t i k v : is_in h c t -> read_of F t i = Some (k, v) -> external h c t i k v.
+  (** What a read that a choice explains has: see [explicable]. *)
+  Lemma sourced_sound t i k v : legal judged h c -> external h c t i k v -> f_sourced F t k v = true -> explicable h t k v.
   Proof.
-    unfold read_of. destruct (M.find t (f_reads F)) eqn:E; try discriminate. intros. eapply reads_find; eauto.
+    intros (L1 & _) E S. assert (N : t <> T0) by (destruct E as (x & Hx & _); eapply included_not_T0; eauto).
+    unfold F, facts_of in S. cbn [f_sourced] in S. unfold sourced in S. apply orb_true_iff in S. destruct S as [S|S].
+    - destruct (L1 _ _ _ _ E (or_introl S)) as [D X]. eapply explained_explicable; eauto.
+    - apply explicableb_ok in S; auto.
+  Qed.
+  Lemma read_of_ok t i k v : legal judged h c -> is_in h c t -> read_of F t i = Some (k, v) ->
+    external h c t i k v /\ explicable h t k v.
+  Proof.
+    unfold read_of. intros L J. destruct (M.find t (f_reads F)) eqn:E; try discriminate.
+    destruct (M.find i t0) as [[k' v']|] eqn:G; try discriminate. destruct (f_sourced F t k' v') eqn:S; try discriminate.
+    intros [= -> ->]. assert (X : external h c t i k v) by (eapply reads_find; eauto). split; auto.
+    eapply sourced_sound; eauto.
   Qed.
   Lemma writers_have u k v : wrote h c u k v -> (u = T0 /\ In v (initial h k)) \/
     exists m, M.find k (f_writers F) = Some m /\ In u (get (value_key v) m).
@@ -96,9 +109,9 @@ Section Facts.
   Qed.
   Lemma versions_have u k v : wrote h c u k v -> (u = T0 /\ In v (initial h k)) \/ In (v, u) (get k (f_versions F)).
   Proof.
-    intros [H|(x & H & L)]; [auto|right]. apply possible_of in H. apply group_in. unfold versions.
-    apply in_flat_map. exists (u, x). split; auto. cbn [fst snd].
-    apply in_map_iff. exists (k, v). split; auto. apply M.elements_correct. rewrite last_writes_ok. exact L.
+    intros [H|(x & H & L)]; [auto|right]. apply possible_of in H. apply versions_of_ok. exists x.
+    unfold possible in H. apply filter_In in H. destruct H as [H S]. cbn [snd] in S. split; auto. split; auto.
+    intros Q. rewrite Q in S. discriminate.
   Qed.
   (** * Lists *)
   Let E (k : key) (u : tid) : list value := elements_in (f_txns F) k u.
@@ -134,7 +147,7 @@ Section Facts.
 
   Lemma strip_app m : forall r, strip m (m ++ r) = Some r.
   Proof. induction m as [|x m IH]; simpl; intros; auto. rewrite N.eqb_refl. auto. Qed.
-  Lemma listed_possible k u : legal h c -> In u (order c k) -> exists x, In (u, x) (included h c).
+  Lemma listed_possible k u : legal judged h c -> In u (order c k) -> exists x, In (u, x) (included h c).
   Proof.
     intros (_ & _ & N & O) H. assert (W : writer h c u k) by (apply O; right; auto).
     destruct W as [->|(x & v & W & _)]; [|eauto]. specialize (N k). inversion N. tauto.
@@ -152,11 +165,11 @@ Section Facts.
     unfold shown. rewrite <- app_assoc, strip_app, rev_app_distr, rev_involutive, strip_app, rev_involutive. auto.
   Qed.
 
-  Lemma list_read_ok t i k m own : legal h c -> is_in h c t -> list_read h F t i = Some (k, m, own) ->
+  Lemma list_read_ok t i k m own : judged = true -> legal judged h c -> is_in h c t -> list_read h F t i = Some (k, m, own) ->
     M.mem k (f_lists F) = true /\ exists p r, order c k = p ++ r /\ m = Some (flat_map (E k) p) /\ ~ In t p /\
       (own = true -> exists r', r = t :: r').
   Proof.
-    intros L J. unfold list_read. destruct (M.find t (f_txns F)) as [x|] eqn:Q; try discriminate.
+    intros Jd L J. unfold list_read. destruct (M.find t (f_txns F)) as [x|] eqn:Q; try discriminate.
     apply txn_ok in Q. assert (Hx : In (t, x) (included h c)) by (apply in_is; auto; eapply possible_not_T0; eauto).
     match goal with |- context [find ?f ?l] => destruct (find f l) as [[[[j k'] r] o]|] eqn:G; try discriminate end.
     apply find_some in G. destruct G as [G _]. destruct r as [v|l|l|l]; try discriminate.
@@ -165,10 +178,10 @@ Section Facts.
     assert (P : forall p r, order c k = p ++ r -> forall u, In u p -> exists x, In (u, x) (included h c)).
     { intros p r Ord u Hu. apply (listed_possible k u L). rewrite Ord. apply in_or_app. auto. }
     destruct o as [|v o].
-    - destruct (L1 t j k (ListIs l)) as [_ X]; [exists x; auto|]. destruct X as (p & r & Ord & _ & N & ->).
+    - destruct (L1 t j k (ListIs l)) as (_ & X); [exists x; auto|left; exact Jd|]. destruct X as (p & r & Ord & _ & N & ->).
       exists p, r. split; [exact Ord|]. rewrite (appended_known k p (P _ _ Ord)). split; [|split; [auto|discriminate]].
       pose proof (shown_known k (flat_map (E k) p) []) as S. cbn [rev] in S. rewrite app_nil_r in S. exact S.
-    - destruct (L2 t x j k (ListIs l) v o Hx G) as (p & r & Ord & ->). exists p, (t :: r).
+    - destruct (L2 t x j k (ListIs l) v o Jd Hx G) as (p & r & Ord & ->). exists p, (t :: r).
       split; [exact Ord|]. rewrite (appended_known k p (P _ _ Ord)). split; [|split].
       + exact (shown_known k (flat_map (E k) p) (v :: o)).
       + intros Ht. pose proof (L3 k) as N. rewrite Ord in N. inversion N as [|? ? _ N2]. subst.
@@ -176,7 +189,7 @@ Section Facts.
       + intros _. eauto.
   Qed.
 
-  Lemma candidates_have t k r u : legal h c -> explained h c t k r u -> In u (candidates h F k r).
+  Lemma candidates_have t k r u : legal judged h c -> explained h c t k r u -> In u (candidates h F k r).
   Proof.
     intros L X.
     assert (B : forall v, wrote h c u k v -> u <> T0 -> In u (by_value F k v)).
@@ -190,9 +203,7 @@ Section Facts.
       - left. assert (Q : existsb (matches r) (initial h k) = true) by (apply existsb_exists; eauto).
         rewrite Q. left; auto.
       - right. assert (N : u <> T0).
-        { intros ->. apply group_out in H. unfold versions in H. apply in_flat_map in H.
-          destruct H as ([t' x'] & Hp & H). apply in_map_iff in H. destruct H as (q & H & _).
-          apply possible_not_T0 in Hp. cbn [fst] in H. congruence. }
+        { intros ->. apply versions_of_ok in H. destruct H as (x & H & _). apply numbered_ge in H. unfold T0 in H. lia. }
         assert (G : In u (map snd (filter (fun p => matches r (fst p)) (get k (f_versions F))))).
         { apply in_map_iff. exists (v, u). split; auto. apply filter_In. auto. }
         destruct r as [w|l|l|l]; try exact G. cbn [matches] in Fits. apply N.eqb_eq in Fits. subst w. auto. }
@@ -215,7 +226,7 @@ Section Facts.
   Section Read.
     Variables (k : key) (t : tid) (p r : list tid) (own : bool).
     Hypothesis K : M.mem k (f_lists F) = true.
-    Hypothesis L : legal h c.
+    Hypothesis L : legal judged h c.
     Hypothesis Ord : order c k = p ++ r.
     Hypothesis Tp : ~ In t p.
     Hypothesis Own : own = true -> exists r', r = t :: r'.
@@ -351,8 +362,8 @@ End Facts.
 
 Section Sound.
   Variables (h : history) (s : spec) (c : choice).
-  Let F := facts_of h.
-  Hypothesis L : legal h c.
+  Let F := facts_of h (judges_reads s).
+  Hypothesis L : legal (judges_reads s) h c.
   Hypothesis O : has_order s = true -> ordered h c.
   Hypothesis C : forall k, In k (checks s) -> holds h c k.
 
@@ -412,8 +423,10 @@ Section Sound.
           exists k. split; [exact I|]. eapply wrote_writer, writes_find; eauto. apply M.elements_complete. rewrite Q. left; auto.
       - destruct (M.find t (f_reads F)) as [m|] eqn:K;
           try discriminate.
-        apply existsb_exists in H. destruct H as ([i [k v]] & H & Q). apply key_is_ok in Q.
-        exists k, i, v. split; auto. eapply reads_find; eauto. apply M.elements_complete. exact H.
+        apply existsb_exists in H. destruct H as ([i [k v]] & H & Q). apply andb_true_iff in Q.
+        destruct Q as [Q Src]. apply key_is_ok in Q. cbn [fst snd] in Src.
+        assert (X : external h c t i k v) by (eapply reads_find; eauto; apply M.elements_complete; exact H).
+        exists k, i, v. split; [exact Q|split; [exact X|]]. eapply sourced_sound; eauto.
     Qed.
     Lemma identity_ok a b : In (a, b) (identity nodes) -> a = b /\ is_in h c a.
     Proof.
@@ -447,7 +460,7 @@ Section Sound.
   End Eval.
 
   Lemma keys_of_ok nodes E k : In k (keys_of F nodes E) -> In k (keys h).
-  Proof. unfold keys_of. rewrite filter_In. intros [_ H]. apply keys_have; auto. Qed.
+  Proof. unfold keys_of. rewrite filter_In. intros [_ H]. exact (keys_have (judged := judges_reads s) h k H). Qed.
 
   Lemma violates_sound E k : (forall e, In e E -> entry_true e) -> violates F E k = true -> ~ holds h c k.
   Proof.
@@ -518,15 +531,15 @@ Section Sound.
 
   Lemma excused_ok t ins : excused F A t ins = true -> (forall v, In v ins -> val v = true) -> is_in h c t.
   Proof.
-    unfold excused. rewrite orb_true_iff, existsb_exists. intros [H|(x & H & K)] V; [apply surely_ok; auto|].
+    unfold excused. rewrite orb_true_iff, existsb_exists. intros [H|(x & H & K)] V; [apply (surely_ok (judged := judges_reads s) h c t H)|].
     destruct (M.find x A) as [[| | |t']|] eqn:E; try discriminate. apply same_ok in K. subst t'.
     apply V in H. apply (val_true _ _ E) in H. apply inb_ok; auto.
   Qed.
   Lemma src_ok v t i u k x : M.find v A = Some (Src t i u) -> val v = true -> read_of F t i = Some (k, x) ->
-    external h c t i k x /\ source c t i = u.
+    external h c t i k x /\ explicable h t k x /\ source c t i = u.
   Proof.
     intros E V R. apply (val_true _ _ E) in V. cbn [atom_true] in V. apply andb_true_iff in V. destruct V as [V1 V2].
-    apply Pos.eqb_eq in V2. split; auto. apply read_of_ok; auto. apply inb_ok; auto.
+    apply Pos.eqb_eq in V2. apply inb_ok in V1. destruct (read_of_ok h c t i k x L V1 R). auto.
   Qed.
 
   Lemma edge_sound e E vs : edge_entries s F A e = Some (E, vs) ->
@@ -690,7 +703,10 @@ Section Sound.
   Lemma step_sound p db cl : (forall x cl, M.find x db = Some cl -> clause_true cl = true) ->
     step_clause h s F A p db = Some cl -> clause_true cl = true.
   Proof.
-    intros D. destruct p as [t ins|t i vs ins|number rounds edges|vs|v w ins|v w|v w|v ins|t i e vs ins|t i v ins|t i a ins|c0 hints]; cbn [step_clause].
+    intros D. unfold step_clause. destruct (of_results p && negb (judges_reads s)) eqn:G; try discriminate.
+    assert (J0 : of_results p = true -> judges_reads s = true).
+    { intros Q. rewrite Q in G. destruct (judges_reads s); auto. }
+    clear G. destruct p as [t ins|t i vs ins|number rounds edges|vs|v w ins|v w|v w|v ins|t i e vs ins|t i v ins|t i a ins|c0 hints]; cbn [clause_of_step of_results] in *.
     - destruct (M.find t (f_txns F)) as [x|] eqn:E; try discriminate.
       match goal with |- (if ?b then _ else _) = _ -> _ => destruct b eqn:K; try discriminate end.
       intros [= <-]. apply negative_clause. intros V. apply andb_true_iff in K. destruct K as [K Ex].
@@ -698,7 +714,7 @@ Section Sound.
       apply existsb_exists in K. destruct K as ([[[i k] r] own] & Hin & K). destruct L as (_ & LI & _). apply txn_ok in E.
       destruct own as [|n own]; [destruct r; discriminate|].
       assert (X : own_explained h c t k r (n :: own)).
-      { apply (LI t x i k r n own); [|exact Hin]. apply in_is; [exact V|eapply possible_not_T0; exact E|exact E]. }
+      { apply (LI t x i k r n own (J0 eq_refl)); [|exact Hin]. apply in_is; [exact V|eapply possible_not_T0; exact E|exact E]. }
       destruct r as [v|l|l|l]; cbn [own_explained hd_error] in X;
         try (destruct X as (m & [= <-] & X); rewrite X in K; discriminate).
       destruct X as (l1 & l2 & _ & ->). rewrite rev_app_distr, rev_involutive, strip_app in K. discriminate.
@@ -706,8 +722,8 @@ Section Sound.
       match goal with |- (if ?b then _ else _) = _ -> _ => destruct b eqn:K; try discriminate end.
       destruct (excused F A t ins) eqn:Ex; try discriminate.
       intros [= <-]. apply where_in. intros V. pose proof (excused_ok _ _ Ex V) as J.
-      apply (read_of_ok h c t i k v J) in E.
-      rewrite forallb_forall in K. destruct (proj1 L _ _ _ _ E) as (N & X).
+      apply (read_of_ok h c t i k v L J) in E. destruct E as [E Src].
+      rewrite forallb_forall in K. destruct (proj1 L _ _ _ _ E (or_intror Src)) as (N & X).
       pose proof (candidates_have h c t k v _ L X) as Hc.
       apply K in Hc. apply orb_true_iff in Hc. destruct Hc as [Hc|Hc]; [apply same_ok in Hc; congruence|].
       apply existsb_exists in Hc. destruct Hc as (x & Hx & Hc).
@@ -772,11 +788,11 @@ Section Sound.
       + destruct (read_of F t i) as [[k x]|] eqn:R; try discriminate.
         destruct (negb (same t' T0) && (same t' t || same t' u)) eqn:K; try discriminate. intros [= <-].
         apply andb_true_iff in K. destruct K as [N K]. apply negb_true_iff, Pos.eqb_neq in N.
-        apply (Q (external h c t i k x /\ source c t i = u) t'); auto.
+        apply (Q (external h c t i k x /\ explicable h t k x /\ source c t i = u) t'); auto.
         * intros Hv. eapply src_ok; eauto.
-        * intros [E S]. apply orb_true_iff in K. destruct K as [K|K]; apply same_ok in K.
+        * intros (E & Src & S). apply orb_true_iff in K. destruct K as [K|K]; apply same_ok in K.
           -- rewrite K. destruct E as (y & Hy & _). right; eauto.
-          -- rewrite K, <- S. destruct (proj1 L _ _ _ _ E) as (_ & X).
+          -- rewrite K, <- S. destruct (proj1 L _ _ _ _ E (or_intror Src)) as (_ & X).
              eapply listed_inside; [exact L|eapply explained_writer; [exact L|exact X]].
       + destruct (negb (same t' T0) && (same t' a || same t' b)) eqn:K; try discriminate. intros [= <-].
         apply andb_true_iff in K. destruct K as [N K]. apply negb_true_iff, Pos.eqb_neq in N.
@@ -810,7 +826,7 @@ Section Sound.
       destruct (existsb (N.eqb e) mid && excused F A t ins && _) eqn:K; try discriminate. intros [= <-].
       apply where_in. intros V. rewrite !andb_true_iff in K. destruct K as [[K1 K2] K3].
       pose proof (excused_ok _ _ K2 V) as J.
-      destruct (list_read_ok h c t i _ _ _ L J R) as (M1 & p & r & Ord & [= ->] & Tp & Own).
+      destruct (list_read_ok h c t i _ _ _ (J0 eq_refl) L J R) as (M1 & p & r & Ord & [= ->] & Tp & Own).
       destruct (someone_ok h c k p r M1 L Ord e K1) as (u & x & Hu & Hw).
       rewrite forallb_forall in K3. apply K3 in Hw. apply existsb_exists in Hw. destruct Hw as (v & Hv & Q).
       destruct (M.find v A) as [[| | |t']|] eqn:Ev; try discriminate. apply same_ok in Q. subst t'.
@@ -821,14 +837,14 @@ Section Sound.
       destruct (same k k' && excused F A t ins && _) eqn:K; try discriminate. intros [= <-].
       apply (where_in [(true, v)]). intros V. rewrite !andb_true_iff in K. destruct K as [[K1 K2] K3].
       apply same_ok in K1. subst k'. pose proof (excused_ok _ _ K2 V) as J.
-      destruct (list_read_ok h c t i _ _ _ L J R) as (M1 & p & r & Ord & [= ->] & Tp & Own).
+      destruct (list_read_ok h c t i _ _ _ (J0 eq_refl) L J R) as (M1 & p & r & Ord & [= ->] & Tp & Own).
       eapply clause_in; [left; reflexivity|]. rewrite (val_is _ _ Ev). apply beforeb_ok.
       eapply (order_ok h c k t p r own M1 L Ord Own a b); [|exact K3]. intros X. eapply excused_ok; eauto.
     - destruct (list_read h F t i) as [[[k mid] own]|] eqn:R; try discriminate.
       match goal with |- (if ?b then _ else _) = _ -> _ => destruct b eqn:K; try discriminate end. intros [= <-].
       apply negative_clause. intros V. apply andb_true_iff in K. destruct K as [K1 K2].
       pose proof (excused_ok _ _ K2 V) as J.
-      destruct (list_read_ok h c t i _ _ _ L J R) as (M1 & p & r & Ord & -> & Tp & Own).
+      destruct (list_read_ok h c t i _ _ _ (J0 eq_refl) L J R) as (M1 & p & r & Ord & -> & Tp & Own).
       eapply (torn_ok h c k t p r); eauto.
     - fold (go db).
       destruct (go db hints (fold_left (fun m l => M.add (snd l) (negb (fst l)) m) c0 (M.empty bool))) eqn:G;
@@ -851,7 +867,6 @@ End Sound.
 
 Theorem check_refutation_sound h s r : check_refutation h s r = true -> ~ satisfies s h.
 Proof.
-  intros H (c & L & O & C). eapply (run_sound (judged s h) s c L O C (atoms r)); [|exact H].
+  intros H (c & L & O & C). eapply (run_sound h s c L O C (atoms r)); [|exact H].
   intros x cl Q. rewrite M.gempty in Q. discriminate.
 Qed.
-Print Assumptions check_refutation_sound.

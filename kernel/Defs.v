@@ -37,6 +37,7 @@ Record txn := Txn {
 Record history := History {
   initial : key -> list value;         (* the values that a read of the initial version may return *)
   beginning : key -> list value;       (* the elements of the initial list *)
+  keys : list key;                     (* each key that the history names, used or not *)
   txns : list txn }.                   (* each session in its order *)
 
 (** Elements with numbers, from [i] on. *)
@@ -78,9 +79,6 @@ Fixpoint reads (i : positive) (before l : list op) : list (positive * key * resu
   | R k v :: r => (i, k, v, written k before) :: reads (Pos.succ i) before r
   end.
 
-Definition key_of (o : op) : key := match o with W k _ => k | R k _ => k end.
-Definition keys (h : history) : list key := flat_map (fun x => map key_of (ops x)) (txns h).
-
 (** § Relations: W[x]. T0 wrote every key. *)
 Definition writer (h : history) (c : choice) (u : tid) (k : key) : Prop :=
   u = T0 \/ exists x v, In (u, x) (included h c) /\ last_write k (rev (ops x)) = Some v.
@@ -99,6 +97,15 @@ Definition appended (h : history) (c : choice) (k : key) (l : list tid) : list v
     (glossary: external read). *)
 Definition external (h : history) (c : choice) (t : tid) (i : positive) (k : key) (r : result) : Prop :=
   exists x, In (t, x) (included h c) /\ In (i, k, r, []) (reads 1 [] (ops x)).
+
+(** Another transaction that may count, or the initial state, wrote what a read of [t] returned
+    (glossary: candidate). A list is always looked for. *)
+Definition explicable (h : history) (t : tid) (k : key) (r : result) : Prop :=
+  match r with
+  | ListIs _ => True
+  | _ => exists u v, u <> t /\ matches r v = true /\ ((u = T0 /\ In v (initial h k)) \/
+      exists x, In (u, x) (numbered 2 (txns h)) /\ status x <> Aborted /\ last_write k (rev (ops x)) = Some v)
+  end.
 
 (** [a] comes before [b] in a list. *)
 Definition before {A} (l : list A) (a b : A) : Prop :=
@@ -120,12 +127,13 @@ Definition own_explained (h : history) (c : choice) (t : tid) (k : key) (r : res
   | _ => exists v, hd_error own = Some v /\ matches r v = true
   end.
 
-(** § What it means: a choice explains the reads of all transactions that count, and orders the
-    writers of each key. *)
-Definition legal (h : history) (c : choice) : Prop :=
-  (forall t i k r, external h c t i k r -> source c t i <> t /\ explained h c t k r (source c t i)) /\
-  (forall t x i k r w own, In (t, x) (included h c) -> In (i, k, r, w :: own) (reads 1 [] (ops x)) ->
-    own_explained h c t k r (w :: own)) /\
+(** § What it means: a choice explains each external read that anything explains, and orders the
+    writers of each key. If reads are judged, it explains all reads. *)
+Definition legal (judged : bool) (h : history) (c : choice) : Prop :=
+  (forall t i k r, external h c t i k r -> judged = true \/ explicable h t k r ->
+    source c t i <> t /\ explained h c t k r (source c t i)) /\
+  (forall t x i k r w own, judged = true -> In (t, x) (included h c) ->
+    In (i, k, r, w :: own) (reads 1 [] (ops x)) -> own_explained h c t k r (w :: own)) /\
   (forall k, NoDup (T0 :: order c k)) /\
   (forall k u, In u (T0 :: order c k) <-> writer h c u k).
 
@@ -167,7 +175,7 @@ Section Meaning.
   Definition rt a b := a <> b /\ exists x y e s, In (a, x) (included h c) /\ In (b, y) (included h c) /\
     status x = Committed /\ ended x = Some e /\ began y = Some s /\ (e < s)%N.
   Definition init (a b : tid) := a = T0 /\ b <> T0 /\ is_in h c b.
-  Definition wr k a b := exists i r, external h c b i k r /\ source c b i = a.
+  Definition wr k a b := exists i r, external h c b i k r /\ explicable h b k r /\ source c b i = a.
   Definition ww k a b := before (T0 :: order c k) a b.
   Definition rw k a b := a <> b /\ exists u, wr k u a /\ ww k u b.
 
@@ -186,7 +194,7 @@ Section Meaning.
     match s with
     | AllT => is_in h c a
     | Writers x => exists k, keyed n x k /\ writer h c a k
-    | Readers x => exists k i r, keyed n x k /\ external h c a i k r
+    | Readers x => exists k i r, keyed n x k /\ external h c a i k r /\ explicable h a k r
     end.
 
   Fixpoint means (n : env) (e : expr) (a b : tid) : Prop :=
@@ -217,24 +225,18 @@ Section Meaning.
   Definition ordered : Prop := NoDup (total c) /\ forall t, In t (total c) <-> is_in h c t.
 End Meaning.
 
-(** A level whose checks use no reads does not judge reads (certificates § Witnesses, 2). It would
-    judge the order that lists show, so the kernel is given no lists for such levels. *)
-Fixpoint of_reads (e : expr) : bool :=
+(** § What it means: a level judges reads if a check says where they read from. The kernel is given no
+    lists for other levels, because lists show an order of versions even where they are not judged. *)
+Fixpoint of_sources (e : expr) : bool :=
   match e with
-  | Rel (Wr _) | Rel (Rw _) | Lift (Readers _) => true
+  | Rel (Wr _) | Rel (Rw _) => true
   | Rel _ | Lift _ | Id => false
-  | Union e f | Inter e f | Minus e f | Seq e f => of_reads e || of_reads f
-  | Inv e | Plus e | Opt e | ForKey _ e => of_reads e
+  | Union e f | Inter e f | Minus e f | Seq e f => of_sources e || of_sources f
+  | Inv e | Plus e | Opt e | ForKey _ e => of_sources e
   end.
-Definition check_of_reads (k : check) : bool :=
-  match k with Acyclic e | Irreflexive e | Empty e | InOrder e => of_reads e end.
-Definition without_reads (h : history) : history := History (initial h) (beginning h)
-  (map (fun x => Txn (session x) (status x) (began x) (ended x)
-    (filter (fun o => match o with W _ _ => true | R _ _ => false end) (ops x))) (txns h)).
-Definition judged (s : spec) (h : history) : history :=
-  if existsb check_of_reads (checks s) then h else without_reads h.
+Definition judges_reads (s : spec) : bool :=
+  existsb (fun k => match k with Acyclic e | Irreflexive e | Empty e | InOrder e => of_sources e end) (checks s).
 
 Definition satisfies (s : spec) (h : history) : Prop :=
-  let h := judged s h in
-  exists c, legal h c /\ (has_order s = true -> ordered h c) /\
+  exists c, legal (judges_reads s) h c /\ (has_order s = true -> ordered h c) /\
     forall k, In k (checks s) -> holds h c k.

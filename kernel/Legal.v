@@ -254,9 +254,77 @@ Proof.
     rewrite Pos.eqb_refl in E. discriminate.
 Qed.
 
+(** * What a read may have read *)
+
+Definition possible (h : history) : list (tid * txn) :=
+  filter (fun p => match status (snd p) with Aborted => false | _ => true end) (numbered 2 (txns h)).
+Definition versions (inc : list (tid * txn)) : list (key * (value * tid)) :=
+  flat_map (fun p => map (fun kv => (fst kv, (snd kv, fst p)))
+    (M.elements (last_writes (ops (snd p))))) inc.
+Lemma group_out_ {A} (l : list (positive * A)) : forall m k a,
+  In a (get k (fold_left (fun m p => M.add (fst p) (snd p :: get (fst p) m) m) l m)) ->
+  In (k, a) l \/ In a (get k m).
+Proof.
+  induction l as [|[k' a'] l]; simpl; intros m k a H; auto. apply IHl in H. destruct H as [H|H]; auto.
+  unfold get at 1 in H. destruct (Pos.eq_dec k k'); [subst; rewrite M.gss in H|rewrite M.gso in H; auto].
+  destruct H as [->|H]; auto.
+Qed.
+Lemma group_out {A} (l : list (positive * A)) k a : In a (get k (group l)) -> In (k, a) l.
+Proof.
+  intros H. apply group_out_ in H. destruct H as [H|H]; auto. unfold get in H. rewrite M.gempty in H. destruct H.
+Qed.
+
+Definition explicableb (h : history) (versions : M.t (list (value * tid))) (t : tid) (k : key) (r : result) : bool :=
+  match r with
+  | ListIs _ => true
+  | _ => existsb (matches r) (initial h k) ||
+      existsb (fun p => negb (Pos.eqb (snd p) t) && matches r (fst p)) (get k versions)
+  end.
+Definition versions_of (h : history) : M.t (list (value * tid)) := group (versions (possible h)).
+Lemma versions_of_ok h k v u : In (v, u) (get k (versions_of h)) <->
+  exists x, In (u, x) (numbered 2 (txns h)) /\ status x <> Aborted /\ last_write k (rev (ops x)) = Some v.
+Proof.
+  assert (P : forall x, In (u, x) (possible h) <-> In (u, x) (numbered 2 (txns h)) /\ status x <> Aborted).
+  { intros x. unfold possible. rewrite filter_In. cbn [snd]. destruct (status x); intuition congruence. }
+  split.
+  - intros H. apply group_out in H. unfold versions in H. apply in_flat_map in H. destruct H as ([u' x] & H & K).
+    apply in_map_iff in K. destruct K as ([k' v'] & E & K). cbn [fst snd] in *. injection E as -> -> ->.
+    apply P in H. apply M.elements_complete in K. rewrite last_writes_ok in K. exists x. tauto.
+  - intros (x & H & S & K). apply group_in. unfold versions. apply in_flat_map. exists (u, x).
+    split; [apply P; auto|]. cbn [fst snd]. apply in_map_iff. exists (k, v). split; auto.
+    apply M.elements_correct. rewrite last_writes_ok. exact K.
+Qed.
+Lemma explicableb_ok h t k r : t <> T0 -> explicableb h (versions_of h) t k r = true <-> explicable h t k r.
+Proof.
+  intros N. assert (Q : existsb (matches r) (initial h k) ||
+      existsb (fun p => negb (Pos.eqb (snd p) t) && matches r (fst p)) (get k (versions_of h)) = true <->
+    exists u v, u <> t /\ matches r v = true /\ ((u = T0 /\ In v (initial h k)) \/
+      exists x, In (u, x) (numbered 2 (txns h)) /\ status x <> Aborted /\ last_write k (rev (ops x)) = Some v)).
+  { rewrite orb_true_iff, !existsb_exists. split.
+    - intros [(v & H & K)|([v u] & H & K)].
+      + exists T0, v. auto.
+      + apply versions_of_ok in H. apply andb_true_iff in K. destruct K as [K1 K2].
+        apply negb_true_iff, Pos.eqb_neq in K1. exists u, v. auto.
+    - intros (u & v & D & M & [[-> H]|H]); [left; eauto|right]. exists (v, u). cbn [fst snd].
+      split; [apply versions_of_ok; exact H|]. apply andb_true_iff. split; auto. apply negb_true_iff, Pos.eqb_neq. auto. }
+  destruct r; try exact Q. cbn. tauto.
+Qed.
+(** What a read that a choice explains was explained by. *)
+Lemma explained_explicable h c t k r u : u <> t -> explained h c t k r u -> explicable h t k r.
+Proof.
+  intros D X. assert (Q : (exists v, wrote h c u k v /\ matches r v = true) ->
+    exists u v, u <> t /\ matches r v = true /\ ((u = T0 /\ In v (initial h k)) \/
+      exists x, In (u, x) (numbered 2 (txns h)) /\ status x <> Aborted /\ last_write k (rev (ops x)) = Some v)).
+  { intros (v & [H|(x & H & K)] & F); exists u, v; (split; [exact D|]); (split; [exact F|]); [left; exact H|right].
+    exists x. unfold included in H. apply filter_In in H. destruct H as [H S]. split; auto. split; auto.
+    unfold counts in S. cbn [fst snd] in S. intros E. rewrite E in S. discriminate. }
+  destruct r; try exact (Q X). exact I.
+Qed.
+
 Section Legal.
   Variable h : history.
   Variable w : witness.
+  Variable judged : bool.
   Let c := choice_of w.
   Let inc := included h c.
   Let final : M.t (M.t value) := table (fun x => last_writes (ops x)) inc.
@@ -278,41 +346,52 @@ Section Legal.
       eexists. split; [right; eauto|exact K].
   Qed.
 
-  Definition read_ok (final : M.t (M.t value)) (all : M.t txn) (t : tid) (i : positive) (k : key) (r : result)
+  (** Whether a choice must explain a read; where reads are judged, it must explain all. *)
+  Definition sourced (t : tid) (k : key) (r : result) (versions : M.t (list (value * tid))) : bool :=
+    judged || explicableb h versions t k r.
+  Definition looked_up : M.t (list (value * tid)) := if judged then M.empty _ else versions_of h.
+  Lemma sourced_ok t k r : t <> T0 -> judged = true \/ explicable h t k r -> sourced t k r looked_up = true.
+  Proof.
+    unfold sourced, looked_up. destruct judged; auto. intros N [H|H]; [discriminate|].
+    apply explicableb_ok; auto.
+  Qed.
+
+  Definition read_ok (versions : M.t (list (value * tid))) (final : M.t (M.t value)) (all : M.t txn) (t : tid) (i : positive) (k : key) (r : result)
       (own : list value) : bool :=
     match own with
     | v :: _ =>
-      match r with
+      negb judged || match r with
       | ListIs l => match strip (beginning h k) l with
         | Some l => just_before (elements_in all k) t (rev own) (order c k) l | None => false end
       | _ => matches r v
       end
     | [] =>
       let u := source c t i in
-      negb (Pos.eqb u t) &&
+      negb (sourced t k r versions) || negb (Pos.eqb u t) &&
       match r with
       | ListIs l => match strip (beginning h k) l with
         | Some l => up_to (elements_in all k) u t (order c k) T0 l | None => false end
       | _ => wroteb final u k r
       end
     end.
-  Definition reads_ok (inc : list (tid * txn)) (final : M.t (M.t value)) (all : M.t txn) : bool :=
-    forallb (fun p => forallb (fun r => match r with (i, k, r, own) => read_ok final all (fst p) i k r own end)
+  Definition reads_ok (versions : M.t (list (value * tid))) (inc : list (tid * txn)) (final : M.t (M.t value)) (all : M.t txn) : bool :=
+    forallb (fun p => forallb (fun r => match r with (i, k, r, own) => read_ok versions final all (fst p) i k r own end)
       (reads 1 [] (ops (snd p)))) inc.
 
-  Lemma read_ok_external t i k r : read_ok final all t i k r [] = true ->
-    source c t i <> t /\ explained h c t k r (source c t i).
+  Lemma read_ok_external t i k r : t <> T0 -> judged = true \/ explicable h t k r ->
+    read_ok looked_up final all t i k r [] = true -> source c t i <> t /\ explained h c t k r (source c t i).
   Proof.
-    unfold read_ok. rewrite andb_true_iff. intros [N H]. apply negb_true_iff, Pos.eqb_neq in N. split; auto.
+    intros T Src. unfold read_ok. rewrite (sourced_ok _ _ _ T Src). cbn [negb orb]. clear Src.
+    rewrite andb_true_iff. intros [N H]. apply negb_true_iff, Pos.eqb_neq in N. split; auto.
     destruct r as [v|l|l|l]; try (apply wroteb_ok in H; exact H). cbn [explained].
     destruct (strip (beginning h k) l) as [l'|] eqn:S; try discriminate. apply strip_ok in S. apply up_to_ok in H.
     destruct H as (l1 & l2 & E1 & E2 & E3 & E4). exists l1, l2. repeat split; auto.
     rewrite S, E4, appended_is. reflexivity.
   Qed.
-  Lemma read_ok_own t i k r v own : read_ok final all t i k r (v :: own) = true ->
+  Lemma read_ok_own t i k r v own : judged = true -> read_ok looked_up final all t i k r (v :: own) = true ->
     own_explained h c t k r (v :: own).
   Proof.
-    unfold read_ok. destruct r as [x|l|l|l]; cbn [own_explained hd_error]; try (intros H; eauto; fail).
+    unfold read_ok. intros ->. cbn [negb orb]. destruct r as [x|l|l|l]; cbn [own_explained hd_error]; try (intros H; eauto; fail).
     destruct (strip (beginning h k) l) as [l'|] eqn:S; try discriminate. apply strip_ok in S. intros H.
     apply just_before_ok in H. destruct H as (l1 & l2 & E1 & E2). exists l1, l2. split; auto.
     rewrite S, E2, appended_is, app_assoc. reflexivity.
@@ -328,11 +407,11 @@ Section Legal.
       match M.find (fst kv) sets with Some s => M.mem (fst p) s | None => false end)
       (M.elements (last_writes (ops (snd p))))) inc.
 
-  Lemma legal_ok : reads_ok inc final all = true -> orders_ok inc final = true -> legal h c.
+  Lemma legal_ok : reads_ok looked_up inc final all = true -> orders_ok inc final = true -> legal judged h c.
   Proof.
     intros HR HO. unfold reads_ok in HR. rewrite forallb_forall in HR.
     assert (HR' : forall t x i k v own, In (t, x) inc -> In (i, k, v, own) (reads 1 [] (ops x)) ->
-      read_ok final all t i k v own = true).
+      read_ok looked_up final all t i k v own = true).
     { intros t x i k v own H K. apply HR in H. simpl in H. rewrite forallb_forall in H.
       apply H in K. exact K. }
     clear HR. unfold orders_ok in HO. apply andb_true_iff in HO. destruct HO as [HO1 HO2].
@@ -343,8 +422,8 @@ Section Legal.
       destruct E as [E _]. apply distinct_ok in E. destruct E as [N D]. constructor; auto.
       intros K. apply D in K. rewrite M.mem_find, M.gss in K. discriminate. }
     split; [|split; [|split; [exact HD|]]].
-    - intros t i k r (x & H & K). apply read_ok_external. eapply HR'; eauto.
-    - intros t x i k r v own H K. eapply read_ok_own. eapply HR'; eauto.
+    - intros t i k r (x & H & K) S. apply read_ok_external; [eapply included_not_T0; eauto|exact S|]. eapply HR'; eauto.
+    - intros t x i k r v own Q H K. eapply read_ok_own; eauto.
     - intros k u. split.
       + intros [<-|H]; [left; auto|]. simpl in H. unfold get in H.
         destruct (M.find k (w_order w)) eqn:E; [|destruct H]. apply M.elements_correct in E.
@@ -366,8 +445,9 @@ Section Legal.
 End Legal.
 
 Section Inside.
+  Context {judged : bool}.
   Variables (h : history) (c : choice).
-  Hypothesis L : legal h c.
+  Hypothesis L : legal judged h c.
   Lemma writer_inside u k : writer h c u k -> is_in h c u.
   Proof. intros [->|(x & v & H & _)]; [left; auto|right; eauto]. Qed.
   Lemma wrote_writer u k v : wrote h c u k v -> writer h c u k.
@@ -387,7 +467,7 @@ Section Inside.
   Qed.
   Lemma wr_inside k a b : wr h c k a b -> is_in h c a /\ is_in h c b /\ a <> b.
   Proof.
-    intros (i & v & E & <-). destruct L as (L1 & _). destruct (L1 _ _ _ _ E) as (N & X).
+    intros (i & v & E & S & <-). destruct L as (L1 & _). destruct (L1 _ _ _ _ E (or_intror S)) as (N & X).
     destruct E as (x & H & K). split; [|split; auto; right; eauto].
     eapply listed_inside, explained_writer; eauto.
   Qed.

@@ -45,20 +45,19 @@ Record facts := Facts {
   f_txns : M.t txn;
   f_writes : M.t (M.t value);
   f_reads : M.t (M.t (key * result));           (* external ones *)
+  f_sourced : tid -> key -> result -> bool;     (* whether a read has a source in every choice *)
   f_writers : M.t (M.t (list tid));             (* by key and value *)
   f_versions : M.t (list (value * tid));        (* by key *)
   f_lists : M.t unit;                           (* keys of which a list was read *)
   f_elements : M.t (M.t (list tid));            (* of these keys: who wrote a value, by key and value *)
   f_keys : M.t unit }.
 
+Definition key_of (o : op) : key := match o with W k _ => k | R k _ => k end.
 Definition value_key (v : value) : positive := N.succ_pos v.
 Definition external_reads (x : txn) : list (positive * (key * result)) :=
   flat_map (fun r => match r with (i, k, v, []) => [(i, (k, v))] | _ => [] end) (reads 1 [] (ops x)).
 Definition writers_by_value (inc : list (tid * txn)) : list (key * (positive * tid)) :=
   flat_map (fun p => map (fun kv => (fst kv, (value_key (snd kv), fst p)))
-    (M.elements (last_writes (ops (snd p))))) inc.
-Definition versions (inc : list (tid * txn)) : list (key * (value * tid)) :=
-  flat_map (fun p => map (fun kv => (fst kv, (snd kv, fst p)))
     (M.elements (last_writes (ops (snd p))))) inc.
 Definition list_keys (h : history) : M.t unit :=
   set_of (flat_map (fun x => flat_map (fun o => match o with R k (ListIs _) => [k] | _ => [] end) (ops x)) (txns h)).
@@ -66,15 +65,15 @@ Definition elements (lists : M.t unit) (inc : list (tid * txn)) : list (key * (p
   flat_map (fun p => flat_map (fun o => match o with
     | W k v => if M.mem k lists then [(k, (value_key v, fst p))] else []
     | R _ _ => [] end) (ops (snd p))) inc.
-Definition possible (h : history) : list (tid * txn) :=
-  filter (fun p => match status (snd p) with Aborted => false | _ => true end) (numbered 2 (txns h)).
-Definition facts_of (h : history) : facts :=
-  let inc := possible h in {|
+Definition facts_of (h : history) (judged : bool) : facts :=
+  let inc := possible h in
+  let versions := versions_of h in {|
     f_txns := table (fun x => x) inc;
     f_writes := table (fun x => last_writes (ops x)) inc;
     f_reads := table (fun x => table (fun p => p) (external_reads x)) inc;
+    f_sourced := fun t k r => sourced h judged t k r versions;
     f_writers := M.map group (group (writers_by_value inc));
-    f_versions := group (versions inc);
+    f_versions := versions;
     f_lists := list_keys h;
     f_elements := M.map group (group (elements (list_keys h) inc));
     f_keys := set_of (keys h) |}.
@@ -106,7 +105,12 @@ Section Eval.
   Definition writes_it (t : tid) (k : key) : bool :=
     same t T0 || match M.find t (f_writes F) with Some m => M.mem k m | None => false end.
   Definition read_of (t : tid) (i : positive) : option (key * result) :=
-    match M.find t (f_reads F) with Some m => M.find i m | None => None end.
+    match M.find t (f_reads F) with
+    | Some m => match M.find i m with
+      | Some (k, r) => if f_sourced F t k r then Some (k, r) else None
+      | None => None end
+    | None => None
+    end.
 
   Variable L : list entry.
   Variable nodes : list tid.
@@ -129,7 +133,7 @@ Section Eval.
         Some m => match M.elements m with [] => false | _ => true end | None => false end
     | Writers (Some x) => writes_it t (n x)
     | Readers x => match M.find t (f_reads F) with
-        | Some m => existsb (fun p => key_is n x (fst (snd p))) (M.elements m)
+        | Some m => existsb (fun p => key_is n x (fst (snd p)) && f_sourced F t (fst (snd p)) (snd (snd p))) (M.elements m)
         | None => false end
     end.
   Definition identity : pairs := map (fun t => (t, t)) nodes.
@@ -300,7 +304,13 @@ Section Steps.
         filter (fun e => match e with (Co, _, _, _) => false | _ => true end) L)
     end.
 
-  Definition step_clause (p : proof_step) (db : M.t clause) : option clause :=
+  (** Steps that show an anomaly, or what a list shows, which only a level that judges reads forbids. *)
+  Definition of_results (p : proof_step) : bool :=
+    match p with
+    | Own _ _ | Shows _ _ _ _ _ | Listed _ _ _ _ | Torn _ _ _ _ => true
+    | _ => false
+    end.
+  Definition clause_of_step (p : proof_step) (db : M.t clause) : option clause :=
     match p with
     | Own t ins =>
       match M.find t (f_txns F) with
@@ -420,6 +430,9 @@ Section Steps.
       if go hints start then Some c else None
     end.
 
+  Definition step_clause (p : proof_step) (db : M.t clause) : option clause :=
+    if of_results p && negb (judges_reads s) then None else clause_of_step p db.
+
   Fixpoint run (l : list proof_step) (next : positive) (db : M.t clause) : bool :=
     match l with
     | [] => false
@@ -433,22 +446,10 @@ Section Steps.
 End Steps.
 
 Definition check_refutation (h : history) (s : spec) (r : refutation) : bool :=
-  let h := judged s h in run h s (facts_of h) (atoms r) (steps r) 1 (M.empty _).
+  run h s (facts_of h (judges_reads s)) (atoms r) (steps r) 1 (M.empty _).
 
 (** * Soundness *)
 
-Lemma group_out_ {A} (l : list (positive * A)) : forall m k a,
-  In a (get k (fold_left (fun m p => M.add (fst p) (snd p :: get (fst p) m) m) l m)) ->
-  In (k, a) l \/ In a (get k m).
-Proof.
-  induction l as [|[k' a'] l]; simpl; intros m k a H; auto. apply IHl in H. destruct H as [H|H]; auto.
-  unfold get at 1 in H. destruct (Pos.eq_dec k k'); [subst; rewrite M.gss in H|rewrite M.gso in H; auto].
-  destruct H as [->|H]; auto.
-Qed.
-Lemma group_out {A} (l : list (positive * A)) k a : In a (get k (group l)) -> In (k, a) l.
-Proof.
-  intros H. apply group_out_ in H. destruct H as [H|H]; auto. unfold get in H. rewrite M.gempty in H. destruct H.
-Qed.
 Lemma elements_set l t u : In (t, u) (M.elements (set_of l)) -> In t l.
 Proof.
   intros H. apply M.elements_complete in H. apply set_of_in. rewrite M.mem_find, H. auto.

@@ -1,6 +1,7 @@
 (* Reads a history, a level and a proof as text (README.md, The text), and prints what the kernel says.
 
-   Trusted: the reading of the history and of the level. Not trusted: everything below "Guesses"; the
+   Trusted: the reading of the history and of the level, which --echo prints again as it understood
+   them. Not trusted: everything below "Guesses"; the
    kernel checks each guess. A wrong guess can only make the kernel refuse a proof. *)
 open Kernel
 
@@ -17,6 +18,9 @@ let rec int_of_nat = function O -> 0 | S n -> 1 + int_of_nat n
 
 (* --- Reading --- *)
 
+let echoes, files = match List.tl (Array.to_list Sys.argv) with
+  | "--echo" :: rest -> true, rest
+  | rest -> false, rest
 let text =
   let read channel =
     let buffer = Buffer.create 65536 and piece = Bytes.create 65536 in
@@ -24,8 +28,9 @@ let text =
       let n = input channel piece 0 (Bytes.length piece) in
       if n > 0 then (Buffer.add_subbytes buffer piece 0 n; go ()) in
     set_binary_mode_in channel true; go (); Buffer.contents buffer in
-  lazy (if Array.length Sys.argv < 2 then read stdin
-        else let file = open_in_bin Sys.argv.(1) in let all = read file in close_in file; all)
+  lazy (match files with
+    | [] -> read stdin
+    | name :: _ -> let file = open_in_bin name in let all = read file in close_in file; all)
 
 let at = ref 0
 let word () =
@@ -87,16 +92,23 @@ let check () = match word () with
   | "empty" -> Empty (expr ()) | "inorder" -> InOrder (expr ())
   | w -> malformed ("no check: " ^ w)
 
+let rec numbers n rest = if n = 0 then rest else numbers (n - 1) (pos n :: rest)
 let history () =
   expect "history";
   let txns = many txn in
+  expect "keys";
+  let n = int () in
+  if n > 100_000_000 then malformed "too large: the number of keys";
   let of_keys word default =
     expect word;
     let table = Hashtbl.create 16 in
-    List.iter (fun (k, l) -> Hashtbl.replace table k l) (many (fun () -> let k = p () in (int_of_pos k, many value)));
+    List.iter (fun (k, l) ->
+        if k > n then malformed "a key that the history does not have";
+        Hashtbl.replace table k l)
+      (many (fun () -> let k = int_of_pos (p ()) in (k, many value)));
     fun k -> match Hashtbl.find_opt table (int_of_pos k) with Some l -> l | None -> default in
   let initial = of_keys "initial" [N0] in
-  { initial; beginning = of_keys "beginning" []; txns }
+  { initial; beginning = of_keys "beginning" []; keys = numbers n []; txns }
 let level () =
   expect "level";
   let has_order = match word () with
@@ -163,6 +175,48 @@ let ends () =
     if text.[!at] > ' ' then malformed "text after the end";
     incr at
   done
+
+(* --- Echo: the history and the level as they were understood --- *)
+
+let say_words words = print_string (String.concat " " words); print_newline ()
+let numeral n = string_of_int (int_of_n n)
+let pos_numeral p = string_of_int (int_of_pos p)
+let listed f l = string_of_int (List.length l) :: List.concat (List.map f l)
+let numerals = listed (fun v -> [numeral v])
+let op_words = function
+  | W (k, v) -> ["w"; pos_numeral k; numeral v]
+  | R (k, Is v) -> ["r"; pos_numeral k; numeral v]
+  | R (k, OneOf l) -> "o" :: pos_numeral k :: numerals l
+  | R (k, NoneOf l) -> "n" :: pos_numeral k :: numerals l
+  | R (k, ListIs l) -> "l" :: pos_numeral k :: numerals l
+let time_word = function None -> "-" | Some t -> numeral t
+let txn_words x =
+  let outcome = match x.status with Committed -> "c" | Aborted -> "a" | Indeterminate -> "u" in
+  "t" :: pos_numeral x.session :: outcome :: time_word x.began :: time_word x.ended :: listed op_words x.ops
+let var_word = function None -> "_" | Some x -> string_of_int (int_of_nat x)
+let rec expr_words = function
+  | Rel So -> ["so"] | Rel Rt -> ["rt"] | Rel Init -> ["init"] | Rel Co -> ["co"] | Id -> ["id"]
+  | Rel (Wr x) -> ["wr"; var_word x] | Rel (Ww x) -> ["ww"; var_word x] | Rel (Rw x) -> ["rw"; var_word x]
+  | Lift AllT -> ["T"] | Lift (Writers x) -> ["W"; var_word x] | Lift (Readers x) -> ["R"; var_word x]
+  | Union (a, b) -> "union" :: expr_words a @ expr_words b
+  | Inter (a, b) -> "inter" :: expr_words a @ expr_words b
+  | Minus (a, b) -> "minus" :: expr_words a @ expr_words b
+  | Seq (a, b) -> "seq" :: expr_words a @ expr_words b
+  | Inv a -> "inv" :: expr_words a | Plus a -> "plus" :: expr_words a | Opt a -> "opt" :: expr_words a
+  | ForKey (x, a) -> "for" :: string_of_int (int_of_nat x) :: expr_words a
+let check_words = function
+  | Acyclic e -> "acyclic" :: expr_words e | Irreflexive e -> "irreflexive" :: expr_words e
+  | Empty e -> "empty" :: expr_words e | InOrder e -> "inorder" :: expr_words e
+let echo h level =
+  let entries word f default =
+    let other = List.filter (fun k -> f k <> default) h.keys in
+    say_words (word :: listed (fun k -> pos_numeral k :: numerals (f k)) other) in
+  say_words ["isolang-kernel"; "2"];
+  say_words ("history" :: listed txn_words h.txns);
+  say_words ["keys"; string_of_int (List.length h.keys)];
+  entries "initial" h.initial [N0];
+  entries "beginning" h.beginning [];
+  say_words ("level" :: (if level.has_order then "order" else "no-order") :: listed check_words level.checks)
 
 (* --- Guesses: what the kernel checks --- *)
 
@@ -337,13 +391,12 @@ let total_of idx n level included =
   List.map pos (List.stable_sort (fun a b -> compare comp.(nodes.(b)) comp.(nodes.(a))) all)
 
 let accepts_witness h level w =
-  let judged_ = judged level h in
-  let included = included judged_ (choice_of w) in
+  let included = included h (choice_of w) in
   let n = List.length h.txns + 2 in
   let w =
-    if level.has_order then { w with w_total = total_of (index_of judged_ w included) n level included }
+    if level.has_order then { w with w_total = total_of (index_of h w (judges_reads level) included) n level included }
     else w in
-  let idx = index_of judged_ w included in
+  let idx = index_of h w (judges_reads level) included in
   let sessions = Hashtbl.create 16 in
   List.iter (fun (t, x) ->
     let s = int_of_pos x.session in
@@ -362,9 +415,10 @@ let accepts_witness h level w =
 let () =
   let say code message = print_endline message; exit code in
   try
-    expect "isolang-kernel"; expect "1";
+    expect "isolang-kernel"; expect "2";
     let h = history () in
     let level = level () in
+    if echoes then (echo h level; exit 0);
     let accepted, verdict = match word () with
       | "witness" -> let w = witness () in ends (); accepts_witness h level w, "valid"
       | "refutation" -> let r = refutation () in ends (); check_refutation h level r, "invalid"

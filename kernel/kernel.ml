@@ -398,7 +398,8 @@ type txn = { session : positive; status : outcome; began : n option;
              ended : n option; ops : op list }
 
 type history = { initial : (key -> value list);
-                 beginning : (key -> value list); txns : txn list }
+                 beginning : (key -> value list); keys : key list;
+                 txns : txn list }
 
 (** val numbered : positive -> 'a1 list -> (positive * 'a1) list **)
 
@@ -444,17 +445,6 @@ let rec reads i before = function
    | R (k, v) ->
      (((i, k), v), (written k before)) :: (reads (Pos.succ i) before r))
 
-(** val key_of : op -> key **)
-
-let key_of = function
-| W (k, _) -> k
-| R (k, _) -> k
-
-(** val keys : history -> key list **)
-
-let keys h =
-  flat_map (fun x -> map key_of x.ops) h.txns
-
 type var = nat
 
 type set =
@@ -499,48 +489,32 @@ type env = var -> key
 let bind x k n1 y =
   if eqb x y then k else n1 y
 
-(** val of_reads : expr -> bool **)
+(** val of_sources : expr -> bool **)
 
-let rec of_reads = function
+let rec of_sources = function
 | Rel r -> (match r with
             | Wr _ -> true
             | Rw _ -> true
             | _ -> false)
-| Id -> false
-| Lift s -> (match s with
-             | Readers _ -> true
-             | _ -> false)
-| Union (e0, f) -> (||) (of_reads e0) (of_reads f)
-| Inter (e0, f) -> (||) (of_reads e0) (of_reads f)
-| Minus (e0, f) -> (||) (of_reads e0) (of_reads f)
-| Seq (e0, f) -> (||) (of_reads e0) (of_reads f)
-| Inv e0 -> of_reads e0
-| Plus e0 -> of_reads e0
-| Opt e0 -> of_reads e0
-| ForKey (_, e0) -> of_reads e0
+| Union (e0, f) -> (||) (of_sources e0) (of_sources f)
+| Inter (e0, f) -> (||) (of_sources e0) (of_sources f)
+| Minus (e0, f) -> (||) (of_sources e0) (of_sources f)
+| Seq (e0, f) -> (||) (of_sources e0) (of_sources f)
+| Inv e0 -> of_sources e0
+| Plus e0 -> of_sources e0
+| Opt e0 -> of_sources e0
+| ForKey (_, e0) -> of_sources e0
+| _ -> false
 
-(** val check_of_reads : check -> bool **)
+(** val judges_reads : spec -> bool **)
 
-let check_of_reads = function
-| Acyclic e -> of_reads e
-| Irreflexive e -> of_reads e
-| Empty e -> of_reads e
-| InOrder e -> of_reads e
-
-(** val without_reads : history -> history **)
-
-let without_reads h =
-  { initial = h.initial; beginning = h.beginning; txns =
-    (map (fun x -> { session = x.session; status = x.status; began = x.began;
-      ended = x.ended; ops =
-      (filter (fun o -> match o with
-                        | W (_, _) -> true
-                        | R (_, _) -> false) x.ops) }) h.txns) }
-
-(** val judged : spec -> history -> history **)
-
-let judged s h =
-  if existsb check_of_reads s.checks then h else without_reads h
+let judges_reads s =
+  existsb (fun k ->
+    match k with
+    | Acyclic e -> of_sources e
+    | Irreflexive e -> of_sources e
+    | Empty e -> of_sources e
+    | InOrder e -> of_sources e) s.checks
 
 type 'x compare0 =
 | LT
@@ -1276,6 +1250,35 @@ let elements_in txns0 k u =
   | Some x -> written k x.ops
   | None -> []
 
+(** val possible : history -> (tid * txn) list **)
+
+let possible h =
+  filter (fun p -> match (snd p).status with
+                   | Aborted -> false
+                   | _ -> true) (numbered (XO XH) h.txns)
+
+(** val versions : (tid * txn) list -> (key * (value * tid)) list **)
+
+let versions inc =
+  flat_map (fun p ->
+    map (fun kv -> ((fst kv), ((snd kv), (fst p))))
+      (M.elements (last_writes (snd p).ops))) inc
+
+(** val explicableb :
+    history -> (value * tid) list M.t -> tid -> key -> result -> bool **)
+
+let explicableb h versions0 t1 k r = match r with
+| ListIs _ -> true
+| _ ->
+  (||) (existsb (matches r) (h.initial k))
+    (existsb (fun p -> (&&) (negb (Pos.eqb (snd p) t1)) (matches r (fst p)))
+      (get k versions0))
+
+(** val versions_of : history -> (value * tid) list M.t **)
+
+let versions_of h =
+  group (versions (possible h))
+
 (** val wroteb : history -> value M.t M.t -> tid -> key -> result -> bool **)
 
 let wroteb h final u k r =
@@ -1288,41 +1291,57 @@ let wroteb h final u k r =
            | None -> false)
         | None -> false)
 
-(** val read_ok :
-    history -> witness -> value M.t M.t -> txn M.t -> tid -> positive -> key
-    -> result -> value list -> bool **)
+(** val sourced :
+    history -> bool -> tid -> key -> result -> (value * tid) list M.t -> bool **)
 
-let read_ok h w =
+let sourced h judged t1 k r versions0 =
+  (||) judged (explicableb h versions0 t1 k r)
+
+(** val looked_up : history -> bool -> (value * tid) list M.t **)
+
+let looked_up h = function
+| true -> M.empty
+| false -> versions_of h
+
+(** val read_ok :
+    history -> witness -> bool -> (value * tid) list M.t -> value M.t M.t ->
+    txn M.t -> tid -> positive -> key -> result -> value list -> bool **)
+
+let read_ok h w judged =
   let c = choice_of w in
-  (fun final all t1 i k r own ->
+  (fun versions0 final all t1 i k r own ->
   match own with
   | [] ->
     let u = c.source t1 i in
-    (&&) (negb (Pos.eqb u t1))
+    (||) (negb (sourced h judged t1 k r versions0))
+      ((&&) (negb (Pos.eqb u t1))
+        (match r with
+         | ListIs l ->
+           (match strip (h.beginning k) l with
+            | Some l0 -> up_to (elements_in all k) u t1 (c.order k) t0 l0
+            | None -> false)
+         | _ -> wroteb h final u k r))
+  | v :: _ ->
+    (||) (negb judged)
       (match r with
        | ListIs l ->
          (match strip (h.beginning k) l with
-          | Some l0 -> up_to (elements_in all k) u t1 (c.order k) t0 l0
+          | Some l0 ->
+            just_before (elements_in all k) t1 (rev own) (c.order k) l0
           | None -> false)
-       | _ -> wroteb h final u k r)
-  | v :: _ ->
-    (match r with
-     | ListIs l ->
-       (match strip (h.beginning k) l with
-        | Some l0 ->
-          just_before (elements_in all k) t1 (rev own) (c.order k) l0
-        | None -> false)
-     | _ -> matches r v))
+       | _ -> matches r v))
 
 (** val reads_ok :
-    history -> witness -> (tid * txn) list -> value M.t M.t -> txn M.t -> bool **)
+    history -> witness -> bool -> (value * tid) list M.t -> (tid * txn) list
+    -> value M.t M.t -> txn M.t -> bool **)
 
-let reads_ok h w inc final all =
+let reads_ok h w judged versions0 inc final all =
   forallb (fun p ->
     forallb (fun r ->
       let (y, own) = r in
       let (y0, r0) = y in
-      let (i, k) = y0 in read_ok h w final all (fst p) i k r0 own)
+      let (i, k) = y0 in
+      read_ok h w judged versions0 final all (fst p) i k r0 own)
       (reads XH [] (snd p).ops)) inc
 
 (** val orders_ok : witness -> (tid * txn) list -> value M.t M.t -> bool **)
@@ -1356,18 +1375,23 @@ module ByTime =
 
 module TimeSort = Sort(ByTime)
 
-(** val taken : witness -> (tid * txn) list -> (key * (tid * tid)) list **)
+(** val taken :
+    history -> witness -> bool -> (tid * txn) list -> (key * (tid * tid)) list **)
 
-let taken w =
+let taken h w judged =
   let c = choice_of w in
   (fun inc ->
+  let versions0 = looked_up h judged in
   flat_map (fun p ->
     flat_map (fun r ->
       let (y, own) = r in
-      let (y0, _) = y in
+      let (y0, r0) = y in
       let (i, k) = y0 in
       (match own with
-       | [] -> (k, ((c.source (fst p) i), (fst p))) :: []
+       | [] ->
+         if sourced h judged (fst p) k r0 versions0
+         then (k, ((c.source (fst p) i), (fst p))) :: []
+         else []
        | _ :: _ -> [])) (reads XH [] (snd p).ops)) inc)
 
 (** val certain : txn -> bool **)
@@ -1436,10 +1460,10 @@ let is_write = function
 | W (_, _) -> true
 | R (_, _) -> false
 
-(** val index_of : history -> witness -> (tid * txn) list -> index **)
+(** val index_of : history -> witness -> bool -> (tid * txn) list -> index **)
 
-let index_of h w inc =
-  let taken0 = taken w inc in
+let index_of h w judged inc =
+  let taken0 = taken h w judged inc in
   let by_key = group taken0 in
   let i = init_events inc in
   let s = app i (so_events inc) in
@@ -1482,18 +1506,20 @@ let index_of h w inc =
   | AllT -> everyone
   | Writers _ -> t0 :: (get k w.w_order)
   | Readers _ -> map snd (get k by_key)); all_keys =
-  (map fst (M.elements (set_of (keys h)))) }
+  (map fst (M.elements (set_of h.keys))) }
 
 (** val places : witness -> vec M.t **)
 
 let places w =
   M.map (fun l -> positions (t0 :: l)) w.w_order
 
-(** val sources : witness -> (tid * txn) list -> (key * tid) list M.t **)
+(** val sources :
+    history -> witness -> bool -> (tid * txn) list -> (key * tid) list M.t **)
 
-let sources w inc =
+let sources h w judged inc =
   group
-    (map (fun p -> ((snd (snd p)), ((fst p), (fst (snd p))))) (taken w inc))
+    (map (fun p -> ((snd (snd p)), ((fst p), (fst (snd p)))))
+      (taken h w judged inc))
 
 (** val after : vec M.t -> key -> tid -> tid -> bool **)
 
@@ -1523,22 +1549,22 @@ let session_writes inc =
 let session_writers inc =
   M.map group (group (session_writes inc))
 
-(** val wr_direct : witness -> (tid * txn) list -> bool **)
+(** val wr_direct : history -> witness -> bool -> (tid * txn) list -> bool **)
 
-let wr_direct w inc =
+let wr_direct h w judged inc =
   let places0 = places w in
-  let sources0 = sources w inc in
+  let sources0 = sources h w judged inc in
   forallb (fun p ->
     let (_, y0) = p in
     let (a, m) = y0 in
     forallb (fun r -> negb (after places0 (fst r) (snd r) a)) (get m sources0))
-    (taken w inc)
+    (taken h w judged inc)
 
-(** val so_direct : witness -> (tid * txn) list -> bool **)
+(** val so_direct : history -> witness -> bool -> (tid * txn) list -> bool **)
 
-let so_direct w inc =
+let so_direct h w judged inc =
   let places0 = places w in
-  let sources0 = sources w inc in
+  let sources0 = sources h w judged inc in
   let writers = session_writers inc in
   forallb (fun p ->
     match M.find (snd p).session writers with
@@ -1615,31 +1641,37 @@ let rec unkeyed = function
 | ForKey (_, _) -> false
 
 (** val not_back :
-    witness -> oracle -> (tid * txn) list -> index -> tid list -> expr -> bool **)
+    history -> spec -> witness -> oracle -> (tid * txn) list -> index -> tid
+    list -> expr -> bool **)
 
-let rec not_back w o inc i everyone phi = match phi with
-| Rel r ->
-  (match r with
-   | So -> so_direct w inc
-   | Init -> true
-   | Wr x ->
-     (match x with
-      | Some _ ->
-        irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
-          o.chains
-      | None -> wr_direct w inc)
-   | _ ->
-     irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
-       o.chains)
-| Union (a, b) ->
-  (&&) (not_back w o inc i everyone a) (not_back w o inc i everyone b)
-| _ ->
-  irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None))))) o.chains
+let not_back h s w o =
+  let judged = judges_reads s in
+  let rec not_back0 inc i everyone phi = match phi with
+  | Rel r ->
+    (match r with
+     | So -> so_direct h w judged inc
+     | Init -> true
+     | Wr x ->
+       (match x with
+        | Some _ ->
+          irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
+            o.chains
+        | None -> wr_direct h w judged inc)
+     | _ ->
+       irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
+         o.chains)
+  | Union (a, b) ->
+    (&&) (not_back0 inc i everyone a) (not_back0 inc i everyone b)
+  | _ ->
+    irreflexive i o.closure everyone (Seq (phi, (Opt (Rel (Rw None)))))
+      o.chains
+  in not_back0
 
 (** val observed :
-    witness -> oracle -> (tid * txn) list -> index -> tid list -> expr -> bool **)
+    history -> spec -> witness -> oracle -> (tid * txn) list -> index -> tid
+    list -> expr -> bool **)
 
-let observed w o inc i everyone = function
+let observed h s w o inc i everyone = function
 | Minus (e0, f) ->
   (match e0 with
    | ForKey (x, e1) ->
@@ -1669,7 +1701,7 @@ let observed w o inc i everyone = function
                                          ((&&) (Nat.eqb x y) (Nat.eqb x z))
                                          (unkeyed phi))
                                        (in_order w o i (Rel (Ww None))))
-                                     (not_back w o inc i everyone phi)
+                                     (not_back h s w o inc i everyone phi)
                                  | _ -> false)
                               | None -> false)
                            | _ -> false)
@@ -1684,32 +1716,35 @@ let observed w o inc i everyone = function
 | _ -> false
 
 (** val check_one :
-    spec -> witness -> oracle -> (tid * txn) list -> index -> tid list ->
-    check -> bool **)
+    history -> spec -> witness -> oracle -> (tid * txn) list -> index -> tid
+    list -> check -> bool **)
 
-let check_one s w o inc i everyone = function
+let check_one h s w o inc i everyone = function
 | Acyclic e -> acyclic i o.closure everyone e (o.ranking e)
 | Irreflexive e ->
-  (match e with
-   | Seq (phi, f) ->
-     (match f with
-      | Rel r ->
-        (match r with
-         | Rw x ->
-           (match x with
-            | Some _ -> irreflexive i o.closure everyone e o.chains
-            | None -> not_back w o inc i everyone phi)
-         | _ -> irreflexive i o.closure everyone e o.chains)
-      | _ -> irreflexive i o.closure everyone e o.chains)
-   | _ -> irreflexive i o.closure everyone e o.chains)
+  (||)
+    (match e with
+     | Seq (phi, f) ->
+       (match f with
+        | Rel r ->
+          (match r with
+           | Rw x ->
+             (match x with
+              | Some _ -> false
+              | None -> not_back h s w o inc i everyone phi)
+           | _ -> false)
+        | _ -> false)
+     | _ -> false) (irreflexive i o.closure everyone e o.chains)
 | Empty e -> nothing i o.closure everyone e
 | InOrder e ->
-  (&&) s.has_order ((||) (observed w o inc i everyone e) (in_order w o i e))
+  (&&) s.has_order
+    ((||) (observed h s w o inc i everyone e) (in_order w o i e))
 
 (** val check_legal : history -> spec -> witness -> oracle -> bool **)
 
 let check_legal h s w o =
   let c = choice_of w in
+  let judged = judges_reads s in
   let inc = included h c in
   let final = table (fun x -> last_writes x.ops) inc in
   let all_txns = table (fun x -> x) inc in
@@ -1719,20 +1754,20 @@ let check_legal h s w o =
     ((&&)
       ((&&)
         ((&&)
-          ((&&) (reads_ok h w inc final all_txns) (orders_ok w inc final))
-          (distinct M.empty w.w_total))
+          ((&&) (reads_ok h w judged (looked_up h judged) inc final all_txns)
+            (orders_ok w inc final)) (distinct M.empty w.w_total))
         (forallb (fun t1 -> M.mem t1 all) w.w_total))
       (if s.has_order
        then let t1 = set_of w.w_total in
             forallb (fun x -> M.mem x t1) everyone
        else true))
-    (let i = index_of h w inc in
-     forallb (check_one s w o inc i everyone) s.checks)
+    (let i = index_of h w judged inc in
+     forallb (check_one h s w o inc i everyone) s.checks)
 
 (** val check_witness : history -> spec -> witness -> oracle -> bool **)
 
-let check_witness h s w o =
-  check_legal (judged s h) s w o
+let check_witness =
+  check_legal
 
 type atom =
 | Src of tid * positive * tid
@@ -1772,9 +1807,16 @@ type pairs = (tid * tid) list
 
 type facts = { f_txns : txn M.t; f_writes : value M.t M.t;
                f_reads : (key * result) M.t M.t;
+               f_sourced : (tid -> key -> result -> bool);
                f_writers : tid list M.t M.t;
                f_versions : (value * tid) list M.t; f_lists : unit M.t;
                f_elements : tid list M.t M.t; f_keys : unit M.t }
+
+(** val key_of : op -> key **)
+
+let key_of = function
+| W (k, _) -> k
+| R (k, _) -> k
 
 (** val value_key : value -> positive **)
 
@@ -1797,13 +1839,6 @@ let external_reads x =
 let writers_by_value inc =
   flat_map (fun p ->
     map (fun kv -> ((fst kv), ((value_key (snd kv)), (fst p))))
-      (M.elements (last_writes (snd p).ops))) inc
-
-(** val versions : (tid * txn) list -> (key * (value * tid)) list **)
-
-let versions inc =
-  flat_map (fun p ->
-    map (fun kv -> ((fst kv), ((snd kv), (fst p))))
       (M.elements (last_writes (snd p).ops))) inc
 
 (** val list_keys : history -> unit M.t **)
@@ -1829,24 +1864,19 @@ let elements0 lists inc =
         if M.mem k lists then (k, ((value_key v), (fst p))) :: [] else []
       | R (_, _) -> []) (snd p).ops) inc
 
-(** val possible : history -> (tid * txn) list **)
+(** val facts_of : history -> bool -> facts **)
 
-let possible h =
-  filter (fun p -> match (snd p).status with
-                   | Aborted -> false
-                   | _ -> true) (numbered (XO XH) h.txns)
-
-(** val facts_of : history -> facts **)
-
-let facts_of h =
+let facts_of h judged =
   let inc = possible h in
+  let versions0 = versions_of h in
   { f_txns = (table (fun x -> x) inc); f_writes =
   (table (fun x -> last_writes x.ops) inc); f_reads =
-  (table (fun x -> table (fun p -> p) (external_reads x)) inc); f_writers =
-  (M.map group (group (writers_by_value inc))); f_versions =
-  (group (versions inc)); f_lists = (list_keys h); f_elements =
+  (table (fun x -> table (fun p -> p) (external_reads x)) inc); f_sourced =
+  (fun t1 k r -> sourced h judged t1 k r versions0); f_writers =
+  (M.map group (group (writers_by_value inc))); f_versions = versions0;
+  f_lists = (list_keys h); f_elements =
   (M.map group (group (elements0 (list_keys h) inc))); f_keys =
-  (set_of (keys h)) }
+  (set_of h.keys) }
 
 (** val same : tid -> tid -> bool **)
 
@@ -1913,7 +1943,11 @@ let writes_it f t1 k =
 
 let read_of f t1 i =
   match M.find t1 f.f_reads with
-  | Some m -> M.find i m
+  | Some m ->
+    (match M.find i m with
+     | Some p ->
+       let (k, r) = p in if f.f_sourced t1 k r then Some (k, r) else None
+     | None -> None)
   | None -> None
 
 (** val key_is : env -> var option -> key -> bool **)
@@ -1971,7 +2005,10 @@ let test f n1 s t1 =
           | None -> false))
   | Readers x ->
     (match M.find t1 f.f_reads with
-     | Some m -> existsb (fun p -> key_is n1 x (fst (snd p))) (M.elements m)
+     | Some m ->
+       existsb (fun p ->
+         (&&) (key_is n1 x (fst (snd p)))
+           (f.f_sourced t1 (fst (snd p)) (snd (snd p)))) (M.elements m)
      | None -> false)
 
 (** val identity : tid list -> pairs **)
@@ -2311,11 +2348,20 @@ let rec unordered s f rounds l =
                                   | Co -> false
                                   | _ -> true)) l)))
 
-(** val step_clause :
+(** val of_results : proof_step -> bool **)
+
+let of_results = function
+| Own (_, _) -> true
+| Shows (_, _, _, _, _) -> true
+| Listed (_, _, _, _) -> true
+| Torn (_, _, _, _) -> true
+| _ -> false
+
+(** val clause_of_step :
     history -> spec -> facts -> atom M.t -> proof_step -> clause M.t ->
     clause option **)
 
-let step_clause h s f a p db =
+let clause_of_step h s f a p db =
   match p with
   | Own (t1, ins) ->
     (match M.find t1 f.f_txns with
@@ -2591,6 +2637,15 @@ let step_clause h s f a p db =
     in
     if go hints start then Some c else None
 
+(** val step_clause :
+    history -> spec -> facts -> atom M.t -> proof_step -> clause M.t ->
+    clause option **)
+
+let step_clause h s f a p db =
+  if (&&) (of_results p) (negb (judges_reads s))
+  then None
+  else clause_of_step h s f a p db
+
 (** val run :
     history -> spec -> facts -> atom M.t -> proof_step list -> positive ->
     clause M.t -> bool **)
@@ -2609,4 +2664,4 @@ let rec run h s f a l next db =
 (** val check_refutation : history -> spec -> refutation -> bool **)
 
 let check_refutation h s r =
-  let h0 = judged s h in run h0 s (facts_of h0) r.atoms r.steps XH M.empty
+  run h s (facts_of h (judges_reads s)) r.atoms r.steps XH M.empty

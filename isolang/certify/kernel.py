@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -42,6 +43,11 @@ def find_kernel() -> Path | None:
     return Path(found) if found else None
 
 
+def describe_kernel(program: Path) -> str:
+    """Return a phrase that identifies the kernel's program: its path, and the hash of its bytes."""
+    return f"{program} sha256 {hashlib.sha256(program.read_bytes()).hexdigest()}"
+
+
 def check_by_kernel(
     history: History,
     spec: Spec,
@@ -71,8 +77,14 @@ def check_by_kernel(
     if program is None:
         raise unsupported(MISSING)
     code, answer = run_kernel(program, kernel_text(history, spec, proof, of_part=of_part), seconds)
-    if code == _ACCEPTED:
+    verdict = "valid" if isinstance(proof, Witness) else "invalid"
+    if (code, answer) == (_ACCEPTED, f"accepted {verdict}"):
         return
+    if code in (_ACCEPTED, _REFUSED) and (code, answer) != (_REFUSED, f"refused {verdict}"):
+        raise unsupported(
+            f"{program} is no kernel of this version (exit code {code}, got the line "
+            f"{answer!r:.60}, expected 'accepted {verdict}' or 'refused {verdict}')"
+        )
     if code != _REFUSED:
         raise unsupported(answer or f"the program ended with exit code {code}")
     if reason := LevelText(spec).may_refuse:
@@ -102,12 +114,14 @@ def kernel_text(history: History, spec: Spec, proof: Proof, *, of_part: bool = F
     level = LevelText(spec, lists=has_lists(history), of_part=of_part)
     text = HistoryText(history, level)
     if isinstance(proof, Witness):
-        return f"{NAME} 1\n{text}{level}{witness_text(text, proof)}"
-    return f"{NAME} 1\n{text}{level}{refutation_text(text, level, spec, proof)}"
+        return f"{NAME} 2\n{text}{level}{witness_text(text, proof)}"
+    return f"{NAME} 2\n{text}{level}{refutation_text(text, level, spec, proof)}"
 
 
 def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[int, str]:
-    """Run the kernel on a text. Return its exit code and the line it prints.
+    """Run the kernel on a text. Return its exit code and what it prints, which should be one line.
+
+    If it fails without a line, return the first line that it prints to standard error.
 
     Raises:
         NotCertifiedError: if the program cannot be started, or does not finish in time.
@@ -130,4 +144,7 @@ def run_kernel(program: Path, text: str, seconds: float | None = None) -> tuple[
         raise unsupported(f"not within {seconds:g} s") from None
     except OSError as error:
         raise unsupported(f"{program}: {error.strerror}") from None
-    return done.returncode, (done.stdout or done.stderr).strip().partition("\n")[0]
+    line = done.stdout.removesuffix("\n")
+    if done.returncode != _ACCEPTED and not line:
+        line = done.stderr.strip().partition("\n")[0]
+    return done.returncode, line

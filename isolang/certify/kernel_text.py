@@ -56,7 +56,8 @@ NOWHERE: Final = 1 << 50
 """In the text, the value of a read whose value no version can have."""
 _INITIAL: Final = NOWHERE + 1
 """In the text, the value of a read that names the initial version as its source."""
-_NO_TIME: Final = 1 << 62
+JUDGING: Final = ("wr", "rw")
+"""In the text, the relations by which a level judges reads."""
 _OUTCOMES: Final = {COMMITTED: "c", INDETERMINATE: "u", ABORTED: "a", INITIAL: "a"}
 _HISTORY_RELATIONS: Final = ("so", "rt", "init", "id")
 _KEYED: Final = ("wr", "ww", "rw")
@@ -116,8 +117,8 @@ class LevelText:
 
     @property
     def judges_reads(self) -> bool:
-        """Return whether any check uses reads."""
-        return any(self.mentions(word) for word in ("wr", "rw", "R"))
+        """Return whether any check says where reads read from (docs/language.md)."""
+        return any(self.mentions(word) for word in JUDGING)
 
     def _add_order(self, spec: Spec) -> None:
         orders = [exists for exists in spec.exists if exists.name not in ("rf", "ww")]
@@ -279,13 +280,14 @@ class HistoryText:
         self.place: dict[int, tuple[int, int]] = {}
         self._lists = self._list_keys()
         self._by_write = self._numbers_writes()
-        known = [t for t in (*facts.begin, *facts.end) if abs(t) < _NO_TIME]
-        self._first = min(known, default=0)
+        self._moment = _moments_of(facts)
+        self._judged = level.judges_reads
         self._initial: dict[int, set[int]] = {}
         self._require_one_initial_value()
         lines = [self._transaction(t) for t in range(facts.n)]
+        keys = f"keys {facts.keys}"
         self._text = "\n".join(
-            [f"history {facts.n}", *lines, self._initial_values(), self._beginnings(), ""]
+            [f"history {facts.n}", *lines, keys, self._initial_values(), self._beginnings(), ""]
         )
 
     def __str__(self) -> str:
@@ -355,12 +357,11 @@ class HistoryText:
                 if text := self._operation(op):
                     operations.append(text)
                     self.place[op] = (t + 2, len(operations))
-        times = f"{self._time(facts.begin[t])} {self._time(facts.end[t])}"
-        head = f"t {facts.session[t] + 1} {_OUTCOMES[facts.status[t]]} {times} {len(operations)}"
+        began = str(self._moment[facts.begin[t]]) if facts.begins(t) else "-"
+        ended = str(self._moment[facts.end[t]]) if facts.ends(t) else "-"
+        session, outcome = facts.session[t] + 1, _OUTCOMES[facts.status[t]]
+        head = f"t {session} {outcome} {began} {ended} {len(operations)}"
         return " ".join([head, *operations])
-
-    def _time(self, time: int) -> str:
-        return "-" if not self.facts.has_time or abs(time) >= _NO_TIME else str(time - self._first)
 
     def _operation(self, op: int) -> str:
         """Return an operation as text, or an empty string if the kernel does not need it."""
@@ -395,10 +396,14 @@ class HistoryText:
         source = facts.source[op]
         if source == BY_VALUE:
             return facts.value[op]
-        if source != FROM_INITIAL or Anomaly.TWO_VALUES in anomalies_of(facts, op):
+        if source != FROM_INITIAL or self._contradicts_its_source(op):
             return NOWHERE
         self._initial.setdefault(facts.key[op], set()).add(_INITIAL)
         return _INITIAL
+
+    def _contradicts_its_source(self, op: int) -> bool:
+        """Return whether a read shows a value other than its source's, at a level that judges."""
+        return self._judged and Anomaly.TWO_VALUES in anomalies_of(self.facts, op)
 
     def _writes_that_explain(self, op: int) -> list[int]:
         """Return the numbers of the writes a read may have seen; 0 is the initial version."""
@@ -410,7 +415,7 @@ class HistoryText:
                 facts.last[facts.n].get(key) == w for w in facts.writes_seen(op)
             )
             return [NIL, *found] if initial else found
-        if source == FROM_MISSING or Anomaly.TWO_VALUES in anomalies_of(facts, op):
+        if source == FROM_MISSING or self._contradicts_its_source(op):
             return []
         if source == FROM_INITIAL or facts.txn_of[source] == facts.n:
             return [NIL]
@@ -439,6 +444,16 @@ class HistoryText:
         found = {key: self.beginning(key) for key in sorted(self._lists)}
         entries = [_with_list("", key + 1, values) for key, values in found.items() if values]
         return "".join([f"beginning {len(entries)}", *entries])
+
+
+def _moments_of(facts: Facts) -> dict[int, int]:
+    """Return a number for each known time, in ascending order, because only the order counts.
+
+    The times themselves may be larger than the numbers that the kernel's program reads.
+    """
+    begun = {facts.begin[t] for t in range(facts.n) if facts.begins(t)}
+    ended = {facts.end[t] for t in range(facts.n) if facts.ends(t)}
+    return {time: number for number, time in enumerate(sorted(begun | ended))}
 
 
 def has_lists(history: History) -> bool:

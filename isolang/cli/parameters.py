@@ -69,7 +69,7 @@ def accept_names(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, 
     }
 
 
-_LEVELS: Final[Any] = choices.completer_of_names(choices.levels)
+LEVELS: Final[Any] = choices.completer_of_names(choices.levels)
 
 HistoryPath: TypeAlias = Annotated[
     str,
@@ -82,19 +82,19 @@ OneSpec: TypeAlias = Annotated[
     str,
     typer.Option(
         "--spec", "-s", metavar="SPEC", help="A level (si, ser, …) or a .iso file.",
-        autocompletion=_LEVELS,
+        autocompletion=LEVELS,
     ),
 ]  # fmt: skip
 Specs: TypeAlias = Annotated[
     list[str],
     typer.Option(
-        "--spec", "-s", metavar="SPEC", autocompletion=_LEVELS,
+        "--spec", "-s", metavar="SPEC", autocompletion=LEVELS,
         help="A level (si, ser, …) or a .iso file; may be repeated.",
     ),
 ]  # fmt: skip
 SpecName: TypeAlias = Annotated[
     str,
-    typer.Argument(metavar="SPEC", help="A level or a .iso file.", autocompletion=_LEVELS),
+    typer.Argument(metavar="SPEC", help="A level or a .iso file.", autocompletion=LEVELS),
 ]
 SpecFiles: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="FILE...", help="Files with specifications.")

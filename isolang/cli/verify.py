@@ -9,10 +9,10 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
-from msgspec import ValidationError, convert
+from msgspec import Struct, ValidationError, convert
 from msgspec.structs import replace
 
-from isolang.cli.parameters import Mistake, SelectedOptions, WorkersURL
+from isolang.cli.parameters import LEVELS, Mistake, SelectedOptions, WorkersURL, accept_only
 from isolang.cli.plot import require_plottable
 from isolang.errors import SpecError
 from isolang.options import Options, OutputOptions, ReadOptions
@@ -42,6 +42,20 @@ def verify(
     options: Annotated[Options, SelectedOptions("timeout", "memory")],
     output: Annotated[OutputOptions, SelectedOptions("html", "plot")],
     workers: WorkersURL = "",
+    level: Annotated[
+        str,
+        typer.Option(
+            "--spec", "-s", metavar="SPEC", show_default=False, autocompletion=LEVELS,
+            help="Reject a certificate for another level or .iso file, whatever its name.",
+        ),
+    ] = "",
+    expect: Annotated[
+        str | None,
+        typer.Option(
+            "--expect", help="Reject a certificate for the other verdict.",
+            **accept_only("valid", "invalid"),
+        ),
+    ] = None,
     by_definition: Annotated[
         bool,
         typer.Option(
@@ -63,6 +77,7 @@ def verify(
     from isolang.certify.errors import CertificateRejected, NotCertifiedError
     from isolang.certify.kernel import MISSING, find_kernel
     from isolang.history import read_history
+    from isolang.language.load import load_spec
     from isolang.limits import default_memory, interrupt_after, memory_cap
 
     is_chain = os.path.isdir(certificate)
@@ -78,12 +93,14 @@ def verify(
     memory = default_memory() if options.memory is None else options.memory
     if by_kernel and find_kernel() is None:
         raise Mistake(f"--kernel: {MISSING}")
+    expected = _Expected(load_spec(level) if level else None, expect)
     try:
         with memory_cap(memory, of_process=True), interrupt_after(options.timeout):
             if is_chain:
                 return _verify_chain(
                     certificate,
                     history,
+                    expected,
                     by_definition=by_definition,
                     by_kernel=by_kernel,
                     workers=workers,
@@ -91,6 +108,7 @@ def verify(
             text = _text(certificate)
             proof = Certificate.from_json(text, where=certificate)
             spec = spec_of(proof)
+            expected.require(spec, proof.verdict)
             about = proof.about(read_history(history, reading_options(proof)))
             accepted = check(proof, about, spec)
             if by_definition and accepted.beyond_definition:
@@ -116,6 +134,7 @@ def verify(
         f"ACCEPTED  {shown}",
         escaped(f"  {history} is {proof.verdict} under {proof.spec_name}: the {kind} holds"),
         escaped(f"  accepted by: {accepted}"),
+        *_kernel_line(ran=accepted.by_kernel),
         escaped(f"  history sha256 {proof.history_sha256}"),
         escaped(f"  history read as {_reading_phrase(proof)}"),
         escaped(f"  spec sha256 {proof.spec_sha256}: {_provenance(proof.spec_name, spec)}"),
@@ -123,6 +142,47 @@ def verify(
         *(escaped(f"  {line}") for line in drawn),
     )
     return EXIT_VALID
+
+
+class _Expected(Struct):
+    """The specification and the verdict that a certificate must have.
+
+    Attributes:
+        spec: the specification; ``None`` for any.
+        verdict: the verdict; ``None`` for any.
+    """
+
+    spec: Spec | None
+    verdict: str | None
+
+    def require(self, spec: Spec, verdict: str) -> None:
+        """Require that a certificate has the expected specification and verdict.
+
+        Raises:
+            CertificateRejected: if it has another one. Texts are compared, because a certificate
+                may give any text any name.
+        """
+        from isolang.certify.errors import CertificateRejected
+
+        if self.spec is not None and self.spec.sha256 != spec.sha256:
+            raise CertificateRejected(
+                f"--spec: the certificate is for another text (got {spec.name}, sha256 "
+                f"{spec.sha256}, expected {self.spec.name}, sha256 {self.spec.sha256}); its "
+                f"checks: {'; '.join(_checks(spec))}"
+            )
+        if self.verdict not in (None, verdict):
+            raise CertificateRejected(
+                f"--expect: the certificate is for another verdict (got {verdict}, expected "
+                f"{self.verdict})"
+            )
+
+
+def _kernel_line(*, ran: bool) -> list[str]:
+    """Return the line that names the kernel's program, as a list; empty if it did not accept."""
+    from isolang.certify.kernel import describe_kernel, find_kernel
+
+    program = find_kernel() if ran else None
+    return [] if program is None else [escaped(f"  kernel {describe_kernel(program)}")]
 
 
 def _check_by_kernel(
@@ -160,7 +220,13 @@ def _check_by_kernel(
 
 
 def _verify_chain(
-    folder: str, log: str, *, by_definition: bool, by_kernel: bool, workers: str
+    folder: str,
+    log: str,
+    expected: _Expected,
+    *,
+    by_definition: bool,
+    by_kernel: bool,
+    workers: str,
 ) -> int:
     """Check a watch's chain, print the result, and return the exit code.
 
@@ -190,6 +256,7 @@ def _verify_chain(
     finally:
         stream.close()
     spec = found.spec
+    expected.require(spec, "valid")
     print_lines(
         f"ACCEPTED  {escaped(folder)}",
         escaped(
@@ -197,6 +264,7 @@ def _verify_chain(
             "part holds"
         ),
         *([escaped(f"  {found.by_kernel}")] if found.by_kernel else []),
+        *_kernel_line(ran=bool(found.by_kernel) and not workers),
         *(escaped(f"  {name}: {value}") for name, value in found.read_as),
         escaped(f"  spec sha256 {spec.sha256}: {_provenance(spec.name, spec, 'chain')}"),
         *(escaped(f"    {line}") for line in _checks(spec)),

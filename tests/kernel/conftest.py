@@ -1,5 +1,8 @@
 """The program of the kernel, for all tests here."""
 
+import os
+from pathlib import Path
+
 import pytest
 from support.kernel import build_kernel
 
@@ -8,6 +11,9 @@ from isolang.certify.kernel import VARIABLE
 
 @pytest.fixture(scope="session")
 def program(tmp_path_factory):
+    """The program of the checkout, or the one that ``kernel/mutants.sh`` wants to be tested."""
+    if tested := os.environ.get("ISOLANG_TESTED_KERNEL"):
+        return Path(tested)
     return build_kernel(tmp_path_factory.mktemp("kernel"))
 
 

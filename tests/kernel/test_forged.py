@@ -82,9 +82,9 @@ def test_malformed_text(program, texts):
     some += [
         "",
         "\0",
-        "isolang-kernel 2\n",
+        "isolang-kernel 3\n",
         whole + "more",
-        "isolang-kernel 1\nhistory 99999999999 t",
+        "isolang-kernel 2\nhistory 99999999999 t",
     ]
     for text in some:
         code, said = run_kernel(program, text)

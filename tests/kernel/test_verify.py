@@ -1,5 +1,6 @@
 """``isocheck verify`` names the kernel, where its program is there."""
 
+import hashlib
 import re
 
 import pytest
@@ -33,7 +34,7 @@ def test_the_kernel_is_a_third_checker(kernel, certificate, capfd):
     assert run.code == 0
     assert (
         "accepted by: native checker (all), by definition (all: 2 of 2 cycle steps), kernel (all)\n"
-        in run.out
+        f"  kernel {kernel} sha256 {hashlib.sha256(kernel.read_bytes()).hexdigest()}\n" in run.out
     )
 
 
@@ -62,15 +63,93 @@ def test_without_the_program(certificate, capfd, monkeypatch):
     assert "make -C kernel" in run.err
 
 
+@pytest.mark.parametrize(
+    "script",
+    [
+        "exit 0",
+        "exit 1",
+        "echo accepted valid",
+        "echo accepted",
+        "echo accepted invalid; echo accepted invalid",
+        "echo accepted invalid >&2",
+        "echo accepted invalid; exit 1",
+        "echo refused invalid",
+        "echo refused valid; exit 1",
+    ],
+)
+def test_a_program_that_is_no_kernel(certificate, capfd, monkeypatch, tmp_path, script):
+    """Its exit code alone proves nothing, and neither does a line about the other verdict."""
+    program = tmp_path / "other"
+    program.write_text(f"#!/bin/sh\ncat >/dev/null\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv(VARIABLE, str(program))
+    saved = certificate("si")
+    run = run_here(capfd, "verify", saved, HISTORY)
+    assert run.code == 0
+    assert f"; not by the kernel: {program} is no kernel of this version (exit code" in run.out
+    assert "kernel (all)" not in run.out
+    run = run_here(capfd, "verify", "--kernel", saved, HISTORY)
+    assert (run.code, run.out.split()[0]) == (3, "UNKNOWN")
+
+
+def test_a_level_that_only_asks_who_read(kernel, capfd, tmp_path):
+    """It allows an aborted read, so the kernel accepts the witness."""
+    level, log = tmp_path / "noread.iso", tmp_path / "aborted.edn"
+    level.write_text(
+        'spec noread "only who read"\ninclude "adya.iso"\nacyclic so | ([R] ; ww) as c\n'
+    )
+    log.write_text(
+        "{:type :fail, :f :txn, :value [[:w :x 1]], :process 0}\n"
+        "{:type :ok, :f :txn, :value [[:r :x 1]], :process 1}\n"
+    )
+    run = run_here(capfd, "-s", level, "-o", "json", "--certificate", tmp_path / "saved", log)
+    (report,) = run.reports()
+    assert report["verdict"] == "valid"
+    run = run_here(capfd, "verify", "--kernel", report["certificate"], log)
+    assert run.code == 0, run.out
+    assert "kernel (all)" in run.out
+
+
+WEAK = 'spec SI "snapshot isolation, with session order"\ninclude "adya.iso"\nacyclic so as SI\n'
+
+
+def test_the_certificate_for_another_level(capfd, tmp_path):
+    """A text may have any name, so --spec compares the texts."""
+    level = tmp_path / "weak.iso"
+    level.write_text(WEAK)
+    run = run_here(capfd, "-s", level, "-o", "json", "--certificate", tmp_path / "saved", HISTORY)
+    saved = run.reports()[0]["certificate"]
+    assert run_here(capfd, "verify", saved, HISTORY).code == 0
+    run = run_here(capfd, "verify", "--spec", "si", saved, HISTORY)
+    assert (run.code, run.out.split()[0]) == (4, "REJECTED")
+    assert "--spec: the certificate is for another text (got SI, sha256" in run.out
+    assert "its checks: acyclic so as SI\n" in run.out
+    assert run_here(capfd, "verify", "--spec", level, saved, HISTORY).code == 0
+
+
+def test_the_certificate_for_another_verdict(certificate, capfd):
+    """--expect names the verdict that the certificate must prove."""
+    saved = certificate("si")
+    run = run_here(capfd, "verify", "--spec", "si", "--expect", "invalid", saved, HISTORY)
+    assert run.code == 0
+    run = run_here(capfd, "verify", "--expect", "valid", saved, HISTORY)
+    assert run.code == 4
+    assert (
+        "--expect: the certificate is for another verdict (got invalid, expected valid)" in run.out
+    )
+    run = run_here(capfd, "verify", "--expect", "maybe", saved, HISTORY)
+    assert run.code == 2
+
+
 def test_a_kernel_that_refuses(certificate, capfd, monkeypatch, tmp_path):
     """A proof that one checker rejects is rejected."""
     program = tmp_path / "refusing"
-    program.write_text("#!/bin/sh\ncat >/dev/null\necho refused valid\nexit 1\n")
+    program.write_text("#!/bin/sh\ncat >/dev/null\necho refused invalid\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv(VARIABLE, str(program))
     run = run_here(capfd, "verify", certificate("si"), HISTORY)
     assert run.code == 4
-    assert "kernel: the proof does not hold (refused valid)" in run.out
+    assert "kernel: the proof does not hold (refused invalid)" in run.out
 
 
 @pytest.mark.parametrize(
@@ -133,6 +212,18 @@ def test_a_chain_beyond_the_kernel(kernel, tmp_path, capfd):
     assert "kernel (0 of 1 parts); " in run.out
     assert "the level chooses the relation vis" in run.out
     assert run_here(capfd, "verify", "--kernel", state, log).code == 3
+
+
+def test_what_is_expected_of_a_chain(kernel, tmp_path, capfd):
+    """A chain proves its own level, and that the log is valid; the kernel is named."""
+    log, state = tmp_path / "log.edn", tmp_path / "state"
+    log.write_text("".join(_log(4)))
+    run_here(capfd, "watch", log, "--spec", "ser", "--until-idle", "0", "--state", state)
+    run = run_here(capfd, "verify", "--spec", "ser", "--expect", "valid", state, log)
+    assert run.code == 0
+    assert f"  kernel {kernel} sha256 " in run.out
+    assert run_here(capfd, "verify", "--spec", "si", state, log).code == 4
+    assert run_here(capfd, "verify", "--expect", "invalid", state, log).code == 4
 
 
 def test_a_kernel_that_refuses_a_part(tmp_path, capfd, monkeypatch):

@@ -72,4 +72,4 @@ def kernel_answer(history, spec):
 def history_and_level(history, spec):
     """Return a history and a level in the kernel's input format, without a proof."""
     level = LevelText(spec, lists=has_lists(history))
-    return f"isolang-kernel 1\n{HistoryText(history, level)}{level}"
+    return f"isolang-kernel 2\n{HistoryText(history, level)}{level}"

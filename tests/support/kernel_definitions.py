@@ -1,11 +1,15 @@
 """Evaluates a level on a history by brute force: it tries all choices.
 
-The definitions follow ``kernel/Defs.v``, in the same order, and evaluate the text that the kernel
-reads. They use no code of isolang. Each name in :data:`MUTANTS` selects one wrong definition, so
-that a test can show that it would notice the mistake.
+The definitions follow docs/language.md, in the order of ``kernel/Defs.v``, and evaluate the text
+that the kernel reads. They use no code of isolang. Each name in :data:`MUTANTS` selects one wrong
+definition, so that a test can show that it would notice the mistake.
 """
 
+import re
+from functools import cache
 from itertools import permutations, product
+
+from support.paths import ROOT
 
 T0 = 1
 MUTANTS = ("source", "indeterminate so", "rw with identity", "rt not strict", "own element")
@@ -60,19 +64,28 @@ class Text:
 def parse(text):
     """Parse the kernel's input: transactions, initial values, initial lists, order, and checks."""
     words = Text(text)
-    assert [words.word() for _ in range(3)] == ["isolang-kernel", "1", "history"]
+    assert [words.word() for _ in range(3)] == ["isolang-kernel", "2", "history"]
     txns = dict(enumerate(words.many(words.transaction), 2))
+    assert words.word() == "keys"
+    keys = range(1, words.number() + 1)
     initial, beginning = words.values_of_keys("initial"), words.values_of_keys("beginning")
     assert words.word() == "level"
     has_order = words.word() == "order"
     checks = words.many(lambda: (words.word(), words.expression()))
-    return txns, initial, beginning, has_order, checks
+    return (txns, initial, beginning, keys), has_order, checks
 
 
-def mentions_reads(e):
-    return e[0] in ("wr", "rw", "R") or any(
-        mentions_reads(part) for part in e if isinstance(part, tuple)
-    )
+@cache
+def judging_relations():
+    """Return the relations by which a level judges reads, as docs/language.md lists them."""
+    text = " ".join((ROOT / "docs" / "language.md").read_text(encoding="utf-8").split())
+    (sentence,) = re.findall(r"A specification \*judges reads\* if [^.]* mentions ([^.]*)\.", text)
+    return set(re.findall(r"`([\w-]+)`", sentence))
+
+
+def says_where_from(e):
+    """Return whether an expression mentions a relation by which a level judges reads."""
+    return e[0] in judging_relations() or any(says_where_from(x) for x in e if isinstance(x, tuple))
 
 
 def matches(result, value):
@@ -85,8 +98,9 @@ def matches(result, value):
 class Choice:
     """A choice of included transactions, sources, version orders and the total order."""
 
-    def __init__(self, history, included, source, order, total, mutant=""):
+    def __init__(self, history, included, source, order, total, *, judged=True, mutant=""):
         self.txns, self.initial, self.beginning, self.keys = history
+        self.judged = judged  # whether a choice must explain what reads returned
         self.included, self.source, self.order, self.total = included, source, order, total
         self.mutant = mutant
         self.everyone = [T0, *included]
@@ -111,10 +125,18 @@ class Choice:
     def appended(self, key, txns):
         return [v for u in txns for v in self.written(u, key)]
 
+    def is_explicable(self, t, key, result):
+        """Return whether a read has a candidate: a version that may count has what it returned."""
+        others = [u for u in self.txns if u != t and self.txns[u][1] != "a"]
+        values = [v for u in (T0, *others) for v in self.version(u, key)]
+        return result[0] == "l" or any(matches(result, v) for v in values)
+
     def is_legal(self):
         for t in self.included:
             for i, key, result, own in self.reads(t):
                 order, first = self.order.get(key, ()), self.beginning.get(key, [])
+                if not (self.judged or (not own and self.is_explicable(t, key, result))):
+                    continue
                 if not own:
                     u = self.source[t, i]
                     if u == t and self.mutant != "source":
@@ -163,8 +185,8 @@ class Choice:
         return {
             (self.source[t, i], t)
             for t in self.included
-            for i, k, _, own in self.reads(t)
-            if k == key and not own
+            for i, k, result, own in self.reads(t)
+            if k == key and not own and self.is_explicable(t, k, result)
         }
 
     def ww(self, key):
@@ -231,6 +253,18 @@ class Choice:
                 return pairs <= ordered_pairs(self.total)
         raise AssertionError(kind)
 
+    def meets_all(self, checks):
+        return all(self.meets(check) for check in checks)
+
+    def witness(self):
+        """Return the choice as a witness in the kernel's input format."""
+        maybe = [str(t) for t in self.included if self.txns[t][1] == "u"]
+        sources = [f"{t} {i} {u}" for (t, i), u in self.source.items()]
+        orders = [" ".join(map(str, (k, len(order), *order))) for k, order in self.order.items()]
+        lines = ["witness", " ".join(["included", str(len(maybe)), *maybe])]
+        lines += [f"source {len(sources)}", *sources, f"orders {len(orders)}", *orders, "end\n"]
+        return "\n".join(lines)
+
 
 def ordered_pairs(line):
     return {(a, b) for i, a in enumerate(line) for b in line[i + 1 :]}
@@ -247,8 +281,8 @@ def transitive_closure(pairs):
     return found
 
 
-def choices(history, has_order, mutant=""):
-    """Yield every choice in which each read returns what its source and the orders imply."""
+def every_choice(history, has_order, *, judged=True, mutant=""):
+    """Yield every choice, legal or not: what counts, where reads read from, and the orders."""
     txns, _, _, keys = history
     certain = [t for t in txns if txns[t][1] == "c"]
     maybe = [t for t in txns if txns[t][1] == "u"]
@@ -265,14 +299,14 @@ def choices(history, has_order, mutant=""):
                 for chosen in product(*sources):
                     source = {(t, i): u for (t, i, _), u in zip(external, chosen, strict=True)}
                     by_key = dict(zip(keys, order, strict=True))
-                    choice = Choice(history, included, source, by_key, total, mutant)
-                    if choice.is_legal():
-                        yield choice
+                    yield Choice(
+                        history, included, source, by_key, total, judged=judged, mutant=mutant
+                    )
 
 
 def size(text):
     """Return an upper bound on the number of choices."""
-    txns, *_, has_order, _ = parse(text)
+    (txns, *_), has_order, _ = parse(text)
     count = 120 if has_order else 1
     for txn in txns.values():
         for kind, _, _ in txn[4]:
@@ -282,12 +316,9 @@ def size(text):
 
 def satisfies(text, mutant=""):
     """Return whether the history in a text satisfies the level in the same text."""
-    txns, initial, beginning, has_order, checks = parse(text)
-    if not any(mentions_reads(e) for _, e in checks):
-        txns = {t: (*x[:4], [op for op in x[4] if op[0] == "w"]) for t, x in txns.items()}
-    keys = sorted({key for x in txns.values() for _, key, _ in x[4]})
-    history = txns, initial, beginning, keys
+    history, has_order, checks = parse(text)
+    judged = any(says_where_from(e) for _, e in checks)
     return any(
-        all(choice.meets(check) for check in checks)
-        for choice in choices(history, has_order, mutant)
+        choice.is_legal() and choice.meets_all(checks)
+        for choice in every_choice(history, has_order, judged=judged, mutant=mutant)
     )
