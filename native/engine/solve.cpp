@@ -353,7 +353,8 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
 std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
   // A check of components becomes `acyclic` if another check forbids the cycles that it allows.
   const auto forbids = [](const Automaton& m, const Automaton::Reads& component) {
-    if (m.states > 1 || !m.judges || m.of_one_key()) return false;
+    // A check that itself relies on another one (covered_by) forbids only some of its cycles.
+    if (m.states > 1 || !m.judges || !m.places_are_transactions() || m.covered_by >= 0) return false;
     for (std::size_t r = 0; r < kRelations; ++r)
       if ((component[r] & kItemPairs) != 0 && (m.steps[r].empty() || !m.pairs[r].empty())) return false;
     return true;
@@ -383,12 +384,14 @@ std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) 
   return kept;
 }
 
-// Sets the number of the requested check that a cycle violates.
+// Sets the number of the requested check that a cycle violates. All reads are item reads, so only
+// item pairs close.
 void number(ProofStep& step, const std::vector<Automaton>& automata) {
   if (step.kind != ProofStep::Kind::cycle) return;
   const Automaton& m = automata[idx(step.check)];
   const bool closes = std::ranges::any_of(step.edges, [&](const ProofEdge& e) {
-    return idx(e.relation) < kRelations && m.closing[idx(e.relation)] != 0;
+    // mutant: predicate-pairs-close
+    return idx(e.relation) < kRelations && (m.closing[idx(e.relation)] & kItemPairs) != 0;
   });
   // mutant: cycle-of-another-check
   step.check = m.covered_by >= 0 && !closes ? m.covered_by : m.number;
