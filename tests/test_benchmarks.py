@@ -93,6 +93,7 @@ def test_every_case_can_be_made():
     assert len([c for c in found if c.part == "hard"]) == 3 * 2 * 2 * 3 * 2 * 2 * 2 * 2
 
 
+@pytest.mark.slow
 def test_one_tiny_run(tmp_path, capsys):
     """The whole way, with a peer that knows nothing: numbers, table, and no wrong verdict."""
     peer = f"peer={sys.executable} -c pass {{history}}"
@@ -181,6 +182,7 @@ def test_a_comparison_quotes_ratios():
     assert row["cpu_ratio"] is None  # nothing is left of it
 
 
+@pytest.mark.slow
 def test_a_campaign_goes_on(tmp_path):
     """Two halves are the whole: what was judged is a function of the seed alone."""
     whole, halves = campaign.Night(tmp_path / "a", 7), campaign.Night(tmp_path / "b", 7)
@@ -196,6 +198,7 @@ def test_a_campaign_goes_on(tmp_path):
         campaign.Night(tmp_path / "b", 8)
 
 
+@pytest.mark.slow
 def test_a_campaign_keeps_what_disagrees(tmp_path, monkeypatch, capsys):
     """A tool that takes lost updates for fine is caught; the history is shrunk and kept."""
     honest = campaign.Judges.got
@@ -218,6 +221,7 @@ def test_a_campaign_keeps_what_disagrees(tmp_path, monkeypatch, capsys):
     assert campaign.main(["again", str(cases[0])]) == 0  # by the tool as it is
 
 
+@pytest.mark.slow
 def test_specifications_as_users_write_them(tmp_path, monkeypatch, capsys):
     """A slice compares them, and a tool that calls everything valid is found out."""
     arguments = ["expressions", "--users", "--specs", "8", "--log", str(tmp_path / "log.jsonl")]
@@ -235,6 +239,7 @@ def test_specifications_as_users_write_them(tmp_path, monkeypatch, capsys):
     assert campaign.main(["report", "--log", str(tmp_path / "log.jsonl")]) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kinds", "levels"),
     [("times,rows,sets", ""), ("crossed", "pl-2,ser,sser-nosession,pl-fcv,consistent-read")],
@@ -312,6 +317,7 @@ def test_recorded_shapes_differ_and_what_grows_fastest_is_on_top():
     assert measured(0.05, 0.3, 0.9).growth is None  # too short to say
 
 
+@pytest.mark.slow
 def test_what_is_shown_is_compared(capsys, monkeypatch):
     """With a verdict that is not that of the file, and without."""
     run = ["shown", "--histories", "8", "--first", "20"]

@@ -91,6 +91,7 @@ def test_counts_of_a_survey(twice):
     assert count_anomalies(history, work=100_000)[1] is False
 
 
+@pytest.mark.slow
 def test_the_levels_that_a_run_held(twice, tmp_path):
     """What ``isocheck run`` prints last."""
     settings = Settings(
@@ -122,6 +123,7 @@ def test_what_check_says_beside_the_verdict(twice, tmp_path):
     assert first[1][2].anomalies
 
 
+@pytest.mark.slow
 def test_a_hard_history_ends(twice):
     """Few values, so that sources are open: what is not decided with the work is unknown."""
     history = generate(

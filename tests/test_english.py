@@ -32,6 +32,7 @@ def shared_names() -> dict[str, list[str]]:
     return {name: where for name, where in places.items() if len(where) > 1}
 
 
+@pytest.mark.slow
 def test_no_room_has_more_dialect_than_before():
     """Each room has at most the hits of the baseline; `support/english.py -v ROOM` lists them."""
     allowed = english.baseline()
@@ -58,6 +59,7 @@ def test_the_baseline_names_rooms_that_exist():
     assert set(english.baseline()) <= rooms
 
 
+@pytest.mark.slow
 def test_reviewed_hits_still_exist():
     """A hit that was read and found right is still there, as often as the list says."""
     found = Counter(
@@ -79,6 +81,7 @@ def test_rules_find_what_they_are_for(rule):
     assert not list(rule.hits(rule.good))
 
 
+@pytest.mark.slow
 def test_classes_do_not_share_names():
     """One name for one thing: no two public classes share theirs, but for those listed."""
     listed = {*SHARED, *english.still_shared()}

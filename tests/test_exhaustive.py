@@ -93,6 +93,7 @@ def test_no_other_module_interprets():
     assert found == INTERPRETERS
 
 
+@pytest.mark.slow
 def test_every_match_over_verdicts_and_proofs_ends():
     """In `assert_never`, or in what it says of all others."""
     found = {

@@ -75,6 +75,7 @@ def test_a_reproduction_is_short_and_by_itself(name):
     compile(text, name, "exec")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in NAMES if not name.startswith("postgresql")])
 def test_what_needs_no_server_is_reproduced(name):
     """With the version that the page names."""

@@ -183,6 +183,7 @@ def target_layers(name: str, owner: dict[str, str]) -> set[str]:
     return {parts[1]} if (PACKAGE / parts[1]).exists() or parts[1] in DIRECT else {"__init__"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", modules(), ids=lambda p: str(p.relative_to(ROOT)))
 def test_imports(path):
     """A module imports only what the table gives its layer."""
@@ -251,6 +252,7 @@ def test_loose_modules_of_run_are_what_adapters_import():
     assert loose == {"adapter", "address", "operation", "outcome", "settings", "target"}
 
 
+@pytest.mark.slow
 def test_no_class_grows_long():
     """A class of more than 300 lines is two classes."""
     assert [

@@ -47,6 +47,7 @@ def test_outcomes_in_a_loop_over_files_of_which_one_cannot_be_read(tmp_path):
         _ = gone.verdict
 
 
+@pytest.mark.slow
 def test_many_are_taken_as_workers_become_free():
     """An endless iterable is no problem: results come while it is read."""
 
@@ -88,6 +89,7 @@ def test_a_worker_that_is_killed_loses_nothing(tmp_path, own):
     assert {one.verdict.outcome for one in found} == {"valid"}
 
 
+@pytest.mark.slow
 def test_a_history_that_kills_every_worker_is_told_apart(tmp_path):
     """It gets no verdict, the others get theirs."""
     given = [history_that_reads(1, 0), killer(tmp_path, 99), history_that_reads(2, 2)]
@@ -150,6 +152,7 @@ def test_thousands_of_histories_over_dask(dask):
     assert all(found[i] == ("invalid" if i % 2 else "valid") for i in found)
 
 
+@pytest.mark.slow
 def test_verdicts_and_histories_travel():
     """Pickled and copied ones say the same, and so do their proofs."""
     history = isolang.load_history(EXAMPLES[0])

@@ -97,6 +97,7 @@ def judged(folder, *, spec="si", history="examples/on-call.edn", options="--time
     )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("spec", "code"), [("si", 0), ("si ser", 1)])
 def test_the_action_judges_and_keeps_the_evidence(tmp_path, spec, code):
     """The job fails on a violation; the summary says why; each verdict has page and certificate."""
@@ -125,6 +126,7 @@ def test_the_summary_is_never_empty_where_the_job_fails(tmp_path, wrong, code, s
     assert (done.returncode, said in summary) == (code, True), summary
 
 
+@pytest.mark.slow
 def test_two_uses_in_one_run_keep_two_artifacts(tmp_path):
     """Their names differ, and each has its own evidence alone."""
     uses = [judged(tmp_path, spec=spec)[1] for spec in ("si", "pl-2")]

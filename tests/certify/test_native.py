@@ -2,9 +2,12 @@
 
 import io
 
+import pytest
+
 from isolang import check, load_history, load_spec
 
 
+@pytest.mark.slow
 def test_many_sessions_of_one_write():
     """What no read depends on costs the checker nothing, however many sessions there are.
 

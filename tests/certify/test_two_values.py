@@ -14,6 +14,7 @@ from isolang.history import History
 from isolang.problem import AnomalyKind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_both_checkers_accept_what_is_so(seed):
     """Every claim of two values, and every witness of a level that judges no reads, is tried."""

@@ -124,6 +124,7 @@ def test_the_own_limit_of_a_process_is_what_its_message_names(limit):
     assert "the limit was 1,500 MB, three quarters of this process's memory" in done.stdout
 
 
+@pytest.mark.slow
 @LINUX
 @SANITIZED
 def test_every_report_says_its_limits(files, capfd):

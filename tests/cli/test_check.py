@@ -304,6 +304,7 @@ def test_minimal_is_not_written_for_valid_histories(files, capfd):
     assert not (files / "min.edn").exists()
 
 
+@pytest.mark.slow
 def test_compressed_and_standard_input(files):
     """Gzip is read as it is; - is the standard input, also in a child."""
     with gzip.open(files / "lost.txt.gz", "wb") as file:
@@ -414,6 +415,7 @@ def test_a_closed_pipe_is_no_traceback(files):
     assert "Exception ignored" not in errors
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     "ISOLANG_SANITIZED" in os.environ, reason="a sanitizer takes more memory than any cap"
 )

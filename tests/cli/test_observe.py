@@ -51,6 +51,7 @@ def application(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_a_race_is_found(tmp_path, application):
     """The verdict is that of the history, with its exit code; the history is kept."""
     into = tmp_path / "history.edn"
@@ -64,6 +65,7 @@ def test_a_race_is_found(tmp_path, application):
     assert into.read_text().count("[:rp ") == 2
 
 
+@pytest.mark.slow
 def test_a_mended_race_is_valid(application):
     """At SERIALIZABLE the verdict is valid, and the text says that nothing was lost."""
     run = run_there("observe", "postgres", "--spec", "ser", "--", sys.executable, application, 4)
@@ -72,6 +74,7 @@ def test_a_mended_race_is_valid(application):
     assert "3 transactions: 2 committed, 1 aborted" in run.out
 
 
+@pytest.mark.slow
 def test_a_violation_is_announced_while_the_application_runs(tmp_path):
     """The growing history is checked, so that the message comes before the application's end."""
     path = tmp_path / "application.py"
@@ -81,6 +84,7 @@ def test_a_violation_is_announced_while_the_application_runs(tmp_path):
     assert run.err.index("predicate write skew after ") < run.err.index("the application ends")
 
 
+@pytest.mark.slow
 def test_what_is_not_seen_is_loud(application):
     """A valid verdict with something unseen is unknown, unless its kind is allowed."""
     lost = "SELECT DISTINCT name FROM member WHERE name LIKE 'a%'"
@@ -98,6 +102,7 @@ def test_what_is_not_seen_is_loud(application):
     assert run.code == 3
 
 
+@pytest.mark.slow
 def test_a_command_that_does_not_connect():
     """The report says how the application finds the proxy, and names no file that is gone."""
     run = run_there("observe", "postgres", "--spec", "ser", "--", "true")

@@ -27,6 +27,7 @@ def compared(*arguments):
     return run, {row["encoding"]: row["verdict"] for row in run.reports()}
 
 
+@pytest.mark.slow
 def test_an_encoding_of_a_file_is_compared_and_used(folder):
     """The processes that run the pairs have it, too."""
     run, verdicts = compared("--plugin", TINY, "skew.txt")
@@ -39,6 +40,7 @@ def test_an_encoding_of_a_file_is_compared_and_used(folder):
     assert (report["verdict"], report["encoding"]) == ("valid", "partial_order")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong", "history", "said"),
     [
@@ -84,6 +86,7 @@ SOLVER = Solver(name="lazy", module="isolang.solvers.native", theories=("acyclic
 """
 
 
+@pytest.mark.slow
 def test_what_another_package_installed_is_there(folder):
     """By entry points of two groups; of files on the path of Python, installed or not."""
     site = folder / "site"

@@ -22,6 +22,7 @@ def test_what_fails_is_shown_with_what_mends_it(capfd):
     assert said.rstrip() in (ROOT / "docs/robustness.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_robust_is_printed_with_its_conditions(capfd):
     """TPC-C is robust at SI by columns, and not by whole rows."""
     run = run_here(capfd, "robust", str(FOLDER / "tpcc.litmus"), "--at", "si")

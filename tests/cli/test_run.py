@@ -28,6 +28,7 @@ def run(capfd, folder, *options):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_brief_is_one_line_and_quiet_none(forgetful, tmp_path, capfd):
     """The exit code is that of the verdict; history and certificate are saved all the same."""
     found = run(capfd, tmp_path, "--brief")
@@ -38,6 +39,7 @@ def test_brief_is_one_line_and_quiet_none(forgetful, tmp_path, capfd):
     assert len(list(tmp_path.glob("*.certificate.json"))) == 2
 
 
+@pytest.mark.slow
 def test_junit_and_sarif_show_what_was_sent_and_where_the_evidence_is(forgetful, tmp_path, capfd):
     """The text report, the statements, and the paths of history and certificate."""
     found = run(capfd, tmp_path, "-o", "junit")
@@ -53,6 +55,7 @@ def test_junit_and_sarif_show_what_was_sent_and_where_the_evidence_is(forgetful,
     assert place["region"]["startLine"] > 1
 
 
+@pytest.mark.slow
 def test_a_valid_verdict_on_too_little_is_no_success_in_a_test_result(tmp_path, capfd, monkeypatch):
     """It is skipped, as what is unknown; the line of --brief says so, too."""
     doubts = (Doubt(text="the server died", grave=True),)
@@ -79,6 +82,7 @@ def test_one_form_at_a_time(capfd, form):
     assert run_here(capfd, "run", "memory", *form).code == 2
 
 
+@pytest.mark.slow
 def test_brief_json_of_a_run_has_its_doubts(tmp_path, capfd, monkeypatch):
     """Without the argument and the input; what the verdict rests on is among the caveats."""
     doubts = (Doubt(text="the server died", grave=False),)
@@ -91,6 +95,7 @@ def test_brief_json_of_a_run_has_its_doubts(tmp_path, capfd, monkeypatch):
     assert (found.code, "the server died" in found.err) == (0, True)
 
 
+@pytest.mark.slow
 def test_statements_are_not_claimed_where_each_read_takes_another_form(capfd, tmp_path):
     """With --access any the usual forms of the statements are shown, and the text says so."""
     arguments = ("--level", "python", "--workload", "rmw", "--seconds", "20", "--no-rounds")

@@ -39,6 +39,7 @@ def test_the_published_schemas_are_current(capfd, command):
     jsonschema.Draft202012Validator.check_schema(json.loads(published))
 
 
+@pytest.mark.slow
 def test_every_command_with_json_output_has_a_schema(capfd):
     """And no schema is of a command that there is not."""
     commands = [*ISOCHECK, *(f"spec {name}" for name in SPEC)]
@@ -104,6 +105,7 @@ def test_levels_and_stats(files, capfd, history):
         satisfies("stats", json.loads(run_here(capfd, "stats", *spec, "-o", "json", history).out))
 
 
+@pytest.mark.slow
 def test_solvers(files, capfd):
     arguments = ["solvers", "-s", "si", "-o", "json", "--only", "native", "--timeout", "20"]
     for history in ("lost", "missing"):
@@ -118,6 +120,7 @@ def test_specifications(files, capfd, spec):
         satisfies(f"spec-{command}", json.loads(run.out))
 
 
+@pytest.mark.slow
 def test_lists(files, capfd):
     assert satisfies("spec-list", json.loads(run_here(capfd, "spec", "list", "-o", "json").out))
     run = run_here(capfd, "spec", "lint", "-o", "json", "--seconds", "0.2", "own.iso", "typo.iso")

@@ -269,6 +269,7 @@ def test_a_place_uses_what_is_known_up_to_a_size(folder, capfd, monkeypatch):
     assert found["unknown"] == []
 
 
+@pytest.mark.slow
 def test_a_place_with_real_time_and_no_sessions_is_found(folder, capfd):
     (folder / "mine.iso").write_text('include "adya.iso"\nacyclic rt | wr | ww | rw as c\n')
     found = valid("spec-place", run_here(capfd, "spec", "place", "-o", "json", "mine.iso").out)
@@ -322,6 +323,7 @@ def test_the_lattice_is_printed(folder, capfd, monkeypatch):
     assert (folder / "l.svg").read_text().startswith("<svg")
 
 
+@pytest.mark.slow
 def test_all_pairs_of_the_lattice_are_in_its_json(folder, capfd, monkeypatch):
     """Each pair of levels is implied by edges, told apart by a history, or listed as not known."""
     compare_only_with(monkeypatch, "ser", "ser-co", "si", "psi", "pc", "pl-1", "pl-3", "mixed")

@@ -181,6 +181,7 @@ def test_every_command_explains_itself(capfd, name):
     assert ALL[name].example in " ".join(run.out.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name, entry in ALL.items() if entry.example and name != "isocheck run"]
 )

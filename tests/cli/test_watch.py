@@ -128,6 +128,7 @@ def test_a_violation_of_rows_is_saved(tmp_path, capfd):
     assert (run.code, run.out.split()[0]) == (0, "ACCEPTED")
 
 
+@pytest.mark.slow
 def test_its_numbers_are_served_while_it_goes_on():
     """For Prometheus: at first what is watched, then the last round, in the end nothing."""
     pytest.importorskip("prometheus_client")

@@ -96,6 +96,7 @@ def test_edges_of_the_drawing_go_down_and_pass_no_level(whole):
         assert all(node[1] for node in way[1:-1])
 
 
+@pytest.mark.slow
 def test_each_edge_of_a_lattice_has_a_proof_and_a_witness(library):
     few = {name: library[name] for name in ("ser", "ser-co", "si", "psi", "pc")}
     found = lattice(few, bounds=BOUNDS)
@@ -110,12 +111,14 @@ _LEVELS = {entry.name for entry in list_library() if not entry.alias_of}
 _ALIASES = [entry for entry in list_library() if entry.alias_of in _LEVELS]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", _ALIASES, ids=lambda e: e.name)
 def test_an_alias_is_equal_to_its_level(library, entry):
     found = place(normal(load_spec(entry.name)), library, bounds=Bounds(transactions=1))
     assert entry.alias_of in found.equal
 
 
+@pytest.mark.slow
 def test_a_level_of_one_s_own_is_put_between_two(library):
     """Causal consistency and no lost update, that is of one key, are weaker than PSI."""
     text = """\

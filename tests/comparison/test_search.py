@@ -59,6 +59,7 @@ def test_what_only_predicate_reads_violate_can_fail() -> None:
     assert "rp(x,none)" in str(found.failed["c"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "check",
     [
@@ -134,6 +135,7 @@ def test_a_serial_history_that_is_refused(text: str, refused: bool) -> None:
         assert all(ends[a] < begins[b] for a, b in pairwise(order))
 
 
+@pytest.mark.slow
 def test_no_level_of_the_library_refuses_a_serial_history() -> None:
     for entry in list_library():
         if not entry.alias_of:

@@ -58,6 +58,7 @@ def test_no_list_shows_what_its_reader_appends_later():
     assert (found.relation, found.forth.witness.certified) == ("weaker", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("size", "keys", "lists"), [(2, 2, False), (2, 2, True), (3, 1, False)])
 def test_the_search_finds_what_there_is(library, size, keys, lists):
     """For each pair of levels: a history is found iff one of that size tells them apart."""

@@ -81,6 +81,7 @@ def violated_by_some_choice(history, axiom, level):
     return relational.satisfied(said, spec, limit=3_000)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["any", "rows", "times"])
 def test_a_check_that_cannot_be_violated_is_met_by_every_choice(levels, kind):
     """And some are found that can, and that cannot."""
@@ -117,6 +118,7 @@ def test_a_given_relation_has_the_pairs_that_its_definition_gives_it(groups, pos
     assert one.why == ("" if possible else said)
 
 
+@pytest.mark.slow
 def test_no_literal_is_made_for_a_source(monkeypatch):
     """Of reads of few values by many, whose sources are millions: none is chosen here."""
 

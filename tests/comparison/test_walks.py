@@ -90,6 +90,7 @@ def library():
     return library_levels()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "weaker", ["si", "psi", "pc", "cc", "ra", "pl-2", "mr", "mw", "ryw", "wfr"]
 )
@@ -291,6 +292,7 @@ def test_checks_that_version_orders_always_meet(text):
             assert relational.satisfied(history, spec), history
 
 
+@pytest.mark.slow
 def test_a_cycle_of_one_key_contains_a_short_one():
     """The lemma of docs/comparison.md, on random histories of one key."""
     rng, cyclic = random.Random(3), 0
@@ -379,6 +381,7 @@ def one_at_a_time(rng, history):
     return tuple(txns)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("stronger", "weaker"),
     [

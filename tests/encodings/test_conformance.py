@@ -74,6 +74,7 @@ def test_separating_histories(levels: Levels, part: int) -> None:
     run(TESTED_PAIRS, levels, ADJACENT, 7_000 + part)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(SLICES))
 def test_levels_that_are_no_event_graphs(part: int) -> None:
     """The relational encoding, with every solver, on levels that no other encoding is of."""
@@ -141,6 +142,7 @@ def solved_smtlib(text: str) -> bool:
 OUTSIDE: Final = {"gnf": solved_gnf, "dimacs": solved_dimacs, "smt2": solved_smtlib}
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(SANITIZED, reason="other people's native code")
 @pytest.mark.parametrize("weak", [False, True])
 def test_exports(levels: Levels, weak: bool) -> None:
@@ -189,6 +191,7 @@ def test_specifications_nobody_wrote() -> None:
     assert min(runs.verdicts["valid"], runs.verdicts["invalid"]) > 10
 
 
+@pytest.mark.slow
 def test_specifications_that_stress_the_version_order() -> None:
     expressions(random.Random(78), list(HARD), 4)
 

@@ -241,6 +241,7 @@ def test_sorting_and_reachability():
             assert reach.tolist() == paths
 
 
+@pytest.mark.slow
 @not_ours
 def test_z3_lets_go_of_its_solvers():
     """Its module keeps every user propagator; with each one, a solver and megabytes would stay."""
@@ -276,6 +277,7 @@ def test_every_solver_by_name():
             assert answer.satisfiable == satisfiable, name
 
 
+@pytest.mark.slow
 @not_ours
 def test_pysmt_lets_go_of_its_terms():
     """It would note the types of all terms of a process in one table, and search it ever longer."""
@@ -302,6 +304,7 @@ def test_pysmt_lets_go_of_its_terms():
 # --- choosing ---
 
 
+@pytest.mark.slow
 @not_ours
 def test_a_solver_that_is_not_installed(monkeypatch, tmp_path, capfd):
     """It is said, with the extra that has it, and never passed over."""
@@ -419,6 +422,7 @@ def test_compare(tmp_path, capfd):
     assert "<svg" in plot.read_text()
 
 
+@pytest.mark.slow
 def test_compare_tells_of_each_pair_as_it_ends(tmp_path, capfd, monkeypatch):
     """On stderr with text, as a row of its own with JSON and CSV; --total limits all of them."""
     from isolang.jobs import contest
@@ -449,6 +453,7 @@ def test_compare_tells_of_each_pair_as_it_ends(tmp_path, capfd, monkeypatch):
     }
 
 
+@pytest.mark.slow
 @not_ours
 def test_compare_says_what_goes_wrong(tmp_path, capfd):
     """Before the runs what makes no sense; after them, under the table, why there is no verdict."""
@@ -535,6 +540,7 @@ def test_the_documents_show_what_the_examples_do():
         assert shown in (ROOT / f"examples/{script}.py").read_text()
 
 
+@pytest.mark.slow
 @not_ours
 @pytest.mark.parametrize("spec", ["psi", "rc", "ra-vis"])
 def test_specs_that_are_no_event_graphs(tmp_path, capfd, spec):

@@ -42,6 +42,7 @@ def test_a_step_forbids_its_history_and_the_one_before_does_not(folder, capfd, n
         assert run_here(capfd, "--spec", f"step{number - 1}.iso", f"step{number}.edn").code == 0
 
 
+@pytest.mark.slow
 def test_the_commands_in_the_text_say_what_it_says(folder, capfd):
     assert "are equal" in run_here(capfd, "spec", "compare", "step8.iso", "step9.iso").out
     run = run_here(capfd, "spec", "place", "step10.iso")

@@ -45,6 +45,7 @@ def test_there_are_thirteen() -> None:
         assert f"| `{name}` |" in page
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LEVELS)
 def test_by_definition(name: str) -> None:
     """The tool says what the paper says, certified, and natively where it can."""

@@ -138,6 +138,7 @@ def test_the_readme_shows_real_output(capfd):
     assert timeless(valid.out) in blocks
 
 
+@pytest.mark.slow
 def test_the_readme_catches_a_database(tmp_path, monkeypatch, capfd):
     """Its command catches the database, certified; which of the updates is lost differs by run."""
     readme = (ROOT / "README.md").read_text()

@@ -11,6 +11,7 @@ from oracle.specifications import random_text, random_text_beside_a_level
 from isolang.api import load_spec
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_random_checks_beside_a_level(seed: int) -> None:
     """Verdicts and flags are the oracle's, proofs are accepted again, and each way is taken."""

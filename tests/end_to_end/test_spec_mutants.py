@@ -10,6 +10,7 @@ from oracle.spec_mutants import EQUIVALENT, Judge, equivalent, litmus, mutants
 from isolang.language.load import load_spec
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["pl-2", "rc", "ra", "cc", "pc", "psi", "si", "ser", "sser-co"])
 def test_every_mutant_of_a_level_is_caught(name: str) -> None:
     judge = Judge(name, samples=100)
@@ -27,6 +28,7 @@ def test_mutants_are_different_texts() -> None:
     assert any(text.startswith("exists co : order on T containing wr | vo") for text in texts)
 
 
+@pytest.mark.slow
 def test_the_level_itself_is_not_caught() -> None:
     """Its verdicts are not told apart from those of the same level in another style."""
     for name, same in (("si", "si-co"), ("cc", "cc-adya")):

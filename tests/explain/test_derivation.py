@@ -63,6 +63,7 @@ def check(argument, known):
         check(against, known | {case})
 
 
+@pytest.mark.slow
 @given(clauses)
 @settings(max_examples=300, deadline=None)
 def test_arguments_hold(clauses):

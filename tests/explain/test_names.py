@@ -176,6 +176,7 @@ def test_each_name_has_its_shape(name):
     assert check(history, load_spec(level)).violation.anomaly == name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["pl-1", "pl-2", "rc", "ra", "cc", "psi", "pc", "si", "ser"])
 def test_no_name_that_the_level_allows(level):
     """What a level's violation is called is forbidden by that level, by itself."""
@@ -231,6 +232,7 @@ FORBIDDEN_BY = {
 }
 
 
+@pytest.mark.slow
 def test_what_a_name_says_happened_in_every_case():
     """The level that forbids it is broken, too: an argument's lemmas count like its end.
 

@@ -237,6 +237,7 @@ def rows_of(rng):
     return made
 
 
+@pytest.mark.slow
 def test_what_is_missing_was_written_by_the_transaction_that_is_named():
     """Of random histories: each row that is called missing has a version that matches."""
     rng = random.Random(53)

@@ -41,6 +41,7 @@ def explained(history, level):
     return plain(verdict.violation) if verdict.outcome == "invalid" else None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", LEVELS)
 def test_what_is_said_of_random_histories_is_so(level):
     """Names, values, places, orders and reasons of whatever anomaly there is."""
@@ -123,6 +124,7 @@ def test_false_sentences_are_noticed(old, new):
         check_violation(eval(repr(violation).replace(old, new, 1)), history)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("edges", [2, 48, 49, 400])
 def test_a_cycle_is_shown_however_long(edges):
     """Each transaction reads what the next one overwrites, all around."""

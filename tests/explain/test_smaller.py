@@ -176,6 +176,7 @@ histories = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(histories, st.sampled_from(["pl-2", "pc", "si", "ser", "strong-si", "sser"]))
 @settings(max_examples=250, deadline=None)
 def test_whatever_is_explained_is_proved(rows, level):
@@ -210,6 +211,7 @@ SHOWN_ORDER = [
 ]
 
 
+@pytest.mark.slow
 @given(histories, st.sampled_from(["pl-2", "pc", "si", "ser", "sser"]))
 @example(SHOWN_ORDER, "ser")
 @settings(max_examples=120, deadline=None)
@@ -351,6 +353,7 @@ def test_the_smallest_part_is_explained_afresh():
     assert anomaly_of(minimise(renamed, plan), plan) == "lost update"
 
 
+@pytest.mark.slow
 def test_a_part_of_any_mixture_is_invalid_and_so_is_its_file(tmp_path):
     """Whatever the history has: a page can be made, and the smallest part violates the level."""
     found = Counter()

@@ -184,6 +184,7 @@ def test_lines_of_the_application_after_a_predicate_read(tmp_path) -> None:
     assert steps == {"sequence 1": [0, 1, 2], "sequence 2": [2]}
 
 
+@pytest.mark.slow
 def test_hundreds_of_sequences_have_their_mends_and_lowest_levels(tmp_path) -> None:
     """Orders with any number of items: only few parts of their sequences matter.
 

@@ -34,6 +34,7 @@ def player():
         target.close()
 
 
+@pytest.mark.slow
 @pytest.mark.server
 def test_the_mends_are_those_that_help(player):
     """An identity update of what the other one writes suffices; a lock of it in one does not."""

@@ -55,6 +55,7 @@ def test_the_definitions_of_the_levels_are_those_of_the_library() -> None:
     assert len(seen) == 2 * len(LEVELS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", WEAK)
 @pytest.mark.parametrize(("n", "count", "b2"), [(3, 60, False), (4, 30, False), (3, 25, True)])
 def test_the_search_predicts_what_the_definitions_do(
@@ -321,6 +322,7 @@ LONG_FORK = run_of("aabbcd", ["u", "x", "v", "y", "", ""],
 OTHER_PAIRS = (("psi", "si"), ("ra", "cc"), ("rc", "ra"), ("cc", "psi"), ("psi", "ser"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("at", "against"), OTHER_PAIRS)
 def test_other_pairs_predict_what_the_definitions_do(at: str, against: str) -> None:
     """Nothing is missed and nothing is extra for pairs of levels that a solver compares."""

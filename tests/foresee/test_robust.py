@@ -244,6 +244,7 @@ TRAPS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRAPS)
 def test_traps(name) -> None:
     """What each condition of the theorem is for; interleavings of a few instances agree."""
@@ -318,6 +319,7 @@ def with_loops(rng: random.Random, found):
     return templates_of_branches(tuple(branches))
 
 
+@pytest.mark.slow
 def test_short_branches_have_the_same_answer() -> None:
     """Parts with the rows of two statements are robust exactly if the whole sequences are."""
     answers = {False: 0, True: 0}

@@ -39,6 +39,7 @@ def searched(history: History, at: str, *, b2: bool = False) -> bool:
     return bool(search.found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [REPEATABLE_READ, READ_COMMITTED])
 def test_the_search_predicts_what_schedules_with_locks_do(at: str, tmp_path: Path) -> None:
     """Nothing is missed, and nothing is extra; without the statements, much would be extra."""
@@ -57,6 +58,7 @@ def test_the_search_predicts_what_schedules_with_locks_do(at: str, tmp_path: Pat
     assert min(yes, extra) > 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("at", [REPEATABLE_READ, READ_COMMITTED])
 def test_the_same_statements_in_another_order_respect_locks(at: str, tmp_path: Path) -> None:
     """Nothing is missed, and nothing is extra, if everybody may read other values."""
@@ -161,6 +163,7 @@ def test_templates_have_updates(ops: str, statements: str, expected: str, tmp_pa
         assert one.standing == other.standing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["mvrc", "si"])
 def test_locks_before_writes_are_updates(level: str, tmp_path: Path) -> None:
     """Robust programs have no cycle in any interleaving of a database with locks.

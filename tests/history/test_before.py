@@ -246,6 +246,7 @@ def test_a_part_and_a_pickle_keep_it() -> None:
         assert same.initial_alone.tolist() == [1]
 
 
+@pytest.mark.slow
 def test_a_pickle_keeps_predicate_reads() -> None:
     """Rows that one statement returned stay its rows, and what it says of others is not lost."""
     import pickle

@@ -42,6 +42,7 @@ def shape(txns):
     ]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(transactions())
 def test_round_trip(txns):

@@ -7,6 +7,7 @@ import io
 import os
 import random
 
+import pytest
 from support.paths import HISTORIES
 
 from isolang.api import load_history
@@ -39,6 +40,7 @@ def damaged(data, rng):
     return bytes(out)
 
 
+@pytest.mark.slow
 def test_damaged_files():
     rng = random.Random(2)
     files = [p for p in sorted(HISTORIES.rglob("*")) if p.is_file()]

@@ -9,6 +9,7 @@ from isolang.errors import HistoryError
 from isolang.history import History, Transaction, sub_history
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(transactions(), st.data())
 def test_parts(txns, data):

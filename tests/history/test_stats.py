@@ -66,6 +66,7 @@ def plain_counts(h):
     return n, [shares[s] / of for s in ("rmw", "ro", "wo")], spread
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(transactions())
 def test_counts(txns):

@@ -164,12 +164,14 @@ def attempt(txns, form, *, initial=None, **options):
     return back
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(transactions(**plain, times=False, sources=False), st.sampled_from([None, 0, 1]))
 def test_bincode_round_trip(txns, initial):
     attempt(txns, "dbcop", initial=initial)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     transactions(**plain, times=False, sources=False),
@@ -182,6 +184,7 @@ def test_dbcop_texts_round_trip(txns, initial, form, renumber):
     attempt(txns, form, initial=initial, renumber=renumber)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     transactions(
@@ -200,6 +203,7 @@ def test_jepsen_json_round_trip(txns, initial, renumber):
     attempt(ended(txns), "jepsen-json", initial=initial, renumber=renumber)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     transactions(
@@ -215,6 +219,7 @@ def test_bincode_renumbered(txns, initial):
     attempt(txns, "dbcop", initial=initial, renumber=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(
     transactions(**plain, times=False, failed=False), st.sampled_from([None, 0, 1]), st.booleans()
@@ -223,12 +228,14 @@ def test_plume_round_trip(txns, initial, renumber):
     attempt(txns, "plume", initial=initial, renumber=renumber, drop=["empty-transactions"])
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(transactions(failed=False, unknown=False, sources=False), st.sampled_from([None, 0]))
 def test_edn_round_trip(txns, initial):
     attempt(ended(txns), "edn", initial=initial)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(transactions(failed=False, lists=False), st.sampled_from([None, 0]))
 def test_edn_renumbered(txns, initial):
@@ -555,6 +562,7 @@ def test_generated_histories_in_every_format(form):
         assert after == before
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     transactions(
@@ -749,6 +757,7 @@ def test_values_that_predicates_match_are_not_renumbered():
         write_history(history, io.BytesIO(), format="edn", renumber=True)
 
 
+@pytest.mark.slow
 def test_whatever_is_written_is_judged_alike(tmp_path):
     """Any mixture of features, in each format that accepts it."""
     levels = ("pl-1", "pl-2", "ra", "cc", "si", "ser", "sser")

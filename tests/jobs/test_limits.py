@@ -41,6 +41,7 @@ def test_timeout_is_unknown(hard, capfd):
     assert report["certified"] is False
 
 
+@pytest.mark.slow
 def test_timeout_is_for_each_verdict(hard, tmp_path, capfd):
     """After an unknown, the next spec and the next history are judged."""
     easy = tmp_path / "easy.txt"
@@ -50,6 +51,7 @@ def test_timeout_is_for_each_verdict(hard, tmp_path, capfd):
     assert verdicts[1:] == [("pl-1", "valid"), ("ser", "valid"), ("pl-1", "valid")]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs RLIMIT_DATA")
 def test_memory_cap_is_unknown(tmp_path, capfd):
     """Too little memory: unknown with the phase; enough of it: a verdict."""
@@ -64,6 +66,7 @@ def test_memory_cap_is_unknown(tmp_path, capfd):
     assert run_here(capfd, "--spec", "ser", "--memory", "1000", path).code == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", [[], ["--timeout", "100"], ["--jobs", "2"]])
 def test_interrupt(hard, extra):
     """Ctrl-C: one line, exit code 130, and no child left behind."""

@@ -46,6 +46,7 @@ def small_histories():
             yield number, read
 
 
+@pytest.mark.slow
 def test_definitions_agree_with_isolang():
     """By brute force over all choices, on random histories with every feature that is covered."""
     verdicts = {True: 0, False: 0}

@@ -30,6 +30,7 @@ def texts():
     return found
 
 
+@pytest.mark.slow
 def test_a_proof_of_the_opposite_is_refused(program, texts):
     """A proof of another history or level, which claims what does not hold here."""
     rng = random.Random(1)
@@ -58,6 +59,7 @@ def _changed(rng, proof):
     return proof[: one.start()] + other[0] + between + one[0] + proof[other.end() :]
 
 
+@pytest.mark.slow
 def test_a_changed_proof_changes_no_verdict(program, texts):
     """It is accepted for the same verdict, refused, or no proof at all; most are not accepted."""
     rng = random.Random(2)

@@ -38,6 +38,7 @@ def meanings():
     return list(found.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", HISTORIES, ids=lambda path: path.stem)
 def test_a_litmus_history_at_every_level(kernel, path):
     """No proof is rejected; so many are accepted, and so many beyond the kernel, by reason."""

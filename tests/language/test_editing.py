@@ -78,6 +78,7 @@ def test_files_and_uris(path):
     assert path_of("untitled:Untitled-1").name == "unsaved.iso"
 
 
+@pytest.mark.slow
 def test_the_server_answers_an_editor(path):
     """Over standard input and output: an error is published when the file is opened."""
     pytest.importorskip("pygls")

@@ -49,6 +49,7 @@ def test_what_is_no_name(text: str, what: str) -> None:
         load_spec(f'include "adya.iso"\nacyclic ww | {text} as c\n')
 
 
+@pytest.mark.slow
 def test_patterns_mean_the_same_everywhere() -> None:
     """The engine, both checkers, and what knows no automaton match a pattern alike."""
     rng = random.Random(3)

@@ -92,6 +92,7 @@ def test_cpp_has_the_same_names():
     assert tuple(name for _, name in rows["TEST"]) == (*vocabulary.TESTS, *vocabulary.NAMED)
 
 
+@pytest.mark.slow
 def test_no_other_module_lists_the_words():
     """A literal of three words or more is in vocabulary.py, or an exception with its reason."""
     found = {

@@ -265,6 +265,7 @@ def test_a_queue_without_a_lock(url, isolation, through):
         isolation.assert_level("ser")
 
 
+@pytest.mark.slow
 def test_an_orm_that_writes_several_rows_at_once(url, isolation):
     """Its flush is one call with several rows of values; the rows are recorded one by one."""
     isolation.watch_psycopg(url)

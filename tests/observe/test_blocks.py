@@ -219,6 +219,7 @@ def test_a_race_of_absence(observed, look):
     assert observed.verdict("ser") == "invalid"
 
 
+@pytest.mark.slow
 def test_parameters_of_blocks(observed):
     """A parameter is one of the block, too; the server infers the same types."""
     observed.direct(*TABLES)

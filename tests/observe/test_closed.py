@@ -148,6 +148,7 @@ def test_a_table_that_is_altered_keeps_its_conditions_unseen(url, isolation):
     assert isolation.unseen()[CONDITIONS] == 2
 
 
+@pytest.mark.slow
 def test_a_float_is_compared_as_the_server_does(url, isolation):
     """It rounds the decimals of the column, so that it finds one that is not equal to it."""
     with psycopg.connect(url) as own:

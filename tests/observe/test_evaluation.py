@@ -100,6 +100,7 @@ def made(r):
     return statements, rows[30:]
 
 
+@pytest.mark.slow
 def test_postgresql_and_isolang_agree(observed):
     """Each of many random conditions is recorded, and finds the rows that isolang expects."""
     r = random.Random(7)
@@ -163,6 +164,7 @@ def asked_by_asyncpg(url, r):
     return 120
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ask", [asked_by_psycopg, asked_by_asyncpg])
 def test_postgresql_and_the_watches_agree(embedded, isolation, ask):
     """Through a driver, too: with literals, and with values that only the database knows."""

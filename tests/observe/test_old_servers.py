@@ -79,6 +79,7 @@ def test_what_is_lost_is_counted(rows, level, text, unseen):
     assert rows.verdict("sser") == "valid"
 
 
+@pytest.mark.slow
 def test_a_key_that_was_deleted(rows):
     """Which row an UPDATE wrote is not known if its key had two rows."""
     with rows.connect("READ_COMMITTED", autocommit=True) as one:

@@ -179,6 +179,7 @@ def test_other_subqueries_are_not_seen(observed, text):
     assert observed.stop().keys() & {CONDITIONS, SUBQUERIES}
 
 
+@pytest.mark.slow
 def test_an_atomic_update_that_finds_no_room(observed):
     """An UPDATE by key at READ COMMITTED saw one version of one row, also if it did not match."""
     observed.direct(

@@ -302,6 +302,7 @@ def test_a_large_table(rows, most_rows):
     assert rows.verdict("sser") == "valid"
 
 
+@pytest.mark.slow
 def test_a_lost_connection(rows):
     """A transaction whose COMMIT was not answered is indeterminate; one without it is aborted."""
     one = rows.connect()

@@ -131,6 +131,7 @@ def test_a_watch_notes_statements(url, isolation, name):
     assert list(map(str, history.statements_of(0))) == (texts[:1] if name == "update" else texts)
 
 
+@pytest.mark.slow
 def test_conditions_that_found_nothing_have_statements(url, isolation):
     """A predicate read is written later, and keeps the place of its statement."""
     watch = isolation.watch_psycopg(url)

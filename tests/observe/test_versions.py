@@ -116,6 +116,7 @@ def test_what_is_unseen_of_recorded_transactions_is_nobody_elses(rows):
     assert rows.verdict("sser") == "valid"
 
 
+@pytest.mark.slow
 @pytest.mark.server
 def test_savepoints_of_another_writer_are_counted(rows):
     """Behind a savepoint the log does not name the transaction that a row names."""

@@ -355,6 +355,7 @@ def asked(one, text, limit):
     return received
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "scans", "unseen"),
     [

@@ -118,6 +118,7 @@ def judged() -> list[tuple[Crossed, dict[str, str]]]:
     return out
 
 
+@pytest.mark.slow
 def test_every_two_features_meet() -> None:
     """No two features of a history keep each other out: a campaign crosses each pair of them."""
     met = Counter(pair for crossed, _ in judged() for pair in pairs(features(crossed)))
@@ -157,6 +158,7 @@ def test_the_kinds_have_every_definition() -> None:
     assert some & DEFINED.keys() - by_execution
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_the_tool_judges_them_as_the_oracle_does(part: int) -> None:
     """With a certificate that was checked, at every level that is defined for the history."""

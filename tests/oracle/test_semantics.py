@@ -100,6 +100,7 @@ def test_verdicts_known_by_hand(history: str, level: str, expected: bool) -> Non
     assert semantics.satisfied(parse(history), [LEVELS[level]]) == [expected]
 
 
+@pytest.mark.slow
 def test_the_generators_separate_every_pair_of_levels() -> None:
     """Plain random histories would leave most of these at 0."""
     rng = random.Random(9)

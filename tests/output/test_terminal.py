@@ -38,6 +38,7 @@ def hidden(text):
     return [c for c in text if c != "\n" and is_hidden(c)]
 
 
+@pytest.mark.slow
 def test_visible_escapes_all_that_is_hidden():
     """Over all of Unicode: controls, formats and separators; nothing that is seen is changed."""
     for number in range(0x110000):
@@ -49,6 +50,7 @@ def test_visible_escapes_all_that_is_hidden():
     assert escaped("a\nb\x1b", lines=True) == "a\nb\\x1b"
 
 
+@pytest.mark.slow
 def test_all_output_passes_one_place():
     """No module of the command line prints but by ``output/terminal.py``."""
     wrong = []
@@ -82,6 +84,7 @@ def history(rng):
     return "\n".join(lines) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_odd_characters_in_histories(tmp_path, monkeypatch, capfd, seed):
     """Keys, values and file names, in every output for people."""

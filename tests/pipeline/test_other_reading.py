@@ -118,6 +118,7 @@ rows = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(rows, st.sampled_from(["ser", "si", "psi", "cc", "rc", "ser-nosession"]))
 @settings(max_examples=300, deadline=None)
 def test_a_witness_in_which_the_loader_comes_first_is_one_of_the_other_reading(found, level):

@@ -50,6 +50,7 @@ def test_the_part_of_the_engine_refutes_the_whole(weak):
     assert again(verdict, SI + NO_SWAP).startswith("native checker (all), by definition (all: ")
 
 
+@pytest.mark.slow
 def test_a_model_of_the_part_may_meet_the_rest(large):
     """The certificate is of all checks: each is put to the checker that decides it."""
     verdict = check(large, SI + NO_SWAP)
@@ -62,6 +63,7 @@ def test_a_model_of_the_part_may_meet_the_rest(large):
         verify(Certificate.of(large, other, verdict.witness), large, other)
 
 
+@pytest.mark.slow
 def test_what_no_model_of_the_part_meets_is_searched_for_and_refused_at_once(large):
     """A search of so many transactions is beyond every timeout, which the estimate finds early."""
     start = time.monotonic()

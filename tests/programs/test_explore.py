@@ -147,6 +147,7 @@ def machine(program: Program, level: str) -> set[Reads]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", range(4))
 def test_a_level_allows_what_its_machine_returns(block: int) -> None:
     """Serializability, prefix consistency and snapshot isolation allow just what machines return.

@@ -127,6 +127,7 @@ def test_the_smallest_part_is_a_history_with_the_same_violation(tmp_path):
 ELEMENTS = st.lists(st.integers(0, 4), max_size=4, unique=True)
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.sampled_from("xy"), ELEMENTS), max_size=6))
 def test_lists_are_packed_without_loss(reads):

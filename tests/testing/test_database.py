@@ -48,6 +48,7 @@ def test_mariadb_repeatable_read_loses_an_update():
     assert verdict.violation.anomaly.startswith("lost update")
 
 
+@pytest.mark.slow
 @settings(QUICK, max_examples=30)
 @given(drawn=interleavings())
 def test_a_serializable_database_stays_so(memory, drawn):
@@ -84,6 +85,7 @@ def test_every_drawn_interleaving_is_complete():
     each()
 
 
+@pytest.mark.slow
 def test_drawn_histories_have_every_outcome():
     """They are of any kind: those that a level allows, and those that it does not."""
     for level in ("pl-2", "si", "ser"):
@@ -99,6 +101,7 @@ def test_drawn_histories_have_every_outcome():
             assert one.counts()["committed"] >= 1
 
 
+@pytest.mark.slow
 def test_drawn_values_are_written_once():
     """Also with lists, aborted transactions and keys of one's own."""
 

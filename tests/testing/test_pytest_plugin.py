@@ -141,6 +141,7 @@ def test_asserting(isolation):
     assert "unknown" in done.stdout.str().lower()
 
 
+@pytest.mark.slow
 def test_evidence_is_kept_under_xdist(run, pytester):
     """Each test has a folder; all workers have the same seed, which is printed."""
     body = """
@@ -163,6 +164,7 @@ def test_it(isolation, number):
         assert verified.ret == 0
 
 
+@pytest.mark.slow
 def test_the_summary_counts_what_was_judged_and_unseen(run, pytester):
     """All workers together, each kind of what was left out with its first example."""
     body = """
@@ -282,6 +284,7 @@ def test_memory(isolation):
     done.assert_outcomes(passed=1)
 
 
+@pytest.mark.slow
 def test_the_plugin_costs_nothing_where_it_is_not_used(run):
     """Nothing of the checker is imported by a session whose tests do not use the fixture."""
     done = run(
@@ -330,6 +333,7 @@ def test_the_example_of_the_readme(run):
     assert shown[:-2] in (ROOT / "README.md").read_text()
 
 
+@pytest.mark.slow
 def test_the_interleavings_of_the_page(run):
     """The lost update of Python's sqlite3 is found, and shrunk to six steps."""
     done = run(example("test_interleavings.py"), apart=True)

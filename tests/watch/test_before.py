@@ -29,6 +29,7 @@ SEEN = {"unwritten_initial": True}
 OTHERS = ("1 [:w z 1]", "2 [:w z 2]", "3 [:r z 2]", "1 [:w z 3]", "2 [:r z 3]")
 
 
+@pytest.mark.slow
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams of databases with data: one verdict, and each chain is verified."""
     counts: Counter[str] = Counter()

@@ -309,6 +309,7 @@ def contents(part: Part) -> list[object]:
     return [one if isinstance(one, bytes) else one.tolist() for one in found]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lists", [False, True])
 @pytest.mark.parametrize("abort_rate", [0.0, 0.1])
 def test_parts_that_are_not_in_memory_are_exchanged_alike(tmp_path, monkeypatch, lists, abort_rate):
@@ -360,6 +361,7 @@ def test_parts_that_are_not_in_memory_are_exchanged_alike(tmp_path, monkeypatch,
     assert set(found.values()) == {found["all in memory"]}
 
 
+@pytest.mark.slow
 def test_what_was_put_back_is_cut_into_parts_of_the_usual_size_again(tmp_path, monkeypatch):
     """Without exchanges, parts that come back do not become one part that only grows."""
     monkeypatch.setattr(Exchanges, "unexplained", lambda *_: {})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
 from support.watching import Scans, watch_in_rounds
 
 
+@pytest.mark.slow
 def test_random_logs_are_gone_on_with(tmp_path):
     """Predicate reads, times and names: nothing of a window is lost on the way to the disk."""
     counts: Counter[str] = Counter()

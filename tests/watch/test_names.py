@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+import pytest
 from support.watching import named_level, random_history, watch_and_compare, with_names
 
 from isolang.history import save_history
 from isolang.watch import Stream, verify_chain
 
 
+@pytest.mark.slow
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams with labels, levels and classes of keys: one verdict, each chain verified."""
     counts: Counter[str] = Counter()

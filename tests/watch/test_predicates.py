@@ -25,6 +25,7 @@ def watch_of(folder: Path, text: str, level: str, **options: object) -> WatchRep
     return watch.report
 
 
+@pytest.mark.slow
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams of predicate reads: one verdict, and both checkers accept each chain."""
     counts: Counter[str] = Counter()

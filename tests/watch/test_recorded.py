@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import pytest
 from support.watching import random_history
 
 from isolang.api import check, load_history
@@ -29,6 +30,7 @@ def disordered(rng, text):
     return "".join(made[i] + "\n" for i in order)
 
 
+@pytest.mark.slow
 def test_lines_in_another_order_are_judged_in_that_of_index(tmp_path):
     """In pieces that end anywhere: the verdict is the whole file's, which :index puts in order."""
     outcomes = []

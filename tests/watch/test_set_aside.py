@@ -50,6 +50,7 @@ def cross(rng: random.Random, folder: Path, counts: Counter[str]) -> None:
     compare_answers(rng, state, path, counts)
 
 
+@pytest.mark.slow
 def test_three_checkers_agree(
     tmp_path: Path, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

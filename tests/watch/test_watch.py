@@ -40,6 +40,7 @@ def watch_of(path: Path, level: str, folder: Path, *, size: int = 1) -> Watch:
     return watch
 
 
+@pytest.mark.slow
 def test_the_verdict_is_that_of_the_whole(tmp_path):
     """Random streams in rounds of 3 to 50: one verdict, each chain verified, cuts put back."""
     counts: Counter[str] = Counter()
@@ -116,6 +117,7 @@ def changed(text: bytes, at: int, rng: random.Random) -> bytes:
     return text[:at] + bytes([text[at] ^ 1 << rng.randrange(8)]) + text[at + 1 :]
 
 
+@pytest.mark.slow
 def test_each_changed_byte_of_a_chain_is_refused(chain):
     """A chain with one byte changed proves nothing, wherever that is."""
     path, folder = chain
@@ -130,6 +132,7 @@ def test_each_changed_byte_of_a_chain_is_refused(chain):
             verify_chain(folder, Stream([path], follow=False))
 
 
+@pytest.mark.slow
 def test_each_changed_byte_of_the_log_is_refused(chain):
     """So is a log that is no longer the one that was judged."""
     path, folder = chain
@@ -157,6 +160,7 @@ def rechained(entries: list[dict[str, object]]) -> bytes:
     return text
 
 
+@pytest.mark.slow
 def test_forged_chains_are_refused(chain):
     """With right hashes: parts swapped, left out, or twice; another source, order, value."""
     path, folder = chain
@@ -220,6 +224,7 @@ def test_what_cannot_be_watched_is_refused(tmp_path):
 LISTS = ("0 [:append x 1]", "1 [:append x 2]", "2 [:r x [1 2]]", "0 [:w y 1]", "1 [:r y 1]")
 
 
+@pytest.mark.slow
 def test_a_wrong_old_element_of_a_list_is_found(tmp_path):
     """A cut leaves of a list its length and a hash: what was first in it is still known."""
     right = lines(*LISTS, "2 [:w y 2]", "3 [:r x [1 2]]", "1 [:append x 3]", "3 [:r x [1 2 3]]")
@@ -247,6 +252,7 @@ def test_memory_is_bounded(tmp_path):
     assert max(kept) < 300
 
 
+@pytest.mark.slow
 def test_a_watch_that_was_killed_goes_on(tmp_path):
     """Wherever the chain was torn: the same verdict, what was written stays, the chain holds."""
     for number in range(6):
@@ -309,6 +315,7 @@ def test_a_saved_state_does_not_hide_another_level(tmp_path, monkeypatch):
     resumed(path, "si", folder)
 
 
+@pytest.mark.slow
 def test_what_is_in_flight_for_long_is_given_up(tmp_path):
     """One that was read from is cut like an unknown outcome; if it ends yet, it comes back."""
     begins = "{:type :invoke, :process 9, :f :txn, :value [[:w x 1] [:r z nil]]}\n"
@@ -365,6 +372,7 @@ def test_it_goes_on_after_a_violation(tmp_path):
         verify_chain(tmp_path / "state", Stream([path], follow=False))
 
 
+@pytest.mark.slow
 def test_only_what_convicts_is_explained(tmp_path, monkeypatch):
     """Many windows are invalid on the way; the simplest violation is looked for once at most."""
     from isolang.explain.smaller import Finder

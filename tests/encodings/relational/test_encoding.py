@@ -41,6 +41,7 @@ def level_of(name: str) -> str:
     return name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [n for n in STYLED if level_of(n) in COLUMNS])
 def test_litmus(name: str) -> None:
     """Every style of a level gives the table's verdict, certified."""

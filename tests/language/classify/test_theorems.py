@@ -94,6 +94,7 @@ def test_near_misses(text: str) -> None:
     assert event_graph_form(load_spec(text)) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_both_routes_agree(seed: int) -> None:
     """The event graph and the relations themselves, on histories in which levels differ."""

@@ -61,6 +61,7 @@ def test_what_is_too_large_is_named(text, culprit):
     assert culprit in lines[caught.value.line - 1]
 
 
+@pytest.mark.slow
 def test_arguments_that_leave_no_trace_are_counted():
     """What is dropped costs steps, and steps are limited."""
     text = nested(30, "k(F(a ; so), F(a ; wr))", "a", "a").replace(ADYA, ADYA + "let k(a, b) = a\n")
@@ -107,6 +108,7 @@ def test_a_key_is_part_of_what_is_shared():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

@@ -19,6 +19,7 @@ def told(columns) -> list[Transaction]:
     return list(History(columns=columns, name="m", format="memory").transactions())
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_two_halves_are_the_whole(data):

@@ -69,6 +69,7 @@ def _judge(history, spec, threads):
     return check(history, spec, threads=threads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", ["allocation", "poll"])
 @pytest.mark.parametrize("name", CASES)
 def test_a_fault_is_a_clean_unknown(name, fault):

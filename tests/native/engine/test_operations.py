@@ -96,6 +96,7 @@ def test_by_the_definitions(seed: int) -> None:
     assert min(found[n, v] for n in LEVELS for v in ("valid", "invalid")) >= 10, found
 
 
+@pytest.mark.slow
 def test_search_by_itself() -> None:
     """Without the stronger checks that are tried first; both checkers accept what is said."""
     plans = {name: native_plan(load_spec(name)) for name in LEVELS}
@@ -116,6 +117,7 @@ def test_search_by_itself() -> None:
     assert min(seen[n, v] for n in LEVELS for v in ("valid", "invalid")) >= 10, seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRITTEN)
 def test_what_users_write(name: str) -> None:
     """The native engine says what relations say, pair by pair, and is certified."""
@@ -150,6 +152,7 @@ def test_what_is_no_walk_over_operations(text: str, reason: str) -> None:
     assert reason
 
 
+@pytest.mark.slow
 def test_no_witness_of_a_weaker_level_passes() -> None:
     """On an invalid history every witness is refused, though it is one for a weaker level."""
     weaker, refused = native_plan(load_spec("pl-2")), Counter[str]()

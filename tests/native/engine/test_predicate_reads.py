@@ -27,6 +27,7 @@ def blindw(tmp_path):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["ser", "si", "pl-2-99", "ra"])
 def test_few_become_choices(blindw, level):
     """Of the set-reads of BlindW-Pred only those that an order contradicts become variables."""
@@ -81,6 +82,7 @@ def test_a_phantom_among_item_reads_violates_repeatable_read():
         assert (verdict.outcome, verdict.certified) == (outcome, True)
 
 
+@pytest.mark.slow
 def test_reads_apart_agree_with_the_definition():
     """On random small tables, also where all predicate reads are apart in the end."""
     levels, apart, outcomes = Levels(("pl-2-99",)), 0, set()

@@ -38,6 +38,7 @@ SESSIONS = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(SESSIONS)
 def test_bincode_says_what_was_written(sessions: list[list[tuple[list[Any], bool]]]) -> None:

@@ -118,6 +118,7 @@ def test_plume_errors_name_the_line(data: bytes, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(
     st.lists(

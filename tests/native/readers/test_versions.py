@@ -51,6 +51,7 @@ def read(columns: Any) -> list[tuple[int, int, list[Any]]]:
     return [(t.session, t.status, t.ops) for t in transactions(columns)]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(SESSIONS, st.randoms(use_true_random=False), st.sampled_from([None, 0, 3]))
 def test_json_says_what_was_written(sessions: list[list[Any]], rng: Any, indent: Any) -> None:
@@ -85,6 +86,7 @@ def test_json_says_what_was_written(sessions: list[list[Any]], rng: Any, indent:
     assert found <= {"\u00e9\n", "more"}
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(SESSIONS, st.randoms(use_true_random=False))
 def test_hist_says_what_was_written(sessions: list[list[Any]], rng: Any) -> None:

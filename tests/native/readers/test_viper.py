@@ -30,6 +30,7 @@ def value(found: Any, *, read: bool) -> Any:
     return found if isinstance(found, str) or -(2**63) <= found < 2**64 else (str(found),)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(
     st.lists(

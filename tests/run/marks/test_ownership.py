@@ -46,6 +46,7 @@ def test_a_living_run_is_no_killed_one(capfd, tmp_path, url):
     assert "isocheck_registers" not in tables(url)
 
 
+@pytest.mark.slow
 def test_another_prefix_is_another_run(capfd, tmp_path, url):
     """It plays beside the first one, as the refusal says."""
     one = start_target(url, keys=["x"])

@@ -101,6 +101,7 @@ def test_what_a_copy_has_read_by_a_predicate(tmp_path):
     assert again == ("r", "a", 3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("bug", "outcome"), [("?bug=torn-backup", "invalid"), ("", "valid")])
 def test_a_torn_copy_is_found(bug, outcome, tmp_path):
     """One half of it is older than the other half; a copy of one state is not accused."""
@@ -119,6 +120,7 @@ def test_a_torn_copy_is_found(bug, outcome, tmp_path):
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["queries", "append"])
 def test_copies_of_sqlite_under_load(workload, tmp_path, monkeypatch):
     """Both ways of SQLite copy one state, and the copies are in the history."""

@@ -73,6 +73,7 @@ def checked(capfd, tmp_path, *arguments, seconds=1):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.server
 @pytest.mark.parametrize("hang", [hold_the_lock, sleep])
 def test_a_driver_that_hangs(capfd, tmp_path, after, hang):
@@ -95,6 +96,7 @@ def test_a_dump_between_two_lines():
     assert hanging_calls_in_dump(dump) == ("ask (d/driver.py, line ???)",)
 
 
+@pytest.mark.slow
 def test_a_driver_that_hangs_at_once(capfd, tmp_path, after):
     """Nothing has committed: there is nothing to judge, and the call is named."""
     after("commit", 0, sleep)
@@ -130,6 +132,7 @@ def test_too_little_is_said():
     assert vacuity_doubt(isolang.check(both, "ser")) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", ["\ud800", float("nan"), [1, 2], {1}], ids=repr)
 def test_a_value_that_cannot_be_recorded(capfd, tmp_path, after, value):
     """It is the outcome of its transaction; the others are recorded, judged, and doubted."""
@@ -195,6 +198,7 @@ def test_a_program_that_lies(capfd, tmp_path, body, said):
     assert ':error "BadAnswer' in history.read_text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("late", [0, 0.05])
 def test_a_program_that_answers_twice(capfd, tmp_path, late):
     """It is said, and no second answer counts as one to the next request, however late it comes.
@@ -221,6 +225,7 @@ def test_a_program_that_answers_twice(capfd, tmp_path, late):
     assert len(set(processes)) == len(processes), "each program's second answer is the last"
 
 
+@pytest.mark.slow
 def test_a_silent_program(capfd, tmp_path):
     """It is killed with what it has started, within the promise."""
     body = "    import subprocess; subprocess.run(['sleep', '4711'])"
@@ -244,6 +249,7 @@ def test_a_socket_that_says_nothing(capfd, tmp_path, kind):
     assert "no answer within" in run.err or "cannot connect" in run.err
 
 
+@pytest.mark.slow
 def test_a_full_disk(capfd, tmp_path, children):
     """The half of a line that did not fit is cut off, and what is whole is judged."""
     children.first(fill_the_disk, 60_000)
@@ -303,6 +309,7 @@ def test_an_error_of_an_adapter(capfd, tmp_path, after):
     assert "bug of isolang" not in run.err
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_signals_end_a_run(tmp_path, number):
     """The first one: tables are removed, what was recorded is judged, nobody is left."""
@@ -328,6 +335,7 @@ def test_signals_end_a_run(tmp_path, number):
         assert connection.execute("select name from sqlite_master").fetchall() == []
 
 
+@pytest.mark.slow
 def test_a_run_does_not_fork_a_process_that_has_threads(capfd, tmp_path, monkeypatch):
     """A lock that another thread holds would be held in the child for good."""
 
@@ -392,6 +400,7 @@ def test_a_killed_run_leaves_no_folders(tmp_path):
     assert not list(scratch.iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ["sqlite", "duckdb"])
 def test_what_killed_runs_leave_is_removed(capfd, tmp_path, target):
     """Tables with the mark and no other; the refusal says which they are, and the way out."""
@@ -409,6 +418,7 @@ def test_what_killed_runs_leave_is_removed(capfd, tmp_path, target):
     assert "nothing to remove" in run_here(capfd, "run", url, "--clean").out
 
 
+@pytest.mark.slow
 def test_what_is_not_ours_is_left(capfd, tmp_path):
     """A table of somebody's with the name of ours stays, and the refusal says so."""
     file = tmp_path / "mine.db"
@@ -517,6 +527,7 @@ def test_another_writer_may_explain_it(tmp_path, status):
     assert lost(tmp_path, *lines) == ()
 
 
+@pytest.mark.slow
 def test_more_than_the_level_claims(capfd, tmp_path):
     """It is said that a violation may be no fault of the database."""
     run = checked(
@@ -535,6 +546,7 @@ def test_more_than_the_level_claims(capfd, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_a_survey_goes_on_after_a_cell_that_fails(capfd, tmp_path, monkeypatch):
     """The cell says so; the page is there after each cell."""
     from isolang.run.survey import survey

@@ -171,6 +171,7 @@ def test_the_self_test_changes_levels_on_one_connection(monkeypatch):
     assert beside.why == "the database reports 'read committed' in a transaction at 'serializable'"
 
 
+@pytest.mark.slow
 def test_a_survey_of_a_mix(tmp_path, capfd):
     """It is one column, which says by what it was judged."""
     ran = run_here(
@@ -184,6 +185,7 @@ def test_a_survey_of_a_mix(tmp_path, capfd):
     assert len(cells) == 2
 
 
+@pytest.mark.slow
 def test_a_run_of_a_mix_on_the_command_line(tmp_path, capfd):
     """The text says how many committed at each level, and the history how to play it again."""
     ran = run_here(

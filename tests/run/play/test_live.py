@@ -76,6 +76,7 @@ def test_what_cannot_be_watched_is_judged_as_a_whole(recorded):
     assert growing.look(recorded.stat().st_size) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", ["valid", "invalid"])
 def test_the_verdict_on_a_long_run_is_that_of_its_watch(tmp_path, monkeypatch, outcome):
     """What it is behind is judged, too; the chain is verified, or a few transactions convict."""

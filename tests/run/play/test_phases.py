@@ -68,6 +68,7 @@ def children(monkeypatch, tmp_path_factory):
     return Children(monkeypatch, tmp_path_factory.mktemp("children"))
 
 
+@pytest.mark.slow
 def test_a_run_that_has_not_played_all_is_not_proved(capfd, tmp_path, children):
     """One workload whose transactions all abort: exit code 3, and its name."""
     children.first(replace_method_after, Bank, "program", 0, ConstantMethod((Abort(),)))
@@ -81,6 +82,7 @@ def test_a_run_that_has_not_played_all_is_not_proved(capfd, tmp_path, children):
     assert said.endswith(": bank; run longer with --seconds")
 
 
+@pytest.mark.slow
 def test_scripts_that_take_long_leave_time_for_the_workloads(capfd, tmp_path, children):
     """They begin in a quarter of the time, and the rest of them goes on beside the clients."""
     children.first(slow_down, "isolang.run.play.scripts", "interleave", 0.6)

@@ -24,6 +24,7 @@ from isolang.run.workloads import NAMES, ProgramSource, Shape, workload_named
 from isolang.run.workloads.queries import Queries
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", NAMES)
 def test_every_workload_on_a_correct_database(tmp_path, workload):
     """The simulated database keeps strict serializability, whatever is played on it."""
@@ -34,6 +35,7 @@ def test_every_workload_on_a_correct_database(tmp_path, workload):
     assert judged.recorded.state.committed > 0
 
 
+@pytest.mark.slow
 def test_a_recorded_history_says_how_to_run_it_again(tmp_path):
     """Its second line is the command, with what was not as by default, and without a password."""
     options = short_run_settings(40) | {"workload": "rmw", "seed": 3, "shape": Shape(keys=5)}
@@ -62,6 +64,7 @@ def test_equal_seeds_give_equal_transactions(workload):
     assert made() == made()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "claims", "outcome"),
     [("snapshot", "", "valid"), ("snapshot", "ser", "invalid"), ("read committed", "", "valid")],
@@ -81,6 +84,7 @@ def test_a_weaker_level_is_told_from_a_stronger_one(tmp_path, level, claims, out
     assert judged.verdict.outcome == outcome
 
 
+@pytest.mark.slow
 def test_duckdb_loses_an_update_beside_a_delete(tmp_path):
     """Documented snapshot isolation; found, certified, saved, and shown with its SQL."""
     judged = run(tmp_path, "duckdb", workload="insert-delete", **short_run_settings(3000))
@@ -93,6 +97,7 @@ def test_duckdb_loses_an_update_beside_a_delete(tmp_path):
     assert any(one.startswith("DELETE FROM isocheck_registers") for one in statements)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", ["serializable", "journal", "immediate"])
 def test_sqlite_is_strictly_serializable(tmp_path, level):
     """No false alarm, with the write-ahead log as with the rollback journal."""
@@ -100,6 +105,7 @@ def test_sqlite_is_strictly_serializable(tmp_path, level):
     assert judged.verdict.outcome == "valid", judged.verdict
 
 
+@pytest.mark.slow
 def test_python_loses_updates_of_sqlite_by_default(tmp_path):
     """Its default isolation handling opens no transaction for a SELECT."""
     judged = run(tmp_path, "sqlite", level="python", workload="counter", **short_run_settings(4000))
@@ -127,6 +133,7 @@ def test_postgres(tmp_path, level, claims, outcome, transactions):
     assert judged.verdict.outcome == outcome, judged.verdict
 
 
+@pytest.mark.slow
 def test_a_run_on_the_command_line(tmp_path):
     """It ends with one report, as the schema has it, whose history `check` agrees about."""
     command = [sys.executable, "-P", "-m", "isolang.cli.main"]
@@ -142,6 +149,7 @@ def test_a_run_on_the_command_line(tmp_path):
     assert isolang.check(isolang.load_history(report["history"]), "sser").outcome == "valid"
 
 
+@pytest.mark.slow
 def test_where_nothing_commits_nothing_is_judged(tmp_path, capfd):
     """A program that ends at once is no database that keeps its promise."""
     (tmp_path / "ends.py").write_text(
@@ -209,6 +217,7 @@ def test_a_table_that_is_there_is_left_alone(tmp_path):
     assert tables == [("isocheck_registers",)]
 
 
+@pytest.mark.slow
 def test_a_run_removes_its_tables(tmp_path):
     """What it has created, and nothing else."""
     import sqlite3
@@ -323,6 +332,7 @@ def test_a_standby_refuses_writes(tmp_path):
         target.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("update", ["update", "row", "upsert", "insert", "any"])
 @pytest.mark.parametrize("access", ["index", "scan"])
 def test_rows_are_found_and_written_in_every_way(tmp_path, access, update):
@@ -374,6 +384,7 @@ def test_what_a_database_has_not(options, message):
         Runner(Settings(**options))
 
 
+@pytest.mark.slow
 def test_effectiveness_counts_trials(tmp_path, capfd):
     """Trials of one workload find a lost update, each at a place of its own; the best is first."""
     done = run_here(
@@ -390,6 +401,7 @@ def test_effectiveness_counts_trials(tmp_path, capfd):
     assert sum(best["anomalies"].values()) == best["violations"] <= best["trials"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", ["mini", "pairs"])
 def test_clients_in_several_processes(tmp_path, workload):
     """They write one history, in one order, of values that are still unique."""

@@ -300,6 +300,7 @@ class Wrong(SQLite):
 """
 
 
+@pytest.mark.slow
 def test_a_wrong_adapter_convicts_nobody(tmp_path, capsys, monkeypatch):
     """The run is refused before a transaction of it is recorded."""
     from isolang.cli.main import main
@@ -318,6 +319,7 @@ def test_a_wrong_adapter_convicts_nobody(tmp_path, capsys, monkeypatch):
     assert main(["run", "wrong.py:Wrong", "--selftest", "--output", "json"]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "workload"),
     [(float, "pairs-pred"), (Decimal, "append"), (Fraction, "bank"), (np.int64, "rmw")],

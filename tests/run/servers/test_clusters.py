@@ -125,6 +125,7 @@ def test_a_client_is_no_node(network):
         assert one.recv(9) == b"hello"
 
 
+@pytest.mark.slow
 def test_a_command_is_a_fault(tmp_path):
     """It is called with ``begin`` and ``end``, as often as ``--fault-every`` says."""
     said = tmp_path / "said"
@@ -138,6 +139,7 @@ def test_a_command_is_a_fault(tmp_path):
     assert b":f :exec, " in recorded.path.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_command_that_fails_ends_the_run(tmp_path):
     """The message has what the command said."""
     fault = "exec:echo no such bridge; false"

@@ -74,6 +74,7 @@ def test_it_is_what_the_survey_has_printed(tmp_path):
         load_survey(str(tmp_path / "none.json"))
 
 
+@pytest.mark.slow
 def test_the_exit_code_is_of_what_is_new(tmp_path, capfd, monkeypatch):
     """A violation that is known is none of this run."""
     from support.cli import run_here

@@ -139,6 +139,7 @@ def test_writes_of_one_run_take_every_form():
     assert sum("SET k = ?" in sql for sql in writes) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bug", ["own-writes-predicate", "savepoint-kept", "phantom-scan", "null-not-indexed"]
 )
@@ -154,6 +155,7 @@ def test_planted_bugs_are_found(bug, tmp_path):
     assert found.outcome == "invalid"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "bug", ["skip-locked-twice", "cascade-leaves-child", "merge-inserts-duplicate"]
 )
@@ -168,6 +170,7 @@ def test_planted_bugs_of_statements_are_found(bug, tmp_path):
     assert found.outcome == "invalid"
 
 
+@pytest.mark.slow
 def test_the_right_database_is_not_accused(tmp_path):
     """The same database without a bug holds what it promises, in rounds of all kinds."""
     settings = Settings(target=PLANTED, folder=str(tmp_path), trusted=True, seed=5)
@@ -337,6 +340,7 @@ def test_the_statements_of_a_query_without_an_answer(tmp_path):
     assert "select value between 7 and 9" in sent
 
 
+@pytest.mark.slow
 def test_auto_plays_rounds_after_its_workloads(monkeypatch, tmp_path):
     """The report of a round that violates its level is about that round, and repeats it."""
     monkeypatch.setattr(swarms, "ROUNDS_FROM_S", 1.0)
@@ -354,6 +358,7 @@ def test_auto_plays_rounds_after_its_workloads(monkeypatch, tmp_path):
     assert "--no-rounds" in found.rounds[-1].command
 
 
+@pytest.mark.slow
 def test_a_swarm_on_the_command_line(capfd, tmp_path):
     """It prints each round with the command that repeats it, or one JSON object."""
     options = ("run", "memory", "--swarm", "--seconds", "2", "--save", str(tmp_path))
@@ -365,6 +370,7 @@ def test_a_swarm_on_the_command_line(capfd, tmp_path):
     assert report["rounds"][0]["command"].startswith("isocheck run memory")
 
 
+@pytest.mark.slow
 def test_a_round_that_cannot_be_played_names_the_errors_of_the_round_before(tmp_path):
     """The database may have failed in the round before, without a wrong answer."""
 

@@ -126,6 +126,7 @@ def test_an_update_of_a_range_names_the_rows_that_it_changed():
         assert (second.read("x"), second.read("y")) == (51, 99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "level"),
     [
@@ -143,6 +144,7 @@ def test_what_is_claimed_is_kept(name, level, tmp_path):
     assert found.certified
 
 
+@pytest.mark.slow
 def test_concurrent_upserts_of_a_new_key_are_one_row(tmp_path, monkeypatch):
     """PyIceberg 0.12 makes two of them: its retry does not look again for what the key matches.
 

@@ -105,6 +105,7 @@ def test_two_runs_on_one_database(steps, tmp_path):
         assert run.version == "SQLite as a program"
 
 
+@pytest.mark.slow
 def test_scripts_play_on_programs(steps, tmp_path):
     """One step after the other, through several processes."""
     settings = Settings(target=steps, workload="scripted", folder=str(tmp_path), trusted=True)

@@ -122,6 +122,7 @@ class Talkative(Memory):
 """
 
 
+@pytest.mark.slow
 def test_what_an_engine_prints_is_no_report(tmp_path, capfd):
     """The report is all that stands on the standard output."""
     (tmp_path / "talkative.py").write_text(TALKATIVE)

@@ -54,6 +54,7 @@ def finished(
     return sorted(found, key=lambda one: one[0]), count
 
 
+@pytest.mark.slow
 def test_finished_transactions_are_the_same(tmp_path):
     """In one log or one for each client, whatever was set aside and wherever the stream resumed."""
     count = 0

@@ -6,6 +6,7 @@
 import os
 import random
 
+import pytest
 from support.streams import Dripping, by_session, finished_transactions, load_transactions, log_of
 
 from isolang import load_history
@@ -62,6 +63,7 @@ def ranked(sessions):
     }
 
 
+@pytest.mark.slow
 def test_damaged_logs(tmp_path):
     """Read as a stream, in any chunks, they are refused, or are what the whole file is."""
     rng = random.Random(7)

@@ -45,6 +45,7 @@ def test_a_transaction_at_its_place(seed, tmp_path):
             assert replace(found, number=None) == replace(t, number=None, group=group)
 
 
+@pytest.mark.slow
 def test_transactions_at_their_places(tmp_path, monkeypatch):
     """Many transactions are read again at once, in any order, as if each were read by itself."""
     together = []
