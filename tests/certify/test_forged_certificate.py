@@ -12,7 +12,7 @@ from support.paths import ROOT
 
 import isolang
 from isolang.certify.certificate import Certificate, CertificateError, verify
-from isolang.cli.verify import _reading_options, spec_of
+from isolang.cli.verify import reading_options, spec_of
 from isolang.errors import IsolangError
 from isolang.history import read_history
 
@@ -27,7 +27,7 @@ def accepted(text: str, history: str) -> Certificate:
     """What ``isocheck verify`` does."""
     proof = Certificate.from_json(text)
     spec = spec_of(proof)
-    verify(proof, proof.about(read_history(history, _reading_options(proof))), spec)
+    verify(proof, proof.about(read_history(history, reading_options(proof))), spec)
     return proof
 
 
