@@ -239,7 +239,7 @@ class _WrittenColumns:
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
-        """Return a mask of the operations whose value names their key's undeclared initial state."""
+        """Return a mask of the operations whose value names an undeclared initial state."""
         nil = (self.value == c.NIL_ATOM) & ~self.alone
         found: NDArray[np.bool_] = (nil | (self.value == self.initial)) & ~self.declared
         return found

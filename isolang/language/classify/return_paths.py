@@ -58,6 +58,7 @@ from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
     Check,
     Core,
+    Diff,
     ForKey,
     Lift,
     Opt,
@@ -174,6 +175,7 @@ class _Compiler:
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = mentions.distinguishes_reads(spec)
+        self._names = bool(mentions.named_sets(spec) or mentions.key_classes(spec))
 
     def check(self, check: Check) -> None:
         """Compile one check of a specification over dependencies."""
@@ -216,12 +218,18 @@ class _Compiler:
         self._between_operations.append((check.name, words_without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
-        """Compile a check if it has the form ``irreflexive a ; (a | b)^*``; return whether it does.
+        r"""Compile a check ``irreflexive a ; (a | b)^*``; return whether it has this form.
 
         Such a check forbids every cycle of ``a`` and ``b`` that contains an ``a``. Strongly
-        connected components are enough to decide this, even if ``b`` has cycles.
+        connected components are enough to decide this, even if ``b`` has cycles. The expression
+        may contain ``for x: [T \ W[x]] ; irw[x]`` instead of ``irw``.
         """
-        language, of_key = self._language(check.name, check.expr)
+        expr = _without_mere_items(check.expr, Rel("irw"))
+        without_writers = expr != check.expr
+        others = mentions.names(_without_mere_items(check.expr, Rel("prw")))
+        if without_writers and (others & {"rw", "irw"} or self._names):
+            return False
+        language, of_key = self._language(check.name, expr)
         letters = language.letters
         closing = frozenset(a for a, q in language.moves[0].items() if q in language.final)
         if of_key or not closing or not letters <= OF_READS | {"ww"}:
@@ -238,7 +246,14 @@ class _Compiler:
                     a: ((0, 0),) for a in LETTERS if a in letters
                 }
                 automaton = _automaton(check.name, steps=steps, direct=frozenset(("components",)))
-                self._automata.append(replace(automaton, closing=closing, closing_first=first))
+                self._automata.append(
+                    replace(
+                        automaton,
+                        closing=closing,
+                        closing_first=first,
+                        without_writers=without_writers,
+                    )
+                )
                 return True
         return False
 
@@ -421,6 +436,23 @@ class _Compiler:
             with suppress(NotRegularError):
                 return language_of(without_key(e)), True
             raise _NotHornError(error.reason, name) from None
+
+
+def _without_mere_items(e: Core, item: Core) -> Core:
+    r"""Replace each ``for x: [T \ W[x]] ; irw[x]`` in an expression by ``item``."""
+    match e:
+        case ForKey(
+            key=x,
+            body=Seq(
+                parts=(
+                    Lift(arg=Diff(left=Rel(name="T"), right=Rel(name="W", key=w))),
+                    Rel(name="irw", key=of),
+                )
+            ),
+            within=None,
+        ) if x == w == of:
+            return item
+    return rebuild(e, tuple(_without_mere_items(part, item) for part in mentions.children(e)))
 
 
 def _at_statements(e: Core) -> Core:
