@@ -18,8 +18,8 @@ bool is_acyclic_over_one_state(const Automaton& m) {
          !m.forbids_return_paths() && !m.tests() && m.of(Relation::rw).empty() && !m.splits();
 }
 
-// Returns whether a check only forbids that the versions of one key lead back to a reader of the key. Such a check stays
-// as it is beside the total order.
+// Returns whether a check only forbids that the versions of one key lead back to a reader of the key. Such a check is
+// judged in addition to the total order.
 bool is_of_own_versions(const Automaton& m) {
   if (!m.of_one_key() || m.judges || m.tests() || m.direct() || m.back.by_rw.empty()) return false;
   for (std::size_t r = 0; r < kRelations; ++r)
