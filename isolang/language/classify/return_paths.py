@@ -32,6 +32,7 @@ from isolang.language.classify.expression import (
     simplify,
     visits_statements,
     without_key,
+    without_mere_items,
 )
 from isolang.language.classify.observed import NotThisFormError, rewrite
 from isolang.language.classify.regular import (
@@ -58,7 +59,6 @@ from isolang.language.meaning import mentions
 from isolang.language.meaning.core import (
     Check,
     Core,
-    Diff,
     ForKey,
     Lift,
     Opt,
@@ -224,9 +224,9 @@ class _Compiler:
         connected components are enough to decide this, even if ``b`` has cycles. The expression
         may contain ``for x: [T \ W[x]] ; irw[x]`` instead of ``irw``.
         """
-        expr = _without_mere_items(check.expr, Rel("irw"))
+        expr = without_mere_items(check.expr, Rel("irw"))
         without_writers = expr != check.expr
-        others = mentions.names(_without_mere_items(check.expr, Rel("prw")))
+        others = mentions.names(without_mere_items(check.expr, Rel("prw")))
         if without_writers and (others & {"rw", "irw"} or self._names):
             return False
         language, of_key = self._language(check.name, expr)
@@ -436,23 +436,6 @@ class _Compiler:
             with suppress(NotRegularError):
                 return language_of(without_key(e)), True
             raise _NotHornError(error.reason, name) from None
-
-
-def _without_mere_items(e: Core, item: Core) -> Core:
-    r"""Replace each ``for x: [T \ W[x]] ; irw[x]`` in an expression by ``item``."""
-    match e:
-        case ForKey(
-            key=x,
-            body=Seq(
-                parts=(
-                    Lift(arg=Diff(left=Rel(name="T"), right=Rel(name="W", key=w))),
-                    Rel(name="irw", key=of),
-                )
-            ),
-            within=None,
-        ) if x == w == of:
-            return item
-    return rebuild(e, tuple(_without_mere_items(part, item) for part in mentions.children(e)))
 
 
 def _at_statements(e: Core) -> Core:
