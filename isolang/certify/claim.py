@@ -16,7 +16,7 @@ from typing import Final, assert_never
 from isolang.certify.evaluator import Evaluator
 from isolang.certify.facts import Facts
 from isolang.certify.steps import Edge
-from isolang.language.meaning.core import Core, Diff, Named
+from isolang.language.meaning.core import Core, Diff, Named, Rel
 from isolang.language.meaning.mentions import children, names
 from isolang.language.syntax.ast import KeyClass
 from isolang.language.vocabulary import (
@@ -45,13 +45,18 @@ _Pairs = Iterable[tuple[int, int]]
 def is_monotonic(e: Core) -> bool:
     r"""Return whether an expression never loses a pair when its relations gain pairs.
 
-    The right side of a difference may contain only ``id`` and the sets of transactions with a given
-    label or level, because an element's membership in these is the same in every part of a history.
+    The right side of a difference may contain only ``id``, the sets of transactions with a given
+    label or level, and the set of a key's writers, because an element's membership in these is the
+    same in every part of a history.
     """
     # mutant: definition-only-grows
-    if isinstance(e, Diff) and not names(e.right) <= {"id", *NAMED}:
+    if isinstance(e, Diff) and not (names(e.right) <= {"id", *NAMED} or _is_writers(e.right)):
         return False
     return all(is_monotonic(part) for part in children(e))
+
+
+def _is_writers(e: Core) -> bool:
+    return isinstance(e, Rel) and e.name == "W" and e.key is not None
 
 
 class Claim(Evaluator):

@@ -42,6 +42,10 @@ TO_WRITE = "to-write"
 """The letter for a ``ww`` that leads to the write itself and is always followed by ``po``.
 
 It replaces ``ww`` before ``po`` in expressions; no edge has this name."""
+MERE_IRW: Final = "mere-irw"
+"""The letter for ``for x: [T \\ W[x]] ; irw[x]``, an ``irw`` whose reader does not write the key.
+
+No edge has this name."""
 _KEYED = (*OF_READS, "ww")
 
 
@@ -59,7 +63,7 @@ def _letter(e: Core) -> str:
     name, known = (
         (e.arg, (*TESTS, *NAMED))
         if isinstance(e, Lift)
-        else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE))
+        else (e, (*RELATIONS, *STATEMENT_LETTERS, TO_WRITE, MERE_IRW))
     )
     if not isinstance(name, Rel) or name.key is not None:
         return ""
@@ -108,8 +112,13 @@ def plain(expr: Core) -> Core:
         NotCertifiedError: if a ``for`` requires two relations to have the same key.
     """
     expr = _without_key_variables(expr)
-    split = any(isinstance(e, Rel) and _whole(e.name)[0] in parts for e in walk(expr)
-                for parts in PARTS.values())  # fmt: skip
+    found = {_whole(e.name)[0] for e in walk(expr) if isinstance(e, Rel)}
+    if MERE_IRW in found and found & {"rw", "irw"}:
+        raise NotCertifiedError(
+            "not certified: some item anti-dependencies count only if their reader does not write "
+            "the key, and others in any case"
+        )
+    split = MERE_IRW in found or any(found.intersection(parts) for parts in PARTS.values())
     return _in_parts(expr) if split else expr
 
 
@@ -153,6 +162,8 @@ def _over_keys(key: str, body: Core) -> Core:
         return Rel("ww")
     if isinstance(body, Lift) and isinstance(body.arg, Rel) and body.arg.key == key:
         return Lift(Rel(body.arg.name))  # `[W]` is the union of `[W[x]]` over all keys x
+    if body == Seq((Lift(Diff(Rel("T"), Rel("W", key))), Rel("irw", key))):
+        return Rel(MERE_IRW)
     if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:
         return found
     if isinstance(body, Seq):  # for x: (a ; b)  =  a ; (for x: b), if x does not occur in a

@@ -322,6 +322,8 @@ def _question(automaton: Automaton) -> str:
     """Return a sentence about what an automaton of the route forbids."""
     if "components" in automaton.direct:
         closing = " or ".join(sorted(automaton.closing))
+        if automaton.without_writers:
+            closing += " of a reader that does not write the key"
         return f"{automaton.check}: no cycle with {closing}; other cycles are allowed"
     if automaton.direct:
         ways = " or ".join(_DIRECT.get(r, r) for r in sorted(automaton.direct))

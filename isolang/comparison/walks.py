@@ -37,6 +37,7 @@ from isolang.language.classify.expression import (
     simplify,
     visits_statements,
     without_key,
+    without_mere_items,
 )
 from isolang.language.classify.regular import (
     Dfa,
@@ -220,6 +221,7 @@ def _implication(
     steps = []
     for axiom in weaker.axioms:
         step = _step(stronger, axiom, one_at_a_time=one_at_a_time)
+        step = step or _step_beyond_own_versions(stronger, axiom)
         if step is None:
             return None
         steps.append(step)
@@ -286,6 +288,58 @@ def _step(stronger: Normal, axiom: Axiom, *, one_at_a_time: bool = False) -> Pro
                 by = tuple(name for name, _ in some)
                 return ProofStep(check=shown, by=by, inclusion=inclusion, shorter=shorter)
     return None
+
+
+def _step_beyond_own_versions(stronger: Normal, axiom: Axiom) -> ProofStep | None:
+    r"""Prove ``acyclic ww | irw | …`` from cycles of ``ww`` and ``for x: [T \ W[x]] ; irw[x]``.
+
+    SOUND BECAUSE an ``irw[x]`` of a reader that writes x is a pair of ``ww[x]``, unless it leads to
+    a version before the reader's own. Then ``ww[x] ; irw[x]`` is closed, or the reader read a
+    version after its own, and ``wr | ww`` has a cycle; the stronger specification forbids both.
+    Therefore only the ``irw`` of other readers need to be considered.
+    """
+    check = axiom.check
+    if check.kind != "acyclic" or not isinstance(check.expr, Union):
+        return None
+    parts = set(check.expr.parts)
+    if not parts >= {Rel("ww"), Rel("irw")} or "irw" in names(Union(tuple(parts - {Rel("irw")}))):
+        return None
+    own = [axiom for axiom in stronger.axioms if _forbids_versions_before_own(axiom.check)]
+    if not own or not any(
+        one.kind == "acyclic"
+        and isinstance(one.expr, Union)
+        and {Rel("wr"), Rel("ww")} <= set(one.expr.parts)
+        for one in stronger.checks
+    ):
+        return None
+    axioms = [
+        replace(one, check=replace(one.check, expr=without_mere_items(one.check.expr, Rel("irw"))))
+        for one in stronger.axioms
+        if one not in own
+    ]
+    step = _step(replace(stronger, axioms=tuple(axioms)), axiom)
+    if step is None:
+        return None
+    rest = (one.check for one in stronger.axioms if one not in own)
+    texts = {
+        _check_text(new.check): _check_text(old) for new, old in zip(axioms, rest, strict=True)
+    }
+    by = (*(texts[text] for text in step.by), _check_text(own[0].check))
+    return replace(step, by=by)
+
+
+def _forbids_versions_before_own(check: Check) -> bool:
+    match check:
+        case Check(
+            kind="irreflexive",
+            expr=ForKey(
+                key=x,
+                body=Seq(parts=(Rel(name="ww", key=first), Rel(name="irw", key=second))),
+                within=None,
+            ),
+        ):
+            return x == first == second
+    return False
 
 
 # --- walks over operations ---

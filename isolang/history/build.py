@@ -22,6 +22,7 @@ from isolang.history.fields import (
     status_code,
     transaction_number,
 )
+from isolang.history.initial import has_rows, replace_nil_if_rows
 from isolang.history.predicates import derive_set_reads, predicate_text
 from isolang.history.readers.reading import Reading
 from isolang.history.transaction import Transaction
@@ -265,6 +266,7 @@ class _ColumnsBuilder:
         """Resolve explicit sources, determine whether times are known, and check the columns."""
         for op, at, key, source in self.sources:
             self.columns.set_source(op, self.source(source, key, at))
+        replace_nil_if_rows(self.columns)
         self.columns.has_time = self.timed()
         if (found := self.columns.contradicting_times()) is not None:
             txn, what = found
@@ -332,6 +334,8 @@ class _ColumnsBuilder:
             parts.append(preview(self.initial_value))
         if self.initial_at is not None:
             parts.append("what the declared initial transaction wrote")
+        if len(parts) > 1 and has_rows(self.columns):
+            return f"a read of {' or '.join(parts[1:])}; of nil only for a row that did not exist"
         return "a read of " + " or ".join(parts)
 
     def ignored(self) -> tuple[str, ...]:

@@ -23,6 +23,7 @@ LISTS: Final = (READ_LIST, READ_ONE_OF, READ_NONE_OF)
 
 # Values in the op_value column: the atom for nil, and the code for an unknown result.
 NIL_ATOM: Final = 0
+NO_ATOM: Final = -2  # in Columns.deleted: no operation deletes a row
 UNKNOWN_VALUE: Final = -1
 
 NO_VERSION: Final = -1  # in op_version: the operation does not state a version

@@ -12,8 +12,36 @@ if TYPE_CHECKING:
     from isolang._native import Columns
 
 
+def has_rows(columns: Columns) -> bool:
+    """Return whether the history has rows: a predicate read or a delete.
+
+    In such a history, a read of nil says that there was no row.
+    """
+    return bool(len(columns.statement_txn)) or columns.deleted != c.NO_ATOM
+
+
+def is_row(columns: Columns, value: int) -> bool:
+    """Return whether a value that T0 wrote is a row, and neither nil nor a deletion."""
+    return value not in (c.NIL_ATOM, columns.deleted)
+
+
+def replace_nil_if_rows(columns: Columns) -> None:
+    """If the history has rows, make each initial row replace nil as the value of its key."""
+    import numpy as np
+
+    if has_rows(columns):
+        for key in np.flatnonzero(columns.initial_value != c.NIL_ATOM).tolist():
+            columns.set_initial_value(key, int(columns.initial_value[key]), alone=True)
+
+
 def declare_initial(
-    columns: Columns, txn: int, where: str, unit: str = "line", *, lowered: bool = True
+    columns: Columns,
+    txn: int,
+    where: str,
+    unit: str = "line",
+    *,
+    rows: bool | None = None,
+    lowered: bool = True,
 ) -> None:
     """Turn a transaction into the initial transaction T0.
 
@@ -21,6 +49,9 @@ def declare_initial(
     it no longer counts as a transaction. If a read names one of these last writes as its source, T0
     becomes the source. If the columns contain set-reads for rows that predicate reads did not
     return (``lowered``), these set-reads are derived anew from the remaining rows.
+
+    If the initial values are ``rows`` (by default, if the history has rows), nil does not name
+    them: the row was there, so a read of nil would have to follow its deletion.
 
     Raises:
         HistoryError: the transaction appends to a list; lists must be empty in the initial state.
@@ -40,8 +71,10 @@ def declare_initial(
         if columns.op_kind[op] == c.WRITE:
             last[int(columns.op_key[op])] = op
     columns.set_status(txn, c.INITIAL)
+    alone = has_rows(columns) if rows is None else rows
     for key, op in last.items():
-        columns.set_initial_value(key, int(columns.op_value[op]))
+        value = int(columns.op_value[op])
+        columns.set_initial_value(key, value, alone=alone and is_row(columns, value))
     reads = np.flatnonzero(np.isin(columns.op_source, np.fromiter(last.values(), np.int64)))
     for op in reads.tolist():
         columns.set_source(op, c.SOURCE_INITIAL)

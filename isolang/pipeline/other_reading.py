@@ -83,6 +83,8 @@ def _with_rows_before(
         return verdict
     then = "then valid"
     if isinstance(other, Invalid):
+        if other.violation.anomaly == verdict.violation.anomaly:
+            return verdict  # the option explains nothing, for example if the value read is nil
         then = f"then also invalid: {other.violation.anomaly}"
     note = (
         "if rows existed before the history begins, pass --unwritten-initial "

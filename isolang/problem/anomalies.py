@@ -13,6 +13,7 @@ from isolang.history.columns import (
     ABORTED,
     APPEND,
     INITIAL,
+    NIL_ATOM,
     NO_VERSION,
     READ,
     READ_LIST,
@@ -239,7 +240,18 @@ def _thin_air(anomaly: Anomaly, history: History) -> str:
         return "none of which any transaction wrote"
     if int(history.columns.op_kind[anomaly.op]) == READ_NONE_OF:
         return "but there was no other version to read"
+    if _is_nil_of_a_row(history, anomaly.op):
+        columns, key = history.columns, int(history.columns.op_key[anomaly.op])
+        row = f"{history.key(key)} = {history.value(int(columns.initial_value[key]))}"
+        return f"but {row} was there from the start, and no transaction deleted it"
     return "which no transaction wrote"
+
+
+def _is_nil_of_a_row(history: History, op: int) -> bool:
+    """Return whether a read returned nil, although the initial version of its key is a row."""
+    columns = history.columns
+    initial = int(columns.initial_value[columns.op_key[op]])
+    return int(columns.op_value[op]) == NIL_ATOM != initial
 
 
 def _unwritten(anomaly: Anomaly, history: History) -> str:

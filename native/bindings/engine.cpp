@@ -145,6 +145,8 @@ Automaton automaton_of(nb::handle a, Restrictions& restrictions) {
     if (nb::len(restricted) > 0) throw nb::value_error("automaton: names in a check of components");
     m.component = reads_of(steps);
     m.closing = closing;
+    if (nb::cast<bool>(a.attr("without_writers")))
+      for (auto* const reads : {&m.component, &m.closing}) (*reads)[static_cast<std::size_t>(Relation::rw)] &= ~kWriterPairs;
     m.closing_first = nb::cast<bool>(a.attr("closing_first"));
   } else {
     m.kinds = restrictions.kinds();

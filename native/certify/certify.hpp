@@ -56,6 +56,7 @@ enum class Relation : std::uint8_t {
 #define RELATION(id, name) id,
 #include "core/relations.def"
   to_write,
+  mere_irw,
 #define PART(id, name, whole, reads) id,
 #include "core/relations.def"
 #define FILTERED(id, name) id##_of_key, id##_of_key_wr, id##_of_key_rw, id##_of_key_rr,

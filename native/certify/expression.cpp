@@ -22,6 +22,7 @@ constexpr std::array<std::string_view, kRelations> kNames{
 #define RELATION(id, name) name,
 #include "core/relations.def"
     "to-write",
+    "mere-irw",
 #define PART(id, name, whole, reads) name,
 #include "core/relations.def"
 #define FILTERED(id, name) name "[W,W]", name "[W,R]", name "[R,W]", name "[R,R]",
@@ -200,7 +201,7 @@ Positions read_expression(std::string_view text, std::shared_ptr<const Selection
 
 bool overwrites(int relation) {
   return relation == static_cast<int>(Relation::rw) || relation == static_cast<int>(Relation::irw) ||
-         relation == static_cast<int>(Relation::prw);
+         relation == static_cast<int>(Relation::prw) || relation == static_cast<int>(Relation::mere_irw);
 }
 
 bool reads_from(int relation) {
@@ -208,8 +209,11 @@ bool reads_from(int relation) {
          relation == static_cast<int>(Relation::pwr);
 }
 
-bool is_of(Relation relation, bool of_predicate) {
+bool is_of(Relation relation, bool of_predicate, bool of_writer) {
   switch (relation) {
+    case Relation::mere_irw:
+      // mutant: checker-mere-reads-of-writers
+      return !of_predicate && !of_writer;
     case Relation::iwr:
     case Relation::irw:
       return !of_predicate;
@@ -223,10 +227,10 @@ bool is_of(Relation relation, bool of_predicate) {
 
 bool Positions::distinguishes_reads() const {
   return mentions(Relation::iwr) || mentions(Relation::pwr) || mentions(Relation::irw) ||
-         mentions(Relation::prw);
+         mentions(Relation::prw) || mentions(Relation::mere_irw);
 }
 
-int Positions::letter(int relation, bool of_predicate) const {
+int Positions::letter(int relation, bool of_predicate, bool of_writer) const {
   const auto part = filtered(relation);
   if (part && mentions(part->relation) && !mentions(static_cast<Relation>(relation)))
     return static_cast<int>(part->relation);
@@ -234,10 +238,11 @@ int Positions::letter(int relation, bool of_predicate) const {
   if (relation == static_cast<int>(Relation::wr))
     // mutant: checker-predicate-sources
     return static_cast<int>(of_predicate ? Relation::pwr : Relation::iwr);
+  if (relation != static_cast<int>(Relation::rw)) return relation;
+  // mutant: checker-writers-as-mere-readers
+  if (!of_predicate && !of_writer && mentions(Relation::mere_irw)) return static_cast<int>(Relation::mere_irw);
   // mutant: checker-predicates-as-items
-  if (relation == static_cast<int>(Relation::rw))
-    return static_cast<int>(of_predicate ? Relation::prw : Relation::irw);
-  return relation;
+  return static_cast<int>(of_predicate ? Relation::prw : Relation::irw);
 }
 
 bool Positions::mentions(Relation r) const {

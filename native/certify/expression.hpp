@@ -23,12 +23,12 @@ inline bool is_test(int letter) {
   return relation >= static_cast<int>(Relation::writes) && relation <= static_cast<int>(Relation::level);
 }
 
-// Returns whether the relation is rw, irw or prw; reads_from() returns whether it is wr, iwr or pwr. Both take a
+// Returns whether the relation is rw, irw, prw or mere_irw; reads_from() returns whether it is wr, iwr or pwr. Both take a
 // relation without a name.
 bool overwrites(int relation);
 bool reads_from(int relation);
-// Returns whether a read of this kind has pairs in the relation.
-bool is_of(Relation relation, bool of_predicate);
+// Returns whether a read of this kind has pairs in the relation. of_writer: whether its transaction writes the key.
+bool is_of(Relation relation, bool of_predicate, bool of_writer);
 
 // Position 0 is the start and reads nothing. Every other position reads the relation of its label.
 struct Positions {
@@ -44,7 +44,7 @@ struct Positions {
   // tells_reads_apart() returns whether item reads and predicate reads are different letters. letter() returns the
   // letter of a pair of the relation whose read is of this kind.
   bool distinguishes_reads() const;
-  int letter(int relation, bool of_predicate) const;
+  int letter(int relation, bool of_predicate, bool of_writer) const;
   // Returns whether a walk spells a word of L(e), or of L(e)+ if `again`. `word` contains the walk's steps, without
   // tests. passes(i, test) tells whether the transaction where step i begins passes the test; after the last step, it
   // asks about the transaction where the walk ends. For a letter with a name, passes(i, letter) tells whether step i,

@@ -24,7 +24,7 @@ namespace {
 using Node = std::int32_t;
 using Step = std::pair<int, int>;
 constexpr Relation kReadsFrom[] = {Relation::wr, Relation::iwr, Relation::pwr};
-constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw};
+constexpr Relation kOverwriting[] = {Relation::rw, Relation::irw, Relation::prw, Relation::mere_irw};
 constexpr double kSeparateVisitLimit = 4e8;  // edge visits, if every transaction starts a separate search
 
 class Product {
@@ -109,7 +109,7 @@ class Product {
   // edge to the first, and keeps only its other steps. This is not done if steps lead to writes.
   void share_steps_of_statements() {
     if (apart_.count() == 0 || !m_.of(Relation::to_write).empty()) return;
-    constexpr Relation kLeaving[] = {Relation::rw, Relation::irw, Relation::prw, Relation::own_commit,
+    constexpr Relation kLeaving[] = {Relation::rw, Relation::irw, Relation::prw, Relation::mere_irw, Relation::own_commit,
                                      Relation::committed_after, Relation::answered_before, Relation::po};
     std::vector<std::set<std::pair<Relation, int>>> out(idx(m_.states));
     for (const Relation r : kLeaving)
@@ -574,7 +574,7 @@ class Product {
       }
       budget_.poll();
       // mutant: checker-any-read
-      if (is_of(relation, reads[i].of_predicate)) visit(reads[i]);
+      if (is_of(relation, reads[i].of_predicate, reads[i].own >= 0)) visit(reads[i]);
     }
   }
 

@@ -215,7 +215,9 @@ class Checker {
                            ? static_cast<int>(Relation::to_write)
                            : found->second.positions.letter(
                                  edge.relation,
-                                 edge.op != kUnused && evidence_.of_predicate(edge.op)));
+                                 edge.op != kUnused && evidence_.of_predicate(edge.op),
+                                 edge.relation == static_cast<int>(Relation::rw) &&
+                                     evidence_.writes_key(edge.a, static_cast<std::int32_t>(edge.key))));
       }
       return found->second.positions.reads(word, found->second.acyclic(), passes);
     };

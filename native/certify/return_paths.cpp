@@ -449,7 +449,7 @@ class Clocks {
         budget_.poll();
         const ExternalRead& r = c_.reads[reads.item[i]];
         // mutant: checker-closing-reads
-        if (!is_of(closing_, r.of_predicate)) continue;
+        if (!is_of(closing_, r.of_predicate, r.own >= 0)) continue;
         const auto suspect = [&](std::int32_t start) {
           if (place[start] < at) suspects.emplace_back(place[start], at);
         };
@@ -631,7 +631,7 @@ class Clocks {
   }
 
   bool closes(const ExternalRead& r, const Rows& rows, std::int64_t row) {
-    if (!is_of(closing_, r.of_predicate)) return false;
+    if (!is_of(closing_, r.of_predicate, r.own >= 0)) return false;
     if (closing_ == Relation::wr)
       return chain_[r.reader] >= 0 && rows.at(row, chain_[r.reader]) >= position_[r.reader];
     if (by_key_) return rows.at(row, r.key) > r.source;
@@ -720,7 +720,7 @@ bool by_search(const History& history, const Choice& choice, Relation closing,
         if (w >= of_places || ends[w % machine.states] == 0 || reader == b) continue;
         for (std::int64_t i = reads.start[reader]; i < reads.start[reader + 1]; ++i)
           if (const ExternalRead& r = choice.reads[reads.item[i]];
-              is_of(closing, r.of_predicate) && overwrites(r))
+              is_of(closing, r.of_predicate, r.own >= 0) && overwrites(r))
             return true;
       }
     }
@@ -762,7 +762,7 @@ std::optional<SingleRw> single_rw(const Positions& p) {
     std::erase_if(result.without.follow[i], is_last);
     if (is_last(static_cast<int>(i))) result.without.accepting[i] = 0;
   }
-  for (const Relation relation : {Relation::rw, Relation::irw, Relation::prw}) {
+  for (const Relation relation : {Relation::rw, Relation::irw, Relation::prw, Relation::mere_irw}) {
     const auto closes = [&](int f) { return is_last(f) && p.label[f] == static_cast<int>(relation); };
     Positions before = result.without;
     bool any = false;

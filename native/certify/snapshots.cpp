@@ -86,7 +86,7 @@ Positions of_whole_transactions(const ReadCheck& check) {
     if (relation == static_cast<int>(Relation::to_write)) relation = static_cast<int>(Relation::ww);
     constexpr Relation kKnown[] = {Relation::init, Relation::so,  Relation::rt,  Relation::group_rt, Relation::done,
                                    Relation::late, Relation::locked, Relation::wr, Relation::ww, Relation::rw,
-                                   Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw};
+                                   Relation::iwr,  Relation::pwr, Relation::irw, Relation::prw, Relation::mere_irw};
     // mutant: checker-implicit-tests
     if (i > 0 && std::ranges::none_of(kKnown, [&](Relation r) { return static_cast<int>(r) == relation; }))
       beyond("asks for more than dependencies");

@@ -323,7 +323,7 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
   Pairs there = 0, transactions = 0;
   const auto kinds = std::ranges::find_if(automata, [](const Automaton& m) { return m.kinds != nullptr; });
   if (kinds == automata.end()) {
-    there = 3;
+    there = 3 | kWriterPairs;
   } else {
     for (const std::uint8_t kind : kinds->kinds->of_key) there |= Pairs{3} << (2 * kind);
     for (const std::uint8_t kind : kinds->kinds->of_transaction) transactions |= Pairs{1} << kind;
@@ -377,6 +377,7 @@ std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) 
     bool has_all = covers->epsilon.empty() && !covers->forbids_return_paths();
     for (std::size_t r = 0; r < kRelations; ++r) {
       if ((m.component[r] & kItemPairs) != 0) m.steps[r] = {{0, 0}};
+      if (tells_writers(m.component[r])) m.pairs[r] = {m.component[r]};
       has_all &= covers->steps[r].empty() || !m.steps[r].empty();
     }
     m.component = {};

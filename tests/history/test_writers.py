@@ -666,6 +666,18 @@ def read(lines, **options):
             {"initial": 1},
             "{:x 8}",
         ),
+        # nil is the deleted row, and not the first one.
+        (
+            ["{:value [[:delete :x]]}", "{:value [[:r :x 1] [:r :x nil]]}"],
+            {"unwritten_initial": True},
+            "{:x 1}",
+        ),
+        # Nobody deleted the row, so the read of nil is wrong.
+        (
+            ["{:value [[:r :x nil]]}", "{:value [[:r :x 8]]}"],
+            {"initial_value": ("x=8",)},
+            "{:x 8}",
+        ),
         # An unknown outcome has no nil, but it has the initial value.
         (
             ["{:value [[:w :x 8]]}", "{:type :info, :value [[:r :x 8]]}"],
@@ -705,12 +717,6 @@ def test_initial_values_are_declared(form, lines, options, init):
 @pytest.mark.parametrize(
     ("lines", "options", "message"),
     [
-        # nil is the deleted row alone, and would be the first row, too.
-        (
-            ["{:value [[:delete :x]]}", "{:value [[:r :x 1] [:r :x nil]]}"],
-            {"unwritten_initial": True},
-            "the row 1 of :x, which was there at first, cannot be expressed in EDN",
-        ),
         # Nobody wrote 8 last.
         (
             ["{:value [[:w :x 8] [:w :x 9]]}", "{:value [[:r :x 8]]}"],

@@ -207,7 +207,8 @@ def _edges(
     if predicate is None:
         if source != T0:
             yield Edge("iwr", source, t, key, op)
-        yield from (Edge("irw", t, u, key, op) for u in of[at + 1 :] if u != t)
+        # Tj directly item-anti-depends on Ti if Tj installs the next version after the one read.
+        yield from (Edge("irw", t, u, key, op) for u in of[at + 1 : at + 2] if u != t)
         return
     holds = [matches(predicate, key, value(key, u)) for u in of]
     changes = [u for place, u in enumerate(of) if place and holds[place] != holds[place - 1]]

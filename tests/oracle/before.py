@@ -26,7 +26,8 @@ class Before:
     Attributes:
         values: of registers a value, of lists a tuple.
         told: the reads tell it: ``values`` is what they tell, and is not given to the tool.
-        declared: a transaction wrote it that is declared to be T0; nil names that version, too.
+        declared: a transaction wrote it that is declared to be T0; nil names that version, too,
+            unless the history has rows.
     """
 
     values: dict[str, Any] = field(default_factory=dict)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -421,13 +421,13 @@ def _shown(value: Any) -> str:
 # --- Jepsen EDN ---
 
 
-def to_edn(history: History) -> str:
+def to_edn(history: History, rows: Mapping[str, Any] | None = None) -> str:
     """One op map per line; the order of lines is real time. Where only some operations have times,
     each line has the operations' clock's, unless that is said to be another one.
 
     A maybe transaction's end is when its client gave up. A history without times gets an order of
     lines in which every transaction starts as early and ends as late as its session allows, so that
-    sessions of one transaction are all concurrent.
+    sessions of one transaction are all concurrent. ``rows`` were there before.
     """
     timed = history if has_time(history) else with_wide_times(history)
     last = 1 + max((at for t in timed for at in (t.begin, t.end) if at is not None), default=0)
@@ -445,6 +445,10 @@ def to_edn(history: History) -> str:
         events.append((end, 1, i, line))
     lines = [e[3] for e in sorted(events, key=lambda e: e[:3])]
     header = "{:versions :ordered}\n" if any(t.ordered for t in history) else ""
+    if rows is not None:
+        shown = " ".join(f":{key} {_shown(row)}" for key, row in rows.items())
+        process = 1 + max((t.session for t in history), default=0)
+        header += f"{{:type :ok, :f :init, :value {{{shown}}}, :process {process}, :index -1}}\n"
     return header + (
         "\n".join(line.replace(":index -1", f":index {i}", 1) for i, line in enumerate(lines))
         + "\n"

@@ -77,13 +77,15 @@ SLOWER: dict[str, Checks] = {
 }
 
 _irw, _prw = core.Rel("irw"), core.Rel("prw")
+#: An item anti-dependency leads to the next version; beyond the reader's own, only ``ww`` leads on.
+_next = core.ForKey("x", core.Diff(core.Rel("irw", "x"), core.Rel("ww", "x")))
 
 #: Levels that know predicates: Adya's PL-2.99 forbids every cycle with an item anti-dependency;
 #: databases with locks on items alone ignore the other anti-dependencies.
 PREDICATES: dict[str, Checks] = {
     "pl-2-99": (
         acyclic("G1c", union(wr, ww)),
-        irreflexive("G2-item", seq(_irw, core.Star(union(wr, ww, _irw, _prw)))),
+        irreflexive("G2-item", seq(_next, core.Star(union(wr, ww, _irw, _prw)))),
     ),
     "locking-repeatable-read": (acyclic("locked", union(wr, ww, _irw)),),
 }

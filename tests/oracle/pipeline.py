@@ -38,6 +38,7 @@ from .history import (
     has_time,
     is_list_key,
     keys,
+    partly_timed,
     show,
     sort_by_session,
     timed,
@@ -70,7 +71,10 @@ def to_tool(
     given_as_edn = as_edn(history, initial, error)
     beside = None if isinstance(initial, Before) else initial
     first = _loading(history, initial, given_as_edn) if _is_declared(initial) else None
-    made = _from_edn(history, first) if given_as_edn else _from_python(history, beside, first)
+    if given_as_edn and says_init(history, initial):
+        made = _from_edn(history, rows=initial.values)
+    else:
+        made = _from_edn(history, first) if given_as_edn else _from_python(history, beside, first)
     if isinstance(initial, Before) and not initial.declared:
         named = {made.key(k).removeprefix(":") for k in range(made.columns.n_keys())}
         known = set() if initial.told else named  # of some keys nothing is said
@@ -107,6 +111,15 @@ def _is_declared(initial: object) -> bool:
     return isinstance(initial, Before) and initial.declared
 
 
+def says_init(history: History, initial: Any) -> bool:
+    """Whether EDN says as ``:init`` what was there before, as it does of half the histories."""
+    registers = (
+        [k for k in initial.values if not is_list_key(history, k)] if _is_declared(initial) else []
+    )
+    by_clock = partly_timed(history) and not by_lines(history)
+    return bool(registers) and not by_clock and sum(len(t.ops) for t in history) % 2 == 0
+
+
 def _loading(history: History, initial: Any, given_as_edn: bool) -> Txn:
     """A transaction that leaves what was there before, and wrote something else first."""
     other = next((op[2] for t in history for op in t.ops if op[0] in ("w", "insert")), None)
@@ -128,10 +141,14 @@ def _loading(history: History, initial: Any, given_as_edn: bool) -> Txn:
     return Txn(session, tuple(ops), begin=before, end=before + 4, times=times, commit=commit)
 
 
-def _from_edn(history: History, first: Txn | None = None) -> ToolHistory:
+def _from_edn(
+    history: History, first: Txn | None = None, *, rows: Mapping[str, Any] | None = None
+) -> ToolHistory:
     def read(text: str, initial: int | None = None) -> ToolHistory:
         return load_history(io.BytesIO(text.encode()), format="edn", initial=initial)
 
+    if rows is not None:
+        return read(to_edn(history, rows))
     if first is None:
         return read(to_edn(history))
     timed = history if has_time(history) else with_wide_times(history)
@@ -214,7 +231,11 @@ def as_judged(history: History, initial: object, error: object) -> tuple[History
     Raises:
         OpenError: its reads leave open what was there before.
     """
-    if as_edn(history, initial, error):
+    given_as_edn = as_edn(history, initial, error)
+    first = (_loading(history, initial, given_as_edn),) if _is_declared(initial) else ()
+    if (given_as_edn and says_init(history, initial)) or has_rows((*history, *first)):
+        initial = in_place_of_nil(history, initial)
+    if given_as_edn:
         history = as_edn_says(history)
         if not by_lines(history):
             history = tuple(replace(t, by_lines=False) for t in history)
@@ -223,6 +244,20 @@ def as_judged(history: History, initial: object, error: object) -> tuple[History
     initial = told(history, initial)
     history = without_beginnings(history, initial)
     return history, None if isinstance(initial, Before) and not initial.values else initial
+
+
+def has_rows(history: History) -> bool:
+    """Whether nil says that there is no row."""
+    return any(op[0] in ("scan", "delete") for t in history for op in t.ops)
+
+
+def in_place_of_nil(history: History, initial: object) -> object:
+    """The rows that T0 wrote: a row is never read as nil, so nil does not name them."""
+    if isinstance(initial, Before):
+        return replace(initial, declared=False)
+    if initial is None:
+        return None
+    return Before({key: initial for key in keys(history) if not is_list_key(history, key)})
 
 
 def initial_of(history: History, initial: int | Before | None) -> object:

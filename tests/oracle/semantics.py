@@ -706,4 +706,5 @@ class _Frame:
             w.rel |= {"ww": ww, "irw": irw, "prw": prw, "rw": irw | prw}
             w.keyed["ww"] = [order for order, _, _ in combination]
             w.keyed["rw"] = [item | predicate for _, item, predicate in combination]
+            w.keyed["irw"] = [item for _, item, _ in combination]
             yield w

@@ -233,8 +233,14 @@ def test_reads_by_name_of_one_version_return_one_value() -> None:
         # Of a row that was loaded and deleted, nil is the deleted one.
         ("delete(x) || r(x,nil) w(y,1) || r(y,1) r(x,2)", 2, "ser", "invalid"),
         ("delete(x) || r(x,2) w(y,1) || r(y,1) r(x,nil)", 2, "ser", "valid"),
-        ("!delete(x) || r(x,nil) r(x,2)", 2, "ser", "valid"),
-        ("delete(x) insert(x,3) || r(x,nil) r(x,2)", 2, "ser", "valid"),
+        ("!delete(x) || r(x,nil)", 2, "pl-2", "invalid"),
+        ("!delete(x) || r(x,nil)", 2, "pl-1", "valid"),
+        ("?delete(x) || r(x,nil)", 2, "ser", "valid"),
+        ("delete(x) insert(x,3) || r(x,nil)", 2, "pl-2", "invalid"),
+        # Nobody deleted the row, so nobody reads it as nil.
+        ("delete(y) || r(x,nil)", 2, "pl-2", "invalid"),
+        ("scan([= value 3],{}) || r(x,nil)", 2, "pl-2", "invalid"),
+        ("w(y,1) || r(x,nil)", 2, "ser", "valid"),
         ("scan([= value 2],{}) || delete(x)", 2, "ser", "valid"),
         ("scan([= value 2],{}) r(x,2) || delete(x)", 2, "ra", "invalid"),
     ],

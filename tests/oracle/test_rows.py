@@ -114,6 +114,13 @@ FACTS = [
         "r(x,nil) insert(y,1) || scan([= key y],{}) insert(x,1)",
         {"pl-2-99": False, "locking-repeatable-read": True, "pl-3": False, "si": True},
     ),
+    # The next version after the one that was read is the reader's own: no item anti-dependency.
+    (
+        "scan([> value 0],{}) w(x,4) || r(x,nil) w(x,5)",
+        {"pl-3": False, "pl-2-99": True, "locking-repeatable-read": True, "pl-2": True},
+    ),
+    # Another transaction's version lies in between.
+    ("r(x,nil) w(x,5) || r(x,nil) w(x,4)", {"pl-2": True, "pl-2-99": False}),
     # The rows of one statement have no order; the reads of two statements have.
     ("insert(x,1) insert(y,1) || scan([= value 1],{x 1})", {"rc": True, "ra": False}),
     ("insert(x,1) insert(y,1) || r(x,1) scan([= value 1],{x 1})", {"rc": False}),

@@ -71,6 +71,8 @@ def by_value(txns: list[Transaction]) -> list[Transaction]:
 def has_two_values(txns: list[Transaction]) -> bool:
     """Return whether a read by an included transaction contradicts the version that it names."""
     included = {t for t, txn in enumerate(txns) if txn.status in ("committed", "initial")}
+    rows = any(op[0] == "delete" for txn in txns for op in txn.ops)
+    loaded: dict[str, int | None] = {}  # what a declared initial transaction wrote last
     work = sorted(included)
     known: dict[tuple[object, str], object] = {}
     for t, txn in enumerate(txns):
@@ -78,7 +80,7 @@ def has_two_values(txns: list[Transaction]) -> bool:
             if op[0] != "r":
                 known[(t, i), op[1]] = op[2] if op[0] == "w" else None
                 if txn.status == "initial":  # the last of these writes is the initial value
-                    known["initial", op[1]] = op[2] if op[0] == "w" else None
+                    loaded[op[1]] = known["initial", op[1]] = op[2] if op[0] == "w" else None
     while work:
         for op in txns[work.pop()].ops:
             if op[0] != "r" or op[2] is UNKNOWN or op[3] == "missing":
@@ -94,6 +96,8 @@ def has_two_values(txns: list[Transaction]) -> bool:
                 if txns[writer].status == "initial":
                     source = "initial"
             if source == "initial" and op[2] is None:
+                if rows and loaded.get(op[1]) is not None:
+                    return True  # nobody reads a row as nil
                 continue
             if known.setdefault((source, op[1]), op[2]) != op[2]:
                 return True

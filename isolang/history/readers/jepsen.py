@@ -57,8 +57,8 @@ def read(files: Files, *, timeout: float) -> Reading:
         torn.append(Caveat(what))
     initial = "a read of nil or of the empty list"
     if "initial" in report:
-        declare_initial(columns, report["initial"], name)
-        initial = "what :init wrote, and nil or the empty list"
+        declare_initial(columns, report["initial"], name, rows=True)
+        initial = "what :init wrote; for other keys, nil or the empty list"
     own = "each transaction is a session of its own, because there is no :process"
     no_process = () if report["has_process"] else misspelt_process_notes(data)
     return Reading(

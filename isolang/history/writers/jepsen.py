@@ -193,10 +193,9 @@ def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
     if len(missing):
         key = int(missing[0])
         kind, payload = columns.value(int(columns.initial_value[key]))
-        why = " where nil does not mean it" if c.initial_alone(columns)[key] else ""
         msg = (
             f"{history.name}: the row {atom_text(kind, payload)} of {history.key(key)}, which was "
-            f"there at first, cannot be expressed in {part.target}{why}"
+            f"there at first, cannot be expressed in {part.target}"
         )
         raise HistoryError(msg)
 
@@ -260,8 +259,8 @@ class _Texts:
     def declarable(self, part: Outline) -> NDArray[np.bool_]:
         """Return, for each key, whether the format can declare its initial value.
 
-        In the format, a read of nil also counts as a read of the declared value. Therefore a key is
-        not declarable if its initial value replaces nil and some operation reads nil.
+        In the format, a declared value replaces nil. Therefore a key is not declarable if nil also
+        names its initial value and some operation reads nil.
         """
         import numpy as np
 
@@ -280,9 +279,10 @@ class _Texts:
         nil = (kind == c.READ) & (value == c.NIL_ATOM)
         sets = np.isin(kind, c.SET_READS) & (value != c.UNKNOWN_VALUE)
         nil[sets] = empty[value[sets]]
-        alone = c.initial_alone(columns)
-        alone[np.setdiff1d(np.arange(len(alone)), columns.op_key[part.ops][nil])] = False
-        keys = np.flatnonzero(found & ~alone).tolist()
+        found[columns.op_key[part.ops][nil]] &= c.initial_alone(columns)[
+            columns.op_key[part.ops][nil]
+        ]
+        keys = np.flatnonzero(found).tolist()
         found[:] = False
         found[self._keys_read_back(keys)] = True
         return found

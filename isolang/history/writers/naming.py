@@ -108,7 +108,8 @@ def name_values(
         if turned.any():
             declared ^= turned
             ops, problems, wrong = named()
-    names = np.where(ops.of_initial, INITIAL, ops.value)
+    nil = ops.reads & (ops.value == c.NIL_ATOM)
+    names = np.where(ops.of_initial | nil, INITIAL, ops.value)
     keys = np.unique(ops.key[wrong]).tolist()
     kept = ~np.isin(ops.key, keys)
     notes = []
@@ -229,17 +230,18 @@ class _WrittenColumns:
         self.sets = (kind == c.READ_ONE_OF) | (kind == c.READ_NONE_OF)
         self.lists = ((kind == c.READ_LIST) | self.sets) & (self.value != c.UNKNOWN_VALUE)
         self.reads = (kind == c.READ) & (self.value != c.UNKNOWN_VALUE)
-        initial = np.where(declared, c.NIL_ATOM, columns.initial_value)
-        self.initial = initial[self.key] if len(self.key) else self.value
+        self.initial = columns.initial_value[self.key] if len(self.key) else self.value
         alone = c.initial_alone(columns)
         # the operations on keys for which nil is not a second name for the initial state
         self.alone = alone[self.key] & (self.initial != c.NIL_ATOM)
+        # the operations on keys whose initial state has the same name in the file as in the history
+        self.declared = declared[self.key]
         self.of_initial = self.reads & self.is_initial()
 
     def is_initial(self) -> NDArray[np.bool_]:
-        """Return a mask of the operations whose value names their key's initial state."""
+        """Return a mask of the operations whose value names an undeclared initial state."""
         nil = (self.value == c.NIL_ATOM) & ~self.alone
-        found: NDArray[np.bool_] = nil | (self.value == self.initial)
+        found: NDArray[np.bool_] = (nil | (self.value == self.initial)) & ~self.declared
         return found
 
     def written(self, atom: int | NDArray[np.int32]) -> NDArray[np.bool_]:
@@ -293,11 +295,11 @@ def _unnameable_operations(
             f"a read that may be of the initial state or of a write, which {target} distinguishes",
         ),
         (
-            ops.reads & ~ops.of_initial & (ops.value == tau),
+            ops.reads & ~ops.of_initial & (ops.value == tau) & ~ops.declared,
             f"a read of what {target} calls the initial state",
         ),
         (
-            ops.sets & (ops.initial != tau),
+            ops.sets & (ops.initial != tau) & ~ops.declared,
             f"a set-read of a key with an initial value cannot be expressed in {target}",
         ),
         (unfit, f"a value that cannot be expressed in {target}"),

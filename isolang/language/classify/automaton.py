@@ -81,6 +81,8 @@ class Automaton(Struct, frozen=True, kw_only=True):
             automaton has only one state, and a cycle of steps is a violation only if it contains a
             pair of a ``closing`` relation. The words consist of such a pair followed by any number
             of other pairs (or preceded by them, if ``closing_first`` is false).
+        without_writers: of ``components``: an ``irw`` pair counts only if its reader does not write
+            the key.
         sites: the nodes of the history in the product. For ``transactions``, they are the
             transactions. For ``accesses``, they are the accesses (T, x) of transactions to keys: a
             walk stays on one key, every step leads from one access to this key to another, and
@@ -106,6 +108,7 @@ class Automaton(Struct, frozen=True, kw_only=True):
     judges: bool = True
     closing: frozenset[str] = frozenset(("rw",))
     closing_first: bool = True
+    without_writers: bool = False
     sites: Sites = "transactions"
 
     @property

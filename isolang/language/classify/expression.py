@@ -134,6 +134,23 @@ def _simplify(e: Core) -> Core:
     return e
 
 
+def without_mere_items(e: Core, item: Core) -> Core:
+    r"""Replace each ``for x: [T \ W[x]] ; irw[x]`` in an expression by ``item``."""
+    match e:
+        case ForKey(
+            key=x,
+            body=Seq(
+                parts=(
+                    Lift(arg=Diff(left=Rel(name="T"), right=Rel(name="W", key=w))),
+                    Rel(name="irw", key=of),
+                )
+            ),
+            within=None,
+        ) if x == w == of:
+            return item
+    return rebuild(e, tuple(without_mere_items(part, item) for part in children(e)))
+
+
 def lettered(e: Core) -> Core:
     """Replace the restricted steps in an expression by letters such as ``rt[W,R]``.
 

@@ -32,6 +32,7 @@ from isolang.language.classify.expression import (
     simplify,
     visits_statements,
     without_key,
+    without_mere_items,
 )
 from isolang.language.classify.observed import NotThisFormError, rewrite
 from isolang.language.classify.regular import (
@@ -174,6 +175,7 @@ class _Compiler:
         self._whole: list[Dfa] = []
         self._between_operations: list[tuple[str, Dfa]] = []
         self._splits = mentions.distinguishes_reads(spec)
+        self._names = bool(mentions.named_sets(spec) or mentions.key_classes(spec))
 
     def check(self, check: Check) -> None:
         """Compile one check of a specification over dependencies."""
@@ -216,12 +218,18 @@ class _Compiler:
         self._between_operations.append((check.name, words_without(before, ("init",))))
 
     def _components(self, check: Check) -> bool:
-        """Compile a check if it has the form ``irreflexive a ; (a | b)^*``; return whether it does.
+        r"""Compile a check ``irreflexive a ; (a | b)^*``; return whether it has this form.
 
         Such a check forbids every cycle of ``a`` and ``b`` that contains an ``a``. Strongly
-        connected components are enough to decide this, even if ``b`` has cycles.
+        connected components are enough to decide this, even if ``b`` has cycles. The expression
+        may contain ``for x: [T \ W[x]] ; irw[x]`` instead of ``irw``.
         """
-        language, of_key = self._language(check.name, check.expr)
+        expr = without_mere_items(check.expr, Rel("irw"))
+        without_writers = expr != check.expr
+        others = mentions.names(without_mere_items(check.expr, Rel("prw")))
+        if without_writers and (others & {"rw", "irw"} or self._names):
+            return False
+        language, of_key = self._language(check.name, expr)
         letters = language.letters
         closing = frozenset(a for a, q in language.moves[0].items() if q in language.final)
         if of_key or not closing or not letters <= OF_READS | {"ww"}:
@@ -238,7 +246,14 @@ class _Compiler:
                     a: ((0, 0),) for a in LETTERS if a in letters
                 }
                 automaton = _automaton(check.name, steps=steps, direct=frozenset(("components",)))
-                self._automata.append(replace(automaton, closing=closing, closing_first=first))
+                self._automata.append(
+                    replace(
+                        automaton,
+                        closing=closing,
+                        closing_first=first,
+                        without_writers=without_writers,
+                    )
+                )
                 return True
         return False
 

@@ -444,7 +444,7 @@ class Follower:
                     "(expected "
                     "it before all of them)"
                 )
-            declare_initial(columns, remarks["initial"], self._name, lowered=False)
+            declare_initial(columns, remarks["initial"], self._name, rows=True, lowered=False)
         self._count_unannounced(columns, remarks, invoked, completed)
         sessions, names = self._sessions(piece, columns, remarks, completed, file, offset)
         processes = remarks["session_labels"]

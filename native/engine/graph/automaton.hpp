@@ -135,6 +135,12 @@ struct Automaton {
   bool distinguishes_closing() const {
     return std::ranges::any_of(closing, [](Pairs reads) { return reads != 0; });
   }
+  // Returns true if the check tells the item reads of a key's writers from other item reads.
+  bool tells_writers() const {
+    const auto tells = [](Pairs some) { return isolang::tells_writers(some); };
+    return std::ranges::any_of(component, tells) ||
+           std::ranges::any_of(pairs, [&](const auto& some) { return std::ranges::any_of(some, tells); });
+  }
   // Returns true if some steps, or the return paths, apply to only some pairs.
   bool splits() const {
     return back.rw_pairs != kAllPairs ||

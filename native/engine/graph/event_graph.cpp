@@ -207,6 +207,7 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
     if (m.kinds != nullptr) kinds_ = m.kinds;
   for (std::int32_t key = 0; kinds_ != nullptr && key < p.keys; ++key)
     writer_kind_.resize(idx(p.key_start[idx(key) + 1]), kinds_->of_key[idx(key)]);
+  if (std::ranges::any_of(automata, &Automaton::tells_writers)) find_reads_of_writers();
   for (std::size_t c = 0; c < automata.size(); ++c) {
     const Automaton& m = automata[c];
     base_.push_back(node_count_);
@@ -297,6 +298,22 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
       // mutant: shown-order-forgotten
       ww_edges(p.vo_before[i], p.vo_after[i], [&](const Edge& e) { edges.push_back(e); });
   set_priorities(assumed);
+}
+
+void EventGraph::find_reads_of_writers() {
+  const Problem& p = problem;
+  std::vector<std::pair<std::int32_t, std::int32_t>> writers;  // key and transaction
+  writers.reserve(p.writer_txn.size());
+  for (std::int32_t key = 0; key < p.keys; ++key)
+    for (std::int32_t w = p.key_start[key]; w < p.key_start[key + 1]; ++w) writers.emplace_back(key, p.writer_txn[w]);
+  std::ranges::sort(writers);
+  writer_reads_.assign(idx(p.reads()), 0);
+  for (std::int32_t r = 0; r < p.reads(); ++r) {
+    if (!p.read_predicate.empty() && p.read_predicate[idx(r)] != 0) continue;
+    // mutant: writers-not-told
+    const bool writes = std::ranges::binary_search(writers, std::pair(p.read_key[r], p.read_txn[r]));
+    writer_reads_[idx(r)] = writes ? 1 : 0;
+  }
 }
 
 Node EventGraph::fresh(std::size_t check) {

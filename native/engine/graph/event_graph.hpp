@@ -154,7 +154,9 @@ class EventGraph {
   // Return the kinds of pairs that a read, a key or a writer belongs to.
   Pairs pairs_of_read(std::int32_t read) const {
     if (!apart_reads_.empty() && apart_reads_[idx(read)] != 0) return kApartPairs;
-    const Pairs items = pairs_of_key(problem.read_key[read]);
+    const Pairs items = !writer_reads_.empty() && writer_reads_[idx(read)] != 0
+                            ? kWriterPairs
+                            : pairs_of_key(problem.read_key[read]);
     return !problem.read_predicate.empty() && problem.read_predicate[read] != 0 ? items << 1 : items;
   }
   Pairs pairs_of_key(std::int32_t key) const { return kinds_ == nullptr ? 1 : kinds_->items(key); }
@@ -247,6 +249,7 @@ class EventGraph {
   }
   std::int32_t reading(std::int32_t read) const { return problem.read_txn[read]; }
   std::int32_t writing(std::int32_t w) const { return problem.writer_txn[w]; }
+  void find_reads_of_writers();
   void add_tests(std::size_t check);
   void add_sessions(std::size_t check, const std::vector<std::uint8_t>& breaks);
   void add_line(std::size_t check, const AssumedOrders& assumed);
@@ -304,6 +307,7 @@ class EventGraph {
   std::vector<Step> wr_, ww_, rw_, back_;
   // True if a read that was sent after the answer to the writer's COMMIT adds no wr edge.
   bool times_imply_wr_ = false;
+  std::vector<std::uint8_t> writer_reads_;  // per read, 1 if its pairs are kWriterPairs; or empty
   std::vector<std::uint8_t> apart_reads_;  // see AssumedOrders::apart
   std::shared_ptr<const Kinds> kinds_;     // null if only items and predicates are distinguished
   std::vector<std::uint8_t> writer_kind_;  // the kind of each writer's key, if there are kinds

@@ -18,6 +18,14 @@ inline constexpr Pairs kAllPairs = ~Pairs{0}, kItemPairs = 0x5555555555555555, k
 // The pairs of the reads that are apart (AssumedOrders::apart). The bit is the last one of
 // kPredicatePairs. Without names, it has no other meaning.
 inline constexpr Pairs kApartPairs = Pairs{1} << 63;
+// The pairs of item reads whose transaction also writes the key, if some check tells them apart from
+// those of other item reads. The bit is the last one of kItemPairs. With names, it has another
+// meaning, and no check tells these reads apart.
+inline constexpr Pairs kWriterPairs = Pairs{1} << 62;
+// Returns true if a check with these pairs tells the item reads of writers from other item reads.
+constexpr bool tells_writers(Pairs pairs) {
+  return (pairs & kItemPairs) != 0 && (pairs & kItemPairs) == (kItemPairs & ~kWriterPairs);
+}
 
 // A name in quotes: a class of keys, or the transactions with a label or a level.
 struct NameClass {

@@ -18,18 +18,31 @@ bool is_acyclic_over_one_state(const Automaton& m) {
          !m.forbids_return_paths() && !m.tests() && m.of(Relation::rw).empty() && !m.splits();
 }
 
+// Returns whether a check only forbids that the versions of one key lead back to a reader of the key. Such a check is
+// judged in addition to the total order.
+bool is_of_own_versions(const Automaton& m) {
+  if (!m.of_one_key() || m.judges || m.tests() || m.direct() || m.back.by_rw.empty()) return false;
+  for (std::size_t r = 0; r < kRelations; ++r)
+    if (!m.steps[r].empty() && r != idx(Relation::ww)) return false;
+  return true;
+}
+
 // Returns the checks over one total order, if one of them is a check of components and all others
-// are acyclic without anti-dependencies.
+// are acyclic without anti-dependencies, or of own versions.
 std::optional<Automaton> total_order_of(const std::vector<Automaton>& checks) {
   const auto component = std::ranges::find_if(checks, &Automaton::of_components);
   if (component->of_one_pair()) return std::nullopt;
   Automaton total;
   for (const Automaton& m : checks) {
+    if (&m != &*component && is_of_own_versions(m)) continue;
     if (&m != &*component && !is_acyclic_over_one_state(m)) return std::nullopt;
     for (std::size_t r = 0; r < kRelations; ++r)
       if (!m.steps[r].empty() || m.component[r] != 0) total.steps[r] = {{0, 0}};
   }
   total.steps[idx(Relation::rw)] = {{0, 0}};
+  // SOUND BECAUSE the check of components does not use the anti-dependencies of a key's writers
+  // either. The checks of own versions judge them.
+  if (component->tells_writers()) total.pairs[idx(Relation::rw)] = {~kWriterPairs};
   total.so_repeatable = total.repeats(Relation::so);
   total.closing = component->closing;
   total.closing_first = component->closing_first;
@@ -53,6 +66,8 @@ ReadsApart::ReadsApart(const Problem& problem, const std::vector<Automaton>& che
       checks_(checks),
       component_(idx(std::ranges::find_if(checks, &Automaton::of_components) - checks.begin())),
       stronger_(std::move(stronger)) {
+  for (std::size_t c = 0; c < checks.size(); ++c)
+    if (is_of_own_versions(checks[c])) own_versions_.push_back(c);
   find_contradicted_by_own_reads();
 }
 
@@ -85,9 +100,11 @@ void ReadsApart::find_contradicted_by_own_reads() {
 
 std::vector<Automaton> ReadsApart::automata() const {
   std::vector<Automaton> result{stronger_};
+  // mutant: own-versions-not-judged
+  for (const std::size_t c : own_versions_) result.push_back(checks_[c]);
   if (given_.apart.empty()) return result;
   const auto rw = idx(Relation::rw);
-  result.front().pairs[rw].assign(stronger_.steps[rw].size(), ~kApartPairs);
+  result.front().pairs[rw] = {~kApartPairs & stronger_.of_step(Relation::rw, 0)};
   // SOUND BECAUSE the stronger check has all steps of the other checks, even if reads are apart:
   // none of their steps is an anti-dependency.
   // mutant: apart-and-not-judged
@@ -131,7 +148,8 @@ ReadsApart::Verdict ReadsApart::judge(std::vector<ProofStep>& refutation) {
   for (ProofStep& step : refutation) {
     if (step.kind != ProofStep::Kind::cycle) continue;
     if (step.check > 0) {
-      step.check = static_cast<std::int32_t>(component_);
+      const std::size_t after = idx(step.check - 1);
+      step.check = static_cast<std::int32_t>(after < own_versions_.size() ? own_versions_[after] : component_);
       continue;
     }
     const auto check =
@@ -159,7 +177,8 @@ bool ReadsApart::set_all_apart() {
   // of the other relations.
   const auto all_reads = [&](Relation r) { return component->component[idx(r)] == kAllPairs; };
   if (!all_reads(Relation::wr) || !all_reads(Relation::ww)) return false;
-  if ((kItemPairs & ~(component->component[idx(Relation::rw)] & component->closing[idx(Relation::rw)])) != 0)
+  const Pairs items = component->tells_writers() && !own_versions_.empty() ? kItemPairs & ~kWriterPairs : kItemPairs;
+  if ((items & ~(component->component[idx(Relation::rw)] & component->closing[idx(Relation::rw)])) != 0)
     return false;
   for (const Automaton& m : checks_)
     for (std::size_t r = 0; r < kRelations; ++r)

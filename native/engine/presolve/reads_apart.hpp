@@ -22,10 +22,10 @@ namespace isolang {
 class ReadsApart {
  public:
   // Returns nothing without predicate reads, or unless one check is a check of components and all others are acyclic
-  // over one state without anti-dependencies.
+  // over one state without anti-dependencies, or are about the versions of one key.
   static std::optional<ReadsApart> of(const Problem& problem, const std::vector<Automaton>& checks);
 
-  // The total order, followed by the check of components if reads are apart.
+  // The total order, followed by the checks of one key, and by the check of components if reads are apart.
   std::vector<Automaton> automata() const;
   const AssumedOrders& given() const { return given_; }
   bool any() const { return !given_.apart.empty(); }
@@ -52,6 +52,7 @@ class ReadsApart {
   const Problem& problem_;
   const std::vector<Automaton>& checks_;
   std::size_t component_;  // the number of the check of components
+  std::vector<std::size_t> own_versions_;  // the numbers of the checks of one key
   Automaton stronger_;
   AssumedOrders given_{};
 };
