@@ -1,6 +1,6 @@
 // Makes a small history and a proof from the fuzzer's bytes. The certificate checkers must accept the proof, or reject it
-// with a reason. ISOLANG_PROOF selects the checker. `both` makes a witness and a refutation for the same history, and
-// the checkers must not accept both of them.
+// with a reason. CMake defines kTarget, the checker's name. `both` makes a witness and a refutation for the same history,
+// and the checkers must not accept both of them.
 #include <fuzzer/FuzzedDataProvider.h>
 
 #include <algorithm>
@@ -17,15 +17,12 @@
 #include "core/history.hpp"
 #include "core/problem.hpp"
 
-#define ISOLANG_TEXT_OF(x) #x
-#define ISOLANG_NAME_OF(x) ISOLANG_TEXT_OF(x)
+extern const std::string_view kTarget;
 
 namespace {
 
 using namespace isolang;
 using namespace isolang::certify;
-
-constexpr std::string_view kProof = ISOLANG_NAME_OF(ISOLANG_PROOF);
 
 using Checks = std::vector<CheckText>;
 
@@ -129,11 +126,11 @@ class Input {
     return w;
   }
 
-  std::vector<Step> refutation(const History& h, const Checks& checks) {
+  std::vector<RefutationStep> refutation(const History& h, const Checks& checks) {
     const std::int64_t n = h.transactions(), ops = h.operations(), keys = h.n_keys();
-    std::vector<Step> steps;
+    std::vector<RefutationStep> steps;
     while (bytes_.remaining_bytes() > 0 && steps.size() < 64) {
-      Step step{};
+      RefutationStep step{};
       step.kind = static_cast<StepKind>(bytes_.ConsumeIntegralInRange(0, 5));
       switch (step.kind) {
         case StepKind::anomaly:
@@ -257,14 +254,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   history.validate();
   Budget budget;
   bool valid = false, invalid = false;
-  const Checks wild = kProof == "expression" ? input.wild_checks() : Checks{};
-  const Checks& checks = kProof == "expression" ? wild : input.checks();
-  if (kProof != "refutation") {
+  const Checks wild = kTarget == "expression" ? input.wild_checks() : Checks{};
+  const Checks& checks = kTarget == "expression" ? wild : input.checks();
+  if (kTarget != "refutation") {
     const auto [source, start, order] = input.witness(history);
     valid = accepts([&] { verify_witness(history, checks, source, start, order, budget); });
   }
-  if (kProof != "witness") {
-    const std::vector<Step> steps = input.refutation(history, checks);
+  if (kTarget != "witness") {
+    const std::vector<RefutationStep> steps = input.refutation(history, checks);
     invalid = accepts([&] { verify_refutation(history, checks, steps, budget); });
   }
   if (valid && invalid) std::abort();

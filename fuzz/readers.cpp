@@ -1,7 +1,8 @@
 // Gives arbitrary bytes to one native reader. It must return consistent columns, from which a problem can be built, or
-// raise an error for the user. ISOLANG_READER selects the reader.
+// raise an error for the user. CMake defines kTarget, the reader's name.
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string_view>
 #include <vector>
@@ -9,14 +10,11 @@
 #include "core/problem.hpp"
 #include "readers/readers.hpp"
 
-#define ISOLANG_TEXT_OF(x) #x
-#define ISOLANG_NAME_OF(x) ISOLANG_TEXT_OF(x)
+extern const std::string_view kTarget;
 
 namespace {
 
 using namespace isolang;
-
-constexpr std::string_view kReader = ISOLANG_NAME_OF(ISOLANG_READER);
 
 // Splits the bytes for formats with several files: the second file begins after the first NUL, NUL, NUL, newline.
 std::vector<NamedBytes> files(std::string_view data) {
@@ -27,16 +25,17 @@ std::vector<NamedBytes> files(std::string_view data) {
 }
 
 Reading read(std::string_view data, Budget& budget) {
-  if constexpr (kReader == "edn") return read_edn(data, "", budget);
-  if constexpr (kReader == "registers") return read_registers(data, "", FailedCas::by_format, budget);
-  if constexpr (kReader == "bincode") return read_bincode(data, "", budget);
-  if constexpr (kReader == "cobra") return read_cobra(files(data), false, budget);
-  if constexpr (kReader == "cobra_times") return read_cobra(files(data), true, budget);
-  if constexpr (kReader == "plume") return read_plume(data, "", budget);
-  if constexpr (kReader == "awdit") return read_awdit(data, "", budget);
-  if constexpr (kReader == "viper") return read_viper(files(data), budget);
-  if constexpr (kReader == "dbcop_json") return read_dbcop_json(data, "", budget);
-  if constexpr (kReader == "hist") return read_hist(data, "", budget);
+  if (kTarget == "edn") return read_edn(data, "", budget);
+  if (kTarget == "registers") return read_registers(data, "", FailedCas::by_format, budget);
+  if (kTarget == "bincode") return read_bincode(data, "", budget);
+  if (kTarget == "cobra") return read_cobra(files(data), false, budget);
+  if (kTarget == "cobra_times") return read_cobra(files(data), true, budget);
+  if (kTarget == "plume") return read_plume(data, "", budget);
+  if (kTarget == "awdit") return read_awdit(data, "", budget);
+  if (kTarget == "viper") return read_viper(files(data), budget);
+  if (kTarget == "dbcop_json") return read_dbcop_json(data, "", budget);
+  if (kTarget == "hist") return read_hist(data, "", budget);
+  std::abort();  // no reader has this name
 }
 
 void use(const History& history) {

@@ -19,10 +19,18 @@ void register_problem(nanobind::module_& m);
 void register_engine(nanobind::module_& m);
 void register_known(nanobind::module_& m);
 void register_sat(nanobind::module_& m);
-void register_certify(nanobind::module_& m);
 void register_simulator(nanobind::module_& m);
 void register_recording(nanobind::module_& m);
+namespace certify {
+void register_certify(nanobind::module_& m);
+}
+namespace watch {
 void register_watch(nanobind::module_& m);
+}
+
+// A column of numbers that Python hands over.
+template <typename T>
+using Array = nanobind::ndarray<const T, nanobind::ndim<1>, nanobind::c_contig, nanobind::device::cpu>;
 
 // Rows of predicate reads, each as the number of a predicate read and a key.
 using PredicateRows = nanobind::ndarray<const std::int32_t, nanobind::shape<-1, 2>, nanobind::c_contig,

@@ -13,13 +13,8 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace isolang {
+namespace isolang::certify {
 namespace {
-
-using namespace certify;
-
-template <typename T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // Converts a text. nanobind's own conversion would end the process if memory ran out.
 std::string text_of(nb::handle object) {
@@ -71,8 +66,8 @@ class StepReader {
  public:
   StepReader(nb::handle step, std::size_t number) : number_(number), parts_(sequence(step, 1)) {}
 
-  Step read() {
-    Step step{};
+  RefutationStep read() {
+    RefutationStep step{};
     const std::string name = text(parts_[0]);
     if (name == "cycle") {
       step.kind = StepKind::cycle;
@@ -210,7 +205,7 @@ void register_certify(nb::module_& m) {
       "verify_refutation",
       [](const History& columns, nb::sequence checks, nb::sequence steps, double seconds) {
         const std::vector<CheckText> texts = check_texts(checks);
-        std::vector<Step> read;
+        std::vector<RefutationStep> read;
         try {
           for (const nb::handle step : steps) read.push_back(StepReader(step, read.size()).read());
         } catch (const Rejected& rejected) {
@@ -225,4 +220,4 @@ void register_certify(nb::module_& m) {
       "Check a refutation; returns an empty string if it is right, else the reason.");
 }
 
-}  // namespace isolang
+}  // namespace isolang::certify

@@ -55,8 +55,6 @@ nb::ndarray<nb::numpy, T, nb::ndim<1>> owned(std::vector<T> numbers) {
   return {kept->data(), {kept->size()}, owner};
 }
 
-template <typename T>
-using Numbers = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 // Returns two numbers for each missed row: predicate read and key.
 nb::ndarray<nb::numpy, std::int32_t, nb::shape<-1, 2>> rows_of(const std::vector<Missed>& missed) {
   auto* const rows = new std::vector<std::int32_t>;
@@ -419,13 +417,13 @@ void register_history(nb::module_& m) {
       return copy;
     });
   }, "missed"_a, "With these as operations: predicate reads and keys, ascending.");
-  c.def("missed_by", [with_position](const History& h, Numbers<std::int32_t> statements, std::int64_t most) {
+  c.def("missed_by", [with_position](const History& h, Array<std::int32_t> statements, std::int64_t most) {
     return rows_of(with_position([&] { return missed_by(h, {statements.data(), statements.shape(0)}, most); }));
   }, "statements"_a, "most"_a, "All implicit set-reads of these predicate reads, of the first ones if they are too many.");
   c.def("nearly_decided", [with_position](const History& h, std::int64_t most) {
     return rows_of(with_position([&] { return nearly_decided(h, most); }));
   }, "most"_a, "The implicit set-reads that at most one version of their key satisfies, of the first ones if they are too many.");
-  c.def("without_reads", [](const History& h, Numbers<std::int64_t> ops) {
+  c.def("without_reads", [](const History& h, Array<std::int64_t> ops) {
     History copy(h);
     for (std::size_t i = 0; i < ops.shape(0); ++i) {
       if (ops(i) < 0 || ops(i) >= h.operations()) throw nb::index_error("no such operation");
@@ -434,8 +432,8 @@ void register_history(nb::module_& m) {
     }
     return copy;
   }, "ops"_a, "With these reads as operations that failed; what else their predicate reads say stays as it is.");
-  c.def("replay", [with_position](const History& h, Numbers<std::int32_t> commits, Numbers<std::int64_t> seen,
-                                  Numbers<std::int64_t> rows) {
+  c.def("replay", [with_position](const History& h, Array<std::int32_t> commits, Array<std::int64_t> seen,
+                                  Array<std::int64_t> rows) {
     if (seen.shape(0) != h.statement_start.size()) throw nb::value_error("seen: one entry per predicate read");
     Replay found = with_position([&] {
       for (std::size_t i = 0; i < commits.shape(0); ++i)
@@ -449,7 +447,7 @@ void register_history(nb::module_& m) {
      "What predicate reads see by an order of commits: the implicit set-reads that a matching row contradicts and the "
      "returned rows that another row contradicts (predicate reads and keys, ascending), and the sources of the rows.");
   c.def("serial_order_near",
-        [with_position](const History& h, Numbers<std::int32_t> near, double seconds) -> nb::object {
+        [with_position](const History& h, Array<std::int32_t> near, double seconds) -> nb::object {
     for (std::size_t i = 0; i < near.shape(0); ++i)
       if (near(i) < 0 || near(i) >= h.transactions()) throw nb::index_error("no such transaction");
     Budget budget = interruptible_budget(seconds);

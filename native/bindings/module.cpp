@@ -16,8 +16,8 @@ NB_MODULE(_native, m) {
   isolang::register_engine(m);
   isolang::register_known(m);
   isolang::register_sat(m);
-  isolang::register_certify(m);
+  isolang::certify::register_certify(m);
   isolang::register_simulator(m);
   isolang::register_recording(m);
-  isolang::register_watch(m);
+  isolang::watch::register_watch(m);
 }

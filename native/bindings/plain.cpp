@@ -58,9 +58,9 @@ std::optional<std::int32_t> plain_list(History& h, PyObject* o) {
 }
 
 // Returns the key and value of each row returned by a predicate read, if all are plain.
-using Rows = std::vector<std::pair<std::int32_t, std::int32_t>>;
-std::optional<Rows> plain_rows(History& h, PyObject* rows, std::int32_t initial) {
-  Rows found;
+using PlainRows = std::vector<std::pair<std::int32_t, std::int32_t>>;
+std::optional<PlainRows> plain_rows(History& h, PyObject* rows, std::int32_t initial) {
+  PlainRows found;
   PyObject *key = nullptr, *row = nullptr;
   for (Py_ssize_t at = 0; PyDict_Next(rows, &at, &key, &row) != 0;) {
     const auto number = plain_atom(h.key_atoms, key);
@@ -144,7 +144,7 @@ void register_plain(nb::module_& m) {
       [](History& h, const nb::dict& rows, std::int64_t position, std::int32_t initial) {
         if (h.transactions() == 0) throw nb::value_error("no transaction begun");
         const auto found = plain_rows(h, rows.ptr(), initial);
-        for (const auto& [key, value] : found.value_or(Rows{})) h.add_op(OpKind::read, key, value, position);
+        for (const auto& [key, value] : found.value_or(PlainRows{})) h.add_op(OpKind::read, key, value, position);
         return found.has_value();
       },
       "columns"_a, "rows"_a, "position"_a, "initial"_a,

@@ -16,8 +16,7 @@ using namespace nb::literals;
 namespace isolang {
 namespace {
 
-using Literals = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Rows = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
+using EdgeRows = nb::ndarray<const std::int32_t, nb::shape<-1, 3>, nb::c_contig, nb::device::cpu>;
 
 // A solver with the conventions of DIMACS: variables are numbered from 1, and a negative number is a negated variable.
 class DimacsSolver {
@@ -35,7 +34,7 @@ class DimacsSolver {
     return first;
   }
 
-  void add_clauses(const Literals& literals) {
+  void add_clauses(const Array<std::int32_t>& literals) {
     const std::span<const std::int32_t> all(literals.data(), literals.size());
     if (!all.empty() && all.back() != 0)
       throw nb::value_error("the last clause does not end with 0");
@@ -52,7 +51,7 @@ class DimacsSolver {
     }
   }
 
-  void add_edges(const Rows& rows) {
+  void add_edges(const EdgeRows& rows) {
     const auto at = [&](std::size_t i, std::size_t j) { return rows.data()[3 * i + j]; };
     for (std::size_t i = 0; i < rows.shape(0); ++i) {
       for (const std::size_t j : {0U, 1U})

@@ -17,13 +17,8 @@
 namespace nb = nanobind;
 using namespace nb::literals;
 
-namespace isolang {
+namespace isolang::watch {
 namespace {
-
-using namespace watch;
-
-template <typename T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 template <typename T>
 std::span<const T> span_of(const Array<T>& array) {
@@ -222,4 +217,4 @@ void register_watch(nb::module_& m) {
       "What a witness says of some transactions, as a history of these alone.");
 }
 
-}  // namespace isolang
+}  // namespace isolang::watch

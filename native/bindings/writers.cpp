@@ -18,9 +18,6 @@ namespace isolang {
 namespace {
 
 template <typename T>
-using Array = nb::ndarray<const T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-
-template <typename T>
 std::span<const T> span_of(const Array<T>& array) {
   return {array.data(), array.shape(0)};
 }

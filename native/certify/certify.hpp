@@ -97,7 +97,7 @@ struct Literal {
   std::int64_t x, y, z;  // source: op, txn; before: key, a, b; in: txn
 };
 enum class StepKind : std::uint8_t { anomaly, choice, cycle, order, rup, exhaustion };
-struct Step {
+struct RefutationStep {
   StepKind kind;
   std::string check;  // the name of the check violated by a cycle
   std::vector<std::int64_t>
@@ -111,6 +111,6 @@ void verify_witness(const History& history, const std::vector<CheckText>& checks
                     std::span<const std::int32_t> source, std::span<const std::int64_t> order_start,
                     std::span<const std::int32_t> order_txn, Budget& budget);
 void verify_refutation(const History& history, const std::vector<CheckText>& checks,
-                       const std::vector<Step>& steps, Budget& budget);
+                       const std::vector<RefutationStep>& steps, Budget& budget);
 
 }  // namespace isolang::certify

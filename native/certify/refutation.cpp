@@ -49,7 +49,7 @@ class Checker {
   }
 
   // Returns whether the step's clause is empty.
-  bool step(const Step& step) {
+  bool step(const RefutationStep& step) {
     std::vector<Lit> clause;
     switch (step.kind) {
       case StepKind::anomaly:
@@ -151,7 +151,7 @@ class Checker {
     return clause;
   }
 
-  std::vector<Lit> cycle(const Step& step) {
+  std::vector<Lit> cycle(const RefutationStep& step) {
     const auto found = checks_.find(step.check);
     if (found == checks_.end()) throw Rejected{"cycle: the spec has no check " + step.check};
     if (step.edges.empty()) throw Rejected{"cycle: it has no edges"};
@@ -475,7 +475,7 @@ class Checker {
 }  // namespace
 
 void verify_refutation(const History& history, const std::vector<CheckText>& checks,
-                       const std::vector<Step>& steps, Budget& budget) {
+                       const std::vector<RefutationStep>& steps, Budget& budget) {
   check_statements(history, budget);
   Checker checker(history, checks, budget);
   if (steps.empty()) throw Rejected{"the refutation has no steps"};

@@ -19,6 +19,8 @@ namespace isolang {
 [[noreturn]] void unsupported_line(const std::string& name, std::int64_t line, const std::string& what);
 [[noreturn]] void unsupported_byte(const std::string& name, std::int64_t byte, const std::string& what);
 
+inline bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
 // Returns input bytes in the form used by messages: short, printable, in quotes.
 std::string quoted(std::string_view text);
 // Returns one byte of a binary file in the form used by messages, such as 'S' (0x53) or 0xff.

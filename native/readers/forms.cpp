@@ -33,8 +33,6 @@ void append_utf8(std::string& out, std::uint32_t code) {
   }
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 // Returns a double with the fewest digits that reproduce it, laid out as by Python's repr. A value thus has the same
 // text in all readers and in Python.
 std::string text_of(double value) {

@@ -33,7 +33,6 @@ class Hist {
 
  private:
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\f' || c == '\v'; }
-  static bool is_digit(char c) { return c >= '0' && c <= '9'; }
   static bool is_name(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_'; }
 
   bool at_line_end() const { return p_ == end_ || *p_ == '\n'; }

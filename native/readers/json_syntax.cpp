@@ -13,7 +13,7 @@
 namespace isolang {
 namespace {
 
-constexpr std::size_t kMaxNesting = 10'000;
+constexpr std::size_t kMaxBrackets = 10'000;
 
 // For each character, whether it may appear without an escape between the quotes of a string.
 constexpr std::array<bool, 256> kPlain = [] {
@@ -22,7 +22,6 @@ constexpr std::array<bool, 256> kPlain = [] {
   return table;
 }();
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 }  // namespace
@@ -65,7 +64,7 @@ class Forms::JsonSyntax {
   }
 
   void open(char c) {
-    if (open_.size() == kMaxNesting) fail("more than 10000 nested brackets");
+    if (open_.size() == kMaxBrackets) fail("more than 10000 nested brackets");
     open_.push_back(c == '[' ? ']' : '}');
     ++p_;
     blank();
