@@ -35,7 +35,6 @@ class About(Struct, frozen=True):
     Attributes:
         text: the option's help text, a single sentence.
         metavar: the placeholder for the option's value in the help.
-        panel: the help panel that lists the option.
         flag: the flag of the option; empty if the flag is ``--`` followed by the field name.
         short: the one-letter flag, with its dash; empty if there is none.
         bounds: the smallest and the largest number allowed; ``None`` for no bounds.
@@ -57,11 +56,8 @@ class Option(Struct, frozen=True, kw_only=True):
     """An option declared by a field of a record.
 
     Attributes:
-        name: the name of the field.
-        about: the description of the option.
         kind: the type of the value (of each value, if there can be several): ``bool``, ``int``,
             ``float`` or ``str``.
-        several: whether the option may be repeated.
         words: the values that the option may have; empty if any value is allowed.
         default: the default value; ``NODEFAULT`` for a required argument.
     """

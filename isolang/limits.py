@@ -27,8 +27,6 @@ class Seconds(Struct, frozen=True, kw_only=True):
         read: reading the history (0 for one that the caller has in memory).
         prepare: the pre-pass and the neutral problem.
         solve: running the engine, and explaining its answer.
-        certify: the independent checker.
-        total: all phases together.
     """
 
     read: float = 0.0
@@ -59,10 +57,6 @@ class Deadline:
     @contextmanager
     def during(self, phase: Phase, *, to_the_end: bool = False) -> Iterator[None]:
         """Measure the time of the ``with`` block, and add it to a phase.
-
-        Args:
-            phase: the phase to add the time to.
-            to_the_end: whether the block may begin and finish after the deadline.
 
         Raises:
             TimeoutError: if the deadline has passed when the block begins or ends and
@@ -103,9 +97,6 @@ class Work:
     Built-in limits use such budgets, because equal inputs must give equal results no matter how
     busy the machine is. One unit is one poll of the native engine, which polls a few million times
     per second. Other long computations spend an equivalent number of units.
-
-    Attributes:
-        left: the number of remaining units.
     """
 
     def __init__(self, amount: int) -> None:
@@ -147,14 +138,7 @@ SHARE: Final = 0.75
 
 
 def default_memory(parallel: int = 1) -> float | None:
-    """Return the default memory limit of a check in megabytes.
-
-    Args:
-        parallel: the number of checks that share the machine's memory.
-
-    Returns:
-        The limit; ``None`` if the memory of the machine is unknown.
-    """
+    """Return the default memory limit of a check in megabytes."""
     found = memory()
     if "ISOLANG_SANITIZED" in os.environ:
         return None  # a sanitizer reserves more shadow memory than any machine has
@@ -238,7 +222,6 @@ def memory_cap(megabytes: float | None, *, of_process: bool = False) -> Iterator
     the block runs without a limit. Blocks that run simultaneously share the sum of their limits.
 
     Args:
-        megabytes: the limit in megabytes; ``None`` for no limit.
         of_process: whether the limit applies to the memory of the whole process. Otherwise it
             applies to the memory allocated by the block in addition to that already in use.
     """

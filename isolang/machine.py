@@ -30,9 +30,6 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
     A container sees all processors of its host. But once it has used up its share of a period, the
     kernel stops it for the rest of that period, so additional threads would only wait.
 
-    Args:
-        root: the folder that contains ``proc`` and ``sys``.
-
     Returns:
         The smallest quota among this process's control group and the groups that contain it;
         ``None`` if there is no quota or it is unknown.
@@ -44,9 +41,6 @@ def cpu_quota(root: Path = _ROOT) -> float | None:
 @cache
 def memory(root: Path = _ROOT) -> tuple[float, str] | None:
     """Return the megabytes that this process may use, and the source of the limit (Linux).
-
-    Args:
-        root: the folder that contains ``proc`` and ``sys``.
 
     Returns:
         The lowest known limit, with one of the words ``machine`` (its memory), ``container``, or

@@ -19,7 +19,7 @@ __all__ = ["histories", "interleavings", "programs", "transactions"]
 
 
 @st.composite
-def transactions(  # noqa: D417 - Hypothesis gives draw
+def transactions(
     draw: st.DrawFn,
     *,
     keys: Sequence[Hashable] = ("x", "y"),
@@ -95,7 +95,7 @@ def histories(**options: Any) -> st.SearchStrategy[History]:
 
 
 @st.composite
-def programs(  # noqa: D417
+def programs(
     draw: st.DrawFn,
     *,
     keys: Sequence[str] = ("x", "y"),
@@ -130,7 +130,7 @@ def programs(  # noqa: D417
 
 
 @st.composite
-def interleavings(  # noqa: D417
+def interleavings(
     draw: st.DrawFn,
     *,
     keys: Sequence[str] = ("x", "y"),

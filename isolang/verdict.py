@@ -43,12 +43,9 @@ class _BaseVerdict(Struct, frozen=True, kw_only=True):
     """The fields common to all verdicts.
 
     Attributes:
-        history: the history that was checked.
-        spec: the specification that decided.
         certified: whether an independent checker accepted the witness or the refutation.
         certified_reason: which checker accepted the proof, or why none did.
         seconds: the seconds that each phase took.
-        statistics: statistics from the engine or the solver, by name.
         solver: the solver that decided; empty if no solver was needed.
         encoding: the encoding for the solver; empty if no solver was needed.
         prune: the pruning stage before the search; empty if no search was needed.

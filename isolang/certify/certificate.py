@@ -280,11 +280,7 @@ _PROOFS: Final = {
 
 
 def _parsed(data: dict[str, Any], where: str) -> Certificate:
-    """Return the certificate described by a JSON object.
-
-    Raises:
-        CertificateError: if a field is missing, unknown or of the wrong type.
-    """
+    """Return the certificate described by a JSON object."""
 
     def of(raw: Any, path: str, read: Callable[[Any], _T]) -> _T:
         try:

@@ -64,12 +64,6 @@ class Claim(Evaluator):
 
     Only elements mentioned by the edges are numbered, so the cost does not depend on the size of
     the history.
-
-    Args:
-        facts: the facts of the whole history.
-        edges: the step's edges; each edge is a pair of its relation if its literals hold.
-        order: the name of the order of all transactions that the ``ww`` edges stand for; ``None``
-            if ``ww`` edges are pairs of ``ww`` itself.
     """
 
     def __init__(self, facts: Facts, edges: Sequence[Edge], order: str | None = None) -> None:

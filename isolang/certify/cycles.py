@@ -18,10 +18,6 @@ _Transactions = Iterable[tuple[int, int]]
 class Cycles:
     """Decides whether closed walks violate the checks of a specification.
 
-    Args:
-        facts: the facts of the whole history.
-        spec: the specification as the user wrote it.
-
     Raises:
         NotCertifiedError: if the specification does not determine the meaning of the version orders
             in a proof.
@@ -38,10 +34,6 @@ class Cycles:
 
     def require(self, name: str, edges: Sequence[Edge]) -> None:
         """Require that a closed walk violates the check with this name.
-
-        Args:
-            name: the name of a check, or of the order of all transactions chosen by the spec.
-            edges: the edges of the walk; each edge is a pair of its relation if its literals hold.
 
         Raises:
             CertificateRejected: if the walk does not violate the check.
@@ -82,13 +74,7 @@ class Cycles:
         return True
 
     def may_order(self, rules: Rules, edges: Sequence[Edge], known: _Transactions) -> bool:
-        """Return whether the rules find edges and known pairs of the order consistent.
-
-        Args:
-            rules: the rules of the specification.
-            edges: the edges with which the order must agree.
-            known: additional pairs of transactions that the order must contain.
-        """
+        """Return whether the rules find edges and known pairs of the order consistent."""
         claim = Claim(self._facts, edges, rules.order)
         values = least_values(rules, self._exists, claim.t0, claim.everyone)
         place = claim.of_transaction

@@ -36,11 +36,7 @@ from isolang.rows import Rows, bits, bits_of, inverse_of, set_members, transitiv
 
 
 class Evaluator(ABC):
-    """Computes and caches the values of expressions and of the names in them.
-
-    Attributes:
-        keys: the keys that ``for`` ranges over.
-    """
+    """Computes and caches the values of expressions and of the names in them."""
 
     def __init__(self, keys: Sequence[int]) -> None:
         self.keys = keys

@@ -56,12 +56,6 @@ def check_exhaustion(
     these transactions satisfy it too, and the restrictions are among the choices that are tried. If
     the spec is not closed, the transactions must be the whole history.
 
-    Args:
-        history: the whole history.
-        spec: the lowered specification.
-        transactions: the numbers of at most ``MAX_TRANSACTIONS`` transactions.
-        seconds: the time limit; ``None`` for no limit.
-
     Raises:
         CertificateRejected: if some choice satisfies every check.
         NotCertifiedError: if the spec is not closed under sub-histories and the transactions are

@@ -257,12 +257,7 @@ class Facts(SourceFacts):
         )
 
     def statement_times(self, op: int) -> tuple[int, int]:
-        """Return the time bounds for the statement of ``op``.
-
-        Returns:
-            The earliest time at which the statement can have been sent, and the latest time at
-            which it can have been answered.
-        """
+        """Return the time bounds for the statement of ``op``."""
         return self._statement_sent_at(op), self._statement_answered_at(op)
 
     def one_statement(self, op: int, other: int) -> bool:

@@ -31,8 +31,6 @@ class HistoryIndex:
 
     Attributes:
         n: the number of transactions, which is also T0's number.
-        keys: the number of keys.
-        status: the status code of each transaction.
         txn_of: the transaction of each operation. Operations of declared initial transactions
             belong to T0.
         last: for each transaction, its last successful write of each key. The last entry is T0's,
@@ -114,9 +112,6 @@ class HistoryIndex:
         """Add an implicit set-read as an operation.
 
         The set-read states that predicate read ``s`` saw none of the values ``of`` in a key.
-
-        Returns:
-            The number of the new operation, which is larger than all existing numbers.
         """
         op = self.operations
         self.operations += 1

@@ -58,14 +58,6 @@ def check_by_kernel(
 ) -> None:
     """Check a proof with the kernel.
 
-    Args:
-        history: the history to which the verdict applies.
-        spec: the lowered specification, before any theorem replaced it.
-        proof: the proof, which must be a witness or a refutation.
-        seconds: the time limit, after which the kernel is stopped; ``None`` for no limit.
-        of_part: whether the history is a part of a chain, whose version orders must be compatible
-            with the order of all transactions, if the level has one.
-
     Raises:
         CertificateRejected: if the kernel rejects the proof.
         NotCertifiedError: if the kernel is not installed, does not support the level, the history

@@ -18,8 +18,6 @@ class Literals:
     """The literals of a refutation, with steps that tell the kernel what the literals imply.
 
     Attributes:
-        atoms: each literal's number, by its content.
-        is_inclusion: the literals that state that a transaction is included.
         clauses: the steps added so far.
     """
 

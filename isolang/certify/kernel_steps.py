@@ -207,11 +207,7 @@ class _Steps:
                     self._literals.source(op, candidates[0])
 
     def _propagate(self, clause: list[int]) -> None:
-        """Add a clause that follows from the earlier clauses by unit propagation.
-
-        Raises:
-            NotCertifiedError: if the clause does not follow by unit propagation.
-        """
+        """Add a clause that follows from the earlier clauses by unit propagation."""
         if not self._clauses.propagate(clause):
             self._state_forced()
             if not self._clauses.propagate(clause):

@@ -74,8 +74,6 @@ class LevelText:
     Attributes:
         order: the name of the order of all transactions; ``None`` if the specification has no such
             order.
-        checks: the text of each translated check.
-        number: the index in ``checks`` of each check in the specification, by name.
         may_refuse: why the kernel may reject a correct proof; empty if it never does.
 
     Raises:
@@ -86,8 +84,6 @@ class LevelText:
         """Translate a specification.
 
         Args:
-            spec: the lowered specification, before any theorem replaced it.
-            lists: whether the history has lists, because list reads show part of the version order.
             of_part: whether the history is a part of a chain. The next part begins with the last
                 versions of the witness, so an order of all transactions must contain the version
                 orders, even if the specification does not mention them.
@@ -254,7 +250,6 @@ class HistoryText:
     may have seen.
 
     Attributes:
-        facts: the facts of the history.
         place: for each operation in the text, the number of its transaction and the operation's
             number in that transaction, both in the kernel's numbering.
 
@@ -304,11 +299,7 @@ class HistoryText:
         return [facts.value[op] for op in facts.writes_by(facts.n, key)]
 
     def _list_keys(self) -> set[int]:
-        """Return the keys whose values are lists.
-
-        Raises:
-            NotCertifiedError: if a key is used both as a register and as a list.
-        """
+        """Return the keys whose values are lists."""
         facts = self.facts
         lists: set[int] = set()
         registers: set[int] = set()
@@ -335,11 +326,7 @@ class HistoryText:
         )
 
     def _require_one_initial_value(self) -> None:
-        """Require that reads that name the same key's initial version return the same value.
-
-        Raises:
-            NotCertifiedError: if two of these reads return different values.
-        """
+        """Require that reads that name the same key's initial version return the same value."""
         facts = self.facts
         found: dict[int, int] = {}
         for op in range(facts.operations):

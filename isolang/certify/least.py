@@ -24,10 +24,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     """The axioms of a specification about one order of all transactions, as rules.
 
     Attributes:
-        order: the name of the order.
         chosen: the names of the order and of the other chosen relations, without ``rf``.
-        contains: for each rule of this form, an expression and the name of the relation that must
-            contain it.
         either: for each rule of this form, an expression and the name of the relation that must
             contain each pair of the expression or the opposite pair.
         limits: checks that the forced relations must not violate.
@@ -47,15 +44,6 @@ class Rules(Struct, frozen=True, kw_only=True):
         SOUND BECAUSE each pair that a rule adds is in every choice that has the other pairs: the
         right side of a rule contains the left side; and if one direction of a pair contradicts the
         order, the relation has the pair in the other direction.
-
-        Args:
-            of: the evaluator, which has the values of all other names.
-            values: for each chosen relation, pairs it must contain; the rules add more.
-            fixed: whether the order is already total, so that no pairs are added to it.
-
-        Returns:
-            Whether some choice may contain these relations: the order has no loop and no limit is
-            violated.
         """
         while True:
             for name in self.chosen:
@@ -176,7 +164,6 @@ def linear_extension(rows: Rows, elements: int) -> list[int]:
     """Return the elements in a total order that contains the acyclic relation ``rows``.
 
     Args:
-        rows: an acyclic relation.
         elements: the elements to order, as the bits of an integer.
     """
     last_first, path, remaining = list[int](), list[int](), elements

@@ -31,13 +31,6 @@ def check_in_parts(
 ) -> None:
     """Check a proof natively, and by definition for checks unsupported by the native checker.
 
-    Args:
-        history: the history that the proof is about.
-        spec: the lowered specification, before any theorem replaced it.
-        parts: the specification, split into checks for the native checker and other checks.
-        proof: a witness or a refutation.
-        seconds: the time limit, after which the native checker gives up; 0 for no limit.
-
     Raises:
         CertificateRejected: if the proof does not hold.
         NotCertifiedError: if neither checker can decide the proof for this specification or
@@ -52,9 +45,6 @@ def check_remaining_checks(
     history: History, spec: Spec, parts: SpecSplit, witness: Witness
 ) -> ConcreteInterpretation:
     """Check by definition that a witness meets the checks not decided by the native checker.
-
-    Returns:
-        The relations determined by the witness.
 
     Raises:
         CertificateRejected: if the witness violates one of these checks.

@@ -91,7 +91,6 @@ class Relations(Struct, frozen=True):
     """The proof that a history is valid: the relations a specification quantifies over.
 
     Attributes:
-        included: the numbers of the included transactions, without T0.
         chosen: for each name in an ``exists`` and each key (-1 if the relation has no key), the
             pairs of the relation, in the form taken by ``check_relations``.
     """
@@ -124,11 +123,7 @@ class Relations(Struct, frozen=True):
 
 
 class Exhaustion(Struct, frozen=True):
-    """The proof that a history is invalid: no choice for a few transactions satisfies the spec.
-
-    Attributes:
-        transactions: the numbers of the transactions for which the checker tries all choices.
-    """
+    """The proof that a history is invalid: no choice for a few transactions satisfies the spec."""
 
     transactions: tuple[int, ...]
 

@@ -12,11 +12,7 @@ TRUE, FALSE = 0, 1
 
 
 class Propagation:
-    """A set of clauses, and the literals derived from it by unit propagation.
-
-    Attributes:
-        contradictory: whether unit propagation has reached a conflict.
-    """
+    """A set of clauses, and the literals derived from it by unit propagation."""
 
     def __init__(self) -> None:
         self.contradictory = False

@@ -51,7 +51,6 @@ class Followed(Struct, frozen=True, kw_only=True):
     """The result of following a refutation's steps to the empty clause.
 
     Attributes:
-        cycles: the number of cycle steps in the refutation.
         accepted: the number of cycle steps shown to hold by definition; the clauses of the other
             cycle steps were accepted unchecked.
         outside: the reason why some step could not be checked by definition; empty if every step
@@ -83,15 +82,6 @@ def follow_steps(history: History, spec: Spec, steps: Sequence[Any]) -> Followed
     """Check the steps of a refutation, except cycle steps that cannot be decided by definition.
 
     The clauses of those cycle steps are accepted unchecked.
-
-    Args:
-        history: the history that the refutation is about.
-        spec: the lowered specification, before any theorem replaced it.
-        steps: the steps, each in its plain form (``docs/architecture.md``) or as a record.
-
-    Returns:
-        The number of cycle steps that hold by definition, and the reason why some steps were not
-        checked.
 
     Raises:
         CertificateRejected: if a step does not follow; the message says which and why.
@@ -248,11 +238,7 @@ class _RefutationChecker:
     # --- edges and literals ---
 
     def _needs(self, edge: Edge) -> list[int]:
-        """Return literals that together imply that an edge is a pair of its relation.
-
-        Raises:
-            CertificateRejected: if the edge is not a pair of its relation in any choice.
-        """
+        """Return literals that together imply that an edge is a pair of its relation."""
         facts = self._facts
         of_statement = (edge.key, edge.writer)
         unused = {

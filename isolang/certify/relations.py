@@ -35,9 +35,6 @@ def check_relations(
     """Check that chosen relations prove that the history satisfies the spec.
 
     Args:
-        history: the history that the proof is about.
-        spec: the lowered specification.
-        included: the numbers of the included transactions, without T0.
         relations: for each name in an ``exists`` and each key (-1 if the relation has no key), the
             pairs of the relation. Elements are numbered as in :class:`ConcreteInterpretation`. For
             an order, only the pairs of neighbours are listed. Each pair of ``rf`` consists of a
@@ -121,15 +118,7 @@ def _included(facts: Facts, included: Sequence[int]) -> set[int]:
 
 
 def contradictions(facts: Facts, members: Iterable[int]) -> list[str]:
-    """Look for a read with an intrinsic anomaly, and for incompatible list reads.
-
-    Args:
-        facts: the facts of the whole history.
-        members: the transactions whose reads are examined.
-
-    Returns:
-        A list with one sentence about the first contradiction, or an empty list if there is none.
-    """
+    """Look for a read with an intrinsic anomaly, and for incompatible list reads."""
     lists: dict[int, list[int]] = {}
     for t in sorted(members):
         for op in range(facts.op_start[t], facts.op_start[t + 1]):

@@ -36,14 +36,6 @@ def places_of_commits(  # noqa: PLR0917 - a witness, and what is known of the hi
 ) -> dict[int, int]:
     """Return the place of each included transaction in the order of the COMMITs.
 
-    Args:
-        facts: the facts of the whole history.
-        history: the history to which the witness belongs.
-        included: the numbers of the included transactions.
-        orders: for each key, its included writers in version order.
-        commits: the included transactions in the order of their COMMITs.
-        seen: for each predicate read, the number of COMMITs it sees.
-
     Raises:
         CertificateRejected: if the order lacks a transaction or contradicts a version order, or if
             a predicate read sees the COMMIT of its own transaction.
@@ -82,19 +74,6 @@ def resolve_set_reads(  # noqa: PLR0917 - a witness, and what is known of the hi
     seen: Numbers | None,
 ) -> dict[int, int]:
     """Add all implicit set-reads to ``facts`` as operations, and return their sources.
-
-    Args:
-        facts: the facts of the whole history, to which the operations are added.
-        history: the history to which the witness belongs.
-        rows: all rows that ever existed in the history
-        included: the numbers of the included transactions.
-        orders: for each key, its included writers in version order.
-        commits: the included transactions in the order of their COMMITs.
-        seen: for each predicate read, the number of COMMITs it sees.
-
-    Returns:
-        The source of each added set-read: the writer of the last version seen by the predicate
-        read.
 
     Raises:
         CertificateRejected: if the snapshots are not consistent, or if a predicate read sees a

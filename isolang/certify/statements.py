@@ -181,9 +181,6 @@ class Matching(Struct, frozen=True):
 def check_statements(history: History, facts: Facts) -> StatedRows | None:
     """Check that each predicate read has the operations required by its predicate and the rows.
 
-    Returns:
-        The history's rows, or ``None`` if it has no predicate reads.
-
     Raises:
         NotCertifiedError: if a predicate read has operations other than those required, or if its
             predicate cannot be evaluated.
@@ -338,11 +335,7 @@ class _OddError(Exception):
 
 
 def _number(text: Form) -> int | float | None:
-    """Return the number represented by a text, or ``None`` if the text is not a number.
-
-    Raises:
-        _OddError: if the number is too large to compare.
-    """
+    """Return the number represented by a text, or ``None`` if the text is not a number."""
     return _number_of(text) if isinstance(text, str) else None
 
 

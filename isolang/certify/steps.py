@@ -58,9 +58,6 @@ class Edge(Struct, frozen=True):
     Attributes:
         relation: the name of the relation: one of ``so rt init done late locked committed-before
             answered-before po committed-after tx wr ww rw``.
-        a: the transaction where the edge starts.
-        b: the transaction where the edge ends.
-        key: the key, for ``wr``, ``ww`` and ``rw``.
         op: for ``wr rw committed-before committed-after tx``, the read; for ``answered-before`` and
             ``po``, the later read.
         writer: for ``rw``, the transaction whose version ``a`` reads and ``b`` overwrites.
@@ -156,9 +153,6 @@ Step = AnomalyStep | ChoiceStep | CycleStep | OrderStep | RupStep | ExhaustionSt
 
 def parse_step(raw: Any) -> Step:
     """Return a step as a record.
-
-    Args:
-        raw: a step in its plain form, or a record, which is returned unchanged.
 
     Raises:
         CertificateRejected: if ``raw`` does not have the form of a step.

@@ -37,7 +37,6 @@ class Timing:
         """Prepare to evaluate the relations.
 
         Args:
-            facts: the facts of the whole history.
             members: the numbers of the transactions in ascending order, without T0.
         """
         self._facts = facts
@@ -75,12 +74,7 @@ class Timing:
         return rows
 
     def before_commit(self, name: str, writers: Mapping[int, Sequence[int]]) -> Rows:
-        """Return ``done``, ``late`` or ``locked``, which compare times with that of sending COMMIT.
-
-        Args:
-            name: the name of the relation.
-            writers: for each key, the members that write it.
-        """
+        """Return ``done``, ``late`` or ``locked``, which compare times with that of sending COMMIT."""
         facts, members = self._facts, self._members
         if not facts.has_moments:
             return {}
@@ -98,13 +92,7 @@ class Timing:
         )
 
     def _precede(self, answers: _Moments, sends: _Moments, *, apart: bool = True) -> Rows:
-        """Return the pairs of elements whose first was answered before the second was sent.
-
-        Args:
-            answers: the time, the transaction and the element of each answer.
-            sends: the time, the transaction and the element of each request.
-            apart: whether to leave out pairs of elements from the same transaction.
-        """
+        """Return the pairs of elements whose first was answered before the second was sent."""
         facts = self._facts
         everyone = _After(sends)
         # Compare moments of the same session by that session's clock alone.
@@ -124,13 +112,7 @@ class Timing:
         return rows
 
     def of_statements(self, name: str, event_of: Mapping[int, int]) -> Rows:
-        """Return a relation that compares the times of statements.
-
-        Args:
-            name: the name of the relation: ``committed-before``, ``committed-after`` or
-                ``answered-before``.
-            event_of: the element number of each read.
-        """
+        """Return a relation that compares the times of statements."""
         facts, members = self._facts, self._members
         if not facts.has_moments:
             return {}

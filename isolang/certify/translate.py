@@ -261,11 +261,7 @@ def _among(e: Core, forms: tuple[tuple[Core, Rel], ...]) -> Rel:
 
 
 def _without_key(e: Core, key: str) -> Core:
-    """Remove the key from all names in an expression; every name must have key ``key``.
-
-    Raises:
-        NotCertifiedError: if a name in the expression has a different key.
-    """
+    """Remove the key from all names in an expression; every name must have key ``key``."""
     keyed = (*OF_READS, "ww", *TESTS)
     for part in walk(e):
         if isinstance(part, ForKey) or (

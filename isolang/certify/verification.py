@@ -36,7 +36,6 @@ class Acceptance(Struct, frozen=True, kw_only=True):
             empty if it does.
         rest_natively: whether the native checker accepts the checks not examined by the checker by
             definition.
-        by_kernel: whether the kernel accepts the whole proof.
         beyond_kernel: the reason why the kernel does not accept the proof; empty if it does or did
             not run.
     """
@@ -73,12 +72,6 @@ def accept(
     history: History, spec: Spec, proof: Proof, *, seconds: float | None = None
 ) -> Acceptance:
     """Check a proof with the native checker and with the checker by definition.
-
-    Args:
-        history: the history that the proof is about.
-        spec: the lowered specification, before any theorem replaced it.
-        proof: a proof of any kind.
-        seconds: the time limit, after which a checker gives up; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if a checker rejects the proof; the message says which checker.
@@ -117,13 +110,6 @@ def accept_by_kernel(
     seconds: float | None = None,
 ) -> Acceptance:
     """Also check a proof with the kernel, and return the combined result of the three checkers.
-
-    Args:
-        accepted: the parts of the proof accepted by the other two checkers.
-        history: the history that the proof is about.
-        spec: the lowered specification, before any theorem replaced it.
-        proof: a proof of any kind.
-        seconds: the time limit, after which the kernel is stopped; ``None`` for no limit.
 
     Raises:
         CertificateRejected: if the kernel rejects the proof.

@@ -48,13 +48,7 @@ def versions_contradict(facts: Facts, op: int, other: int | None) -> bool:
 
 
 def states_other_version(facts: Facts, read: int, own: int) -> bool:
-    """Return whether a read states a version other than that of the preceding own write.
-
-    Args:
-        facts: the facts of the history.
-        read: a read of a key that its transaction has written before.
-        own: the last of these writes that precedes the read.
-    """
+    """Return whether a read states a version other than that of the preceding own write."""
     if not facts.has_versions:
         return False
     versions = facts.version[read], facts.version[own]

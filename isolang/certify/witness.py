@@ -49,23 +49,8 @@ def check_witness(
     """Check that a witness proves that the history satisfies the spec.
 
     Args:
-        history: the history to which the witness belongs.
-        spec: the lowered specification.
         source: for each operation, the transaction it reads from (T0 has number n) if it is an
             external read by an included transaction, otherwise -1.
-        order_start: for each key, the index of its first writer in ``order_txn``; a last entry
-            marks the end of ``order_txn``.
-        order_txn: the writers of each key in version order, without T0. Excluded transactions are
-            skipped.
-        only: the checks to evaluate, which must use only sources and version orders; ``None`` for
-            all checks that are not flags.
-        commits: the included transactions in the order of their COMMITs; ``None`` if no set-read
-            is implicit.
-        seen: for each predicate read, the number of transactions at the start of ``commits`` whose
-            writes the read sees; ``None`` if no set-read is implicit.
-
-    Returns:
-        The relations determined by the witness.
 
     Raises:
         CertificateRejected: if the witness is wrong; the message says where.
@@ -211,12 +196,7 @@ def _reads(
 def _orders(
     facts: Facts, included: set[int], order_start: Numbers, order_txn: Numbers
 ) -> list[list[int]]:
-    """Return, for each key, its included writers in version order.
-
-    Raises:
-        CertificateRejected: if an order is not a permutation of the included writers, or does not
-            contain ``vo``.
-    """
+    """Return, for each key, its included writers in version order."""
     starts = [int(i) for i in order_start]
     listed = [int(t) for t in order_txn]
     if len(starts) != facts.keys + 1 or starts[0] != 0 or starts[-1] != len(listed):
@@ -242,11 +222,7 @@ def _orders(
 
 
 def _contains(facts: Facts, order: Sequence[int], op: int) -> None:
-    """Require that an order begins with the writers shown by list read ``op``, in their order.
-
-    Raises:
-        CertificateRejected: if the order begins with different writers.
-    """
+    """Require that an order begins with the writers shown by list read ``op``, in their order."""
     shown = facts.shown_order(op)
     if list(order[: len(shown)]) != shown:
         raise CertificateRejected(

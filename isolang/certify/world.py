@@ -30,8 +30,6 @@ class ConcreteInterpretation(Evaluator):
     """An assignment of all relations over a subset of a history's transactions.
 
     Attributes:
-        facts: the facts of the whole history.
-        t0: T0's element number.
         transactions: the transactions and T0, as the bits of an integer.
     """
 
@@ -44,16 +42,7 @@ class ConcreteInterpretation(Evaluator):
         events: bool = False,
         keys: Sequence[int] | None = None,
     ) -> None:
-        """Create an assignment in which no relation has been chosen yet.
-
-        Args:
-            facts: the facts of the whole history.
-            members: the numbers of the transactions, without T0.
-            sources: for each external read of a member, the transaction it reads from. Reads
-                without an entry have no source.
-            events: whether events are also elements; if so, the identity contains them.
-            keys: the keys that ``for`` ranges over; ``None`` for all keys.
-        """
+        """Create an assignment in which no relation has been chosen yet."""
         self.facts = facts
         super().__init__(range(facts.keys) if keys is None else keys)
         self._has_events = events

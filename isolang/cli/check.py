@@ -189,14 +189,7 @@ def check(
 
 
 def _run(jobs: Sequence[Job], show: Callable[[Report], None], parallel: int, workers: str) -> int:
-    """Run jobs, show their reports in order as soon as they are ready, and return the exit code.
-
-    Args:
-        jobs: the jobs, one for each history.
-        show: a function that prints a report.
-        parallel: the number of jobs to run at a time.
-        workers: the address of a cluster to run the jobs; empty for this machine.
-    """
+    """Run jobs, show their reports in order as soon as they are ready, and return the exit code."""
     codes: set[int] = set()
     with Bar(len(jobs), jobs[0].options.timeout) as bar:
         results = (
@@ -248,14 +241,7 @@ def _results(jobs: Sequence[Job], parallel: int, bar: Bar) -> Iterator[list[Repo
 
 
 def _levels_of_models(text: str) -> list[str]:
-    """Return the levels for consistency models given by their names in Elle.
-
-    Args:
-        text: the names, separated by commas or spaces.
-
-    Raises:
-        Mistake: if the library has no level for one of these names.
-    """
+    """Return the levels for consistency models given by their names in Elle."""
     there = levels()
     found = [name.strip().removeprefix(":") for name in text.replace(",", " ").split()]
     for name in found:
@@ -341,12 +327,7 @@ def _draw(report: Report, remarks: Remarks) -> None:
 
 
 def _check_pairs(route: Route, options: Options, cross_check: str) -> None:
-    """Check the requested encodings and solvers before reading any history.
-
-    Raises:
-        Mistake: if an encoding or a solver does not exist, is not installed, or does not support
-            the specification.
-    """
+    """Check the requested encodings and solvers before reading any history."""
     names = (options.encoding, options.solver, options.prune)
     if set(names) == {"auto"} and not cross_check:
         return

@@ -69,8 +69,6 @@ def nearest_name(typed: str, names: Iterable[str], cutoff: float = 0.6) -> str:
     """Return the name most similar to what the user typed; empty if none is similar enough.
 
     Args:
-        typed: what the user typed.
-        names: the names to choose from.
         cutoff: the minimum similarity, from 0 to 1.
     """
     found = difflib.get_close_matches(typed, list(names), 1, cutoff)
@@ -81,9 +79,6 @@ def parser_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], str]:
     """Return a parser that accepts only the given names.
 
     If ``sat`` is one of the names, the parser also accepts ``sat:NAME``.
-
-    Args:
-        names: a function that returns the names, called when a value is parsed.
     """
 
     def parse(text: str) -> str:
@@ -139,11 +134,7 @@ def _or_list(names: Sequence[str]) -> str:
 
 
 def completer_of_names(names: Callable[[], Sequence[str]]) -> Callable[[str], list[str]]:
-    """Return a function that Typer uses to complete an option's value from the given names.
-
-    Args:
-        names: a function that returns the names, called when a value is completed.
-    """
+    """Return a function that Typer uses to complete an option's value from the given names."""
 
     def complete(incomplete: str) -> list[str]:
         return [name for name in names() if name.startswith(incomplete)]

@@ -27,7 +27,6 @@ class CommandEntry(NamedTuple):
     Attributes:
         where: the module and the name of the function or Typer group, as ``module:name``.
         about: the first sentence of the command's help.
-        panel: the panel in the group's help that lists the command.
         example: an example command line for the end of the command's help; empty for none.
     """
 
@@ -224,13 +223,7 @@ class LazyGroup(WithoutPydantic, TyperGroup):
 
 
 def no_such_command(program: str, name: str, entries: Mapping[str, CommandEntry]) -> Mistake:
-    """Return the error for an unknown command name, with the nearest existing name as a hint.
-
-    Args:
-        program: the command line before the name, such as ``isocheck spec``.
-        name: what the user typed.
-        entries: the existing commands.
-    """
+    """Return the error for an unknown command name, with the nearest existing name as a hint."""
     nearest = nearest_name(name, entries)
     return Mistake(
         f"no such command: {name}", f"did you mean `{program} {nearest}`?" if nearest else ""
@@ -264,16 +257,7 @@ class _Isocheck(LazyGroup):
 
 
 def _with_command(args: list[str], own: list[str], *, guess: bool) -> list[str]:
-    """Insert the implied command ``check``, and the implied value of ``--cross-check``.
-
-    Args:
-        args: the arguments of the command line.
-        own: the options of ``isocheck`` itself; no command is inserted before them.
-        guess: whether the arguments are parsed for shell completion, which must not fail.
-
-    Raises:
-        Mistake: if the first argument is probably a mistyped command.
-    """
+    """Insert the implied command ``check``, and the implied value of ``--cross-check``."""
     if not args or args[0] in own:
         return args
     first = args[0]

@@ -33,9 +33,6 @@ _OF_SECTION: Final = ("check", "levels")
 def defaults(command: str) -> dict[str, dict[str, Any]]:
     """Return a command's configured defaults, in the form of Click's ``default_map``.
 
-    Args:
-        command: the name of the command.
-
     Raises:
         Mistake: if a key is unknown or its value is wrong.
     """
@@ -79,14 +76,7 @@ def _options(command: str) -> dict[str, Option]:
 def _values(
     table: Mapping[str, Any], known: Mapping[str, Option | tuple[str, str]], of: str, file: Path
 ) -> Iterator[tuple[str, Any]]:
-    """Check a table of the file, and yield the name and value of each parameter that it sets.
-
-    Args:
-        table: the keys and values of the table.
-        known: for each allowed key, the option, or the parameter and the expected value.
-        of: the rest of the table's name after ``tool.isocheck``, for messages.
-        file: the path of the file.
-    """
+    """Check a table of the file, and yield the name and value of each parameter that it sets."""
     for key, value in table.items():
         where = f"{file}: [tool.isocheck{of}] {key}"
         option = known.get(key)

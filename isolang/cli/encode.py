@@ -82,13 +82,6 @@ def encode(
 def written(history: History, route: Route, *, to: str, encoding: str, prune: str = "auto") -> str:
     """Return the encoded problem of a history as text in a solver format.
 
-    Args:
-        history: the history.
-        route: the route of the level.
-        to: the format: ``dimacs``, ``smt2`` or ``gnf``.
-        encoding: the name of the encoding.
-        prune: the pruning stage.
-
     Raises:
         SolverError: if no encoding has this name, or if the format cannot express the encoding.
         UnsupportedError: if the pre-pass alone refutes the history, or if the history is too large.

@@ -94,9 +94,6 @@ def _played_history(workload: str, options: Workload) -> History:
     """Play a workload of ``isocheck run`` on an in-memory database, and return the history.
 
     If the user has not set an option, the workload's own default is used.
-
-    Raises:
-        Mistake: if an option does not apply to workloads.
     """
     from isolang.run.play.simulate import simulate
     from isolang.run.workloads import Shape

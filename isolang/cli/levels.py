@@ -54,16 +54,11 @@ class LevelReport(Struct, frozen=True, kw_only=True):
     """The verdict of one level of the library.
 
     Attributes:
-        name: the name of the level.
         standing: the verdict; ``no times`` if the level needs real time and the history has no
             times.
-        certified: whether a checker certified this verdict, or the verdict from which it follows.
         follows_from: the level from whose verdict this verdict follows; null if this level was
             checked.
-        anomaly: the name of the violation.
         reason: the meaning of the anomaly, or why the verdict is unknown.
-        seconds: how long the check took.
-        implies: the levels that this level implies directly.
     """
 
     name: str
@@ -80,8 +75,6 @@ class OwnReport(Struct, frozen=True, kw_only=True):
     """The verdict of the specification in ``--spec``, and its place among the levels.
 
     Attributes:
-        verdict: the verdict on the history.
-        certified: whether a checker certified the verdict.
         reason: why the history is not valid; empty if it is.
         place: where the specification lies among the levels.
     """
@@ -97,14 +90,9 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
-        history: the history, as named on the command line.
-        strongest: the satisfied levels that no other satisfied level implies.
-        weakest_violated: the violated levels that imply no other violated level.
-        levels: the verdicts of all levels.
         own: the verdict of the specification in ``--spec``; null without this option.
         clock_errors: with ``--clock-error auto``, for each violated level that uses real time, the
             least clock error in nanoseconds with which it is satisfied; null if none suffices.
-        seconds: how long all checks took.
         notes: reasons why the satisfied levels may be no evidence.
     """
 
@@ -267,10 +255,6 @@ def _answer_of_child(folder: str, task: _Task) -> _Answer:
 
 def answer_task(task: _Task, phase: Callable[[str], object] = lambda name: None) -> _Answer:
     """Check a history against all levels, and return the command's output for it.
-
-    Args:
-        task: the history and the options.
-        phase: a function called with the name of each phase.
 
     Raises:
         HistoryError: if the history cannot be read and is the command's only one.
@@ -507,12 +491,7 @@ def _names_with_marks(found: Levels, names: tuple[str, ...]) -> str:
 
 
 def _lattice_lines(found: Levels, family: str) -> Iterator[str]:
-    """Yield the lines of the drawn lattice of levels.
-
-    Args:
-        found: the verdicts on all levels.
-        family: the suffix of the level names: empty or ``-nosession``.
-    """
+    """Yield the lines of the drawn lattice of levels."""
     for number, row in enumerate(_ROWS):
         cells = [f"{_MARKS[found.levels[name + family].standing]} {name}" for name in row]
         if number:

@@ -53,15 +53,9 @@ class LitmusReport(Struct, frozen=True, kw_only=True):
     Attributes:
         allowed_by: the level that allows the history; null if the history is from a file.
         forbidden_by: the level that forbids the history; null if no level was named.
-        program: the history in one line.
         database: the name and version of the database; null if nothing was run.
-        level: the level of the database.
         possible: how many interleavings could produce the history.
-        played: how many interleavings were run.
         violations: how many outcomes violate the level that forbids the history.
-        same: how many outcomes equal the history.
-        example: the first of these outcomes.
-        seconds: how long the interleavings took.
     """
 
     allowed_by: str | None
@@ -82,7 +76,6 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
-        results: the outcomes of each program on each level.
         skipped: the edges of the lattice that no history with single-key reads separates.
         phenomena: with --suite, the result for each of Hermitage's phenomena at each level.
     """
@@ -99,7 +92,6 @@ class Case(Struct, frozen=True, kw_only=True):
     Attributes:
         allowed_by: the level that allows the history; ``None`` if the history is from a file.
         forbidden_by: the level that forbids the history; ``None`` if the user named no level.
-        program: the history, on one line.
         question: the program, with the level whose violations are sought.
     """
 
@@ -202,11 +194,7 @@ def _script(
     playing: LitmusSettings,
     kind: str,
 ) -> str:
-    """Return the first program as a script that runs the interleaving with this history.
-
-    Raises:
-        Mistake: if the program was played but no interleaving produced the history.
-    """
+    """Return the first program as a script that runs the interleaving with this history."""
     from isolang.run.litmus.script import Kind, script_of
 
     seen = [one for row in rows for one in (*row[0].violations, *row[0].same)]
@@ -533,9 +521,6 @@ def _boundary_sentence(refuted: Sequence[str]) -> str:
     """Return a sentence about the levels between which a database lies.
 
     These are the strongest levels not refuted by any result, and the weakest refuted ones.
-
-    Args:
-        refuted: the levels violated by some result.
     """
     from isolang.comparison.lattice import LevelRanking
     from isolang.comparison.walks import prove_implication

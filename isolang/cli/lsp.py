@@ -36,14 +36,7 @@ class _BoundedInput:
         return self._stream.readline(LONGEST)
 
     def read(self, size: int) -> bytes:
-        """Return the body of a message.
-
-        Args:
-            size: the length stated in the header.
-
-        Raises:
-            OptionError: if the message is too long.
-        """
+        """Return the body of a message."""
         if size > LONGEST:
             raise OptionError(
                 f"<stdin>: the message is too long (got Content-Length: {size}, expected at most "

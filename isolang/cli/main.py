@@ -23,11 +23,7 @@ EXIT_PIPE: Final = 141  # the exit code that a shell reports for a process kille
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code.
-
-    Args:
-        argv: the arguments; by default, those of the process.
-    """
+    """Run the command line and return the exit code."""
     open_streams()
     # NumPy would start threads for linear algebra, but isolang uses none.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -80,11 +76,7 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
 
 
 def _require_no_spec_command(arguments: list[str]) -> None:
-    """Refuse a command of ``isocheck spec`` without ``spec``, which would be taken for a history.
-
-    Raises:
-        Mistake: if the first argument is such a command, and no file has its name.
-    """
+    """Refuse a command of ``isocheck spec`` without ``spec``, which would be taken for a history."""
     name = arguments[0] if arguments else ""
     if name in SPEC and name not in ISOCHECK and not os.path.exists(name):
         raise Mistake(

@@ -51,12 +51,7 @@ _ALL: Final = About("Explain every kind of violation, not only the first one.", 
 
 
 class UnseenForm(Struct, frozen=True, kw_only=True):
-    """A statement that was not recorded, without its values.
-
-    Attributes:
-        statement: the statement, with ``?`` for each value.
-        count: how often it occurred.
-    """
+    """A statement that was not recorded, without its values."""
 
     statement: str
     count: int
@@ -66,10 +61,7 @@ class NotSeen(Struct, frozen=True, kw_only=True):
     """A kind of operation that an application ran and that the observer did not record.
 
     Attributes:
-        kind: the name of the kind, which ``--allow-unseen`` accepts.
         what: a description of the operations, as the text output prints it.
-        count: the number of such operations.
-        first: the first example.
         forms: the statements without their values, the most frequent one first.
         harmless: whether these operations cannot change a verdict, or were allowed.
     """
@@ -86,7 +78,6 @@ class ObserveReport(Report, frozen=True, kw_only=True):
     """The report of a check, with the unseen operations.
 
     Attributes:
-        unseen: the operations that were not recorded, by kind.
         command_code: the exit code of the command; ``None`` if no command was given.
     """
 
@@ -237,11 +228,7 @@ def observe(
 
 
 def _address(text: str) -> tuple[str, int]:
-    """Parse ``HOST:PORT``, and return the host and the port.
-
-    Raises:
-        Mistake: if the text has another form.
-    """
+    """Parse ``HOST:PORT``, and return the host and the port."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit() or int(port) > 65535:
         raise Mistake(
@@ -485,11 +472,7 @@ def _report_with_groups(report: ObserveReport, verdict: Invalid, route: Route) -
 
 
 def _new_file(name: str) -> Path:
-    """Return the path of a file to write.
-
-    Raises:
-        HistoryError: the file exists.
-    """
+    """Return the path of a file to write."""
     path = Path(name)
     if path.exists():
         raise HistoryError(f"{name}: the file already exists; name a new file")

@@ -56,12 +56,7 @@ def accept_only(*names: str) -> dict[str, Any]:
 
 
 def accept_names(names: Callable[[], Sequence[str]], metavar: str) -> dict[str, Any]:
-    """Return arguments for ``typer.Option`` that restrict an option to the given names.
-
-    Args:
-        names: a function that returns the names, called only when a value is parsed.
-        metavar: the placeholder for the value in the help.
-    """
+    """Return arguments for ``typer.Option`` that restrict an option to the given names."""
     return {
         "metavar": metavar,
         "parser": choices.parser_of_names(names),
@@ -204,14 +199,7 @@ class SelectedOptions:
         about: Mapping[str, About] | None = None,
         **defaults: Any,
     ) -> None:
-        """Select options of a record by name.
-
-        Args:
-            names: the options to use exactly as the record declares them.
-            forms: the values accepted by ``--output``; if empty, the command has no ``--output``.
-            about: options with a different help text for this command, with that text.
-            defaults: options with a different default for this command, with that default.
-        """
+        """Select options of a record by name."""
         self.about = about or {}
         self.names = (*names, *self.about, *defaults, *(["form"] if forms else []))
         self._forms, self._defaults = forms, defaults

@@ -23,7 +23,6 @@ class Bar:
         """Prepare the bar, which appears only after a short time.
 
         Args:
-            total: the number of histories; 0 if :meth:`reached` reports the progress.
             budget: the time limit for one verdict in seconds, for showing the remaining time;
                 ``None`` means no limit.
         """
@@ -113,12 +112,7 @@ class StatusLine(Generic[_What]):
     """A status line that overwrites itself on a terminal, and writes nothing to other streams."""
 
     def __init__(self, stream: IO[str], text: Callable[_What, str]) -> None:
-        """Prepare an empty line.
-
-        Args:
-            stream: the stream to write to.
-            text: a function that returns the line's text for the arguments of :meth:`show`.
-        """
+        """Prepare an empty line."""
         self._stream, self._text = stream, text
         self._shown = stream.isatty()
         self._wrote = False

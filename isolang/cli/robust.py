@@ -40,8 +40,6 @@ class RobustTransaction(Struct, frozen=True, kw_only=True):
     """A transaction of a counterexample.
 
     Attributes:
-        name: the name of the program, with the values of its parameters.
-        program: the name of the program.
         session: the number of the session, from 1.
     """
 
@@ -55,7 +53,6 @@ class RobustStatement(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transaction: the number of the statement's transaction, from 1.
-        text: the text of the statement.
     """
 
     transaction: int
@@ -67,15 +64,10 @@ class RobustCounterexample(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transactions: the transactions; all except the first run alone.
-        statements: the statements in the order in which they run.
-        allowed_by: the specification that the execution satisfies.
-        forbidden_by: the specification that the execution violates.
-        anomaly: the name of the violation.
         certified: whether both independent checkers accepted the proofs of both verdicts.
         accepted: how much of the two proofs each checker accepted.
         locks_of_rows_refuse: whether two concurrent transactions write different columns of one
             row, which databases with row locks prevent.
-        history: the history, in EDN.
     """
 
     transactions: tuple[RobustTransaction, ...]
@@ -93,10 +85,7 @@ class RobustMend(Struct, frozen=True, kw_only=True):
     """A read that becomes an update that changes nothing.
 
     Attributes:
-        program: the program.
         step: the number of the step in the program, from 1.
-        read: the read.
-        update: the update that replaces the read.
     """
 
     program: str
@@ -106,13 +95,7 @@ class RobustMend(Struct, frozen=True, kw_only=True):
 
 
 class LowestLevel(Struct, frozen=True, kw_only=True):
-    """The lowest level of a program, if each other program runs at its own lowest level.
-
-    Attributes:
-        program: the program.
-        level: the level.
-        sql: the name of the level in SQL.
-    """
+    """The lowest level of a program, if each other program runs at its own lowest level."""
 
     program: str
     level: LevelName
@@ -124,22 +107,15 @@ class RobustReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
-        source: the file, or the text of the templates.
-        at: the level.
         against: the level that each execution should satisfy: ``ser``, or ``pl-3`` without
             sessions.
-        standing: the answer.
-        programs: the names of the programs.
-        branches: the number of ways through the programs.
         transactions: the number of transactions of the run that the templates describe; null
             without a run.
         dropped: how many ways are left out because they abort or touch no row; for a run, how many
             transactions did not certainly commit or touch no row.
-        conditions: the conditions under which the answer ``robust`` is correct.
         reason: why the answer is unknown; null if it is known.
         counterexample: an execution that is not serializable; null if none was found.
         mends: the smallest sets of changes, each of which makes the templates robust.
-        lowest: the lowest levels at which all programs together are robust.
         notes: the results that could not be computed, with reasons.
     """
 
@@ -324,12 +300,7 @@ def _has_templates(path: str) -> bool:
 
 
 def _write(path: str, run: Extracted | None, source: str) -> None:
-    """Write the templates extracted from a run to a file.
-
-    Raises:
-        Mistake: if the source is not a run.
-        ProgramError: if the file cannot be written.
-    """
+    """Write the templates extracted from a run to a file."""
     from isolang.files import write_atomically
     from isolang.foresee.extract import shown
     from isolang.programs.syntax import ProgramError
@@ -436,11 +407,7 @@ def _mend(one: Mend) -> RobustMend:
 
 
 def _save(found: Counterexample, folder: Path) -> None:
-    """Save the history of a counterexample, its two certificates, and a picture of the violation.
-
-    Raises:
-        ProgramError: if a file cannot be written.
-    """
+    """Save the history of a counterexample, its two certificates, and a picture of the violation."""
     from isolang.files import open_replacement, write_atomically
     from isolang.programs.syntax import ProgramError
     from isolang.report.figure import figure

@@ -16,10 +16,6 @@ def expand_folders(histories: Sequence[str], form: str) -> list[str]:
     """Replace each folder among the histories with the histories it contains.
 
     Files skipped in a folder are listed on stderr.
-
-    Args:
-        histories: the histories, as named on the command line.
-        form: the value of ``--from``, which determines the files in a folder that are histories.
     """
     found: list[str] = []
     for name in histories:

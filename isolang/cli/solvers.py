@@ -190,11 +190,6 @@ def _chosen_pairs(
     """Return the pairs to run, and the pairs whose solver is not installed.
 
     A pair of the latter kind is returned as encoding, solver and reason.
-
-    Args:
-        only: the values of ``--only``; if empty, all pairs are selected.
-        prune: the requested pruning stages.
-        route: the route of the level, which a pair must support.
     """
     from isolang.errors import SolverError
     from isolang.solvers.registry import SOLVERS, Pair, solver_of, stages_of, supported_pairs
@@ -268,10 +263,6 @@ class _Shown:
 
     JSON and CSV have one line per result. A table can be sorted and aligned only once all pairs
     have run on its history. Until then, each result is printed as a line on stderr.
-
-    Args:
-        form: ``text``, ``json`` or ``csv``.
-        total: the number of results, over all histories.
     """
 
     def __init__(self, form: str, total: int) -> None:
@@ -280,12 +271,7 @@ class _Shown:
             print_data(",".join(COLUMNS) + "\n")
 
     def add(self, row: ContestRow, *, ran: bool) -> None:
-        """Print the result of a pair.
-
-        Args:
-            row: the result.
-            ran: whether the pair ran; false if its solver is not installed.
-        """
+        """Print the result of a pair."""
         if self._form == "json":
             print_data(json_text(row))
         elif self._form == "csv":

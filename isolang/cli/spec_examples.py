@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def broken_examples(spec: Spec) -> Iterator[str]:
-    """Yield an error message for each example whose verdict is not the stated one.
-
-    Args:
-        spec: the specification, with its examples.
-    """
+    """Yield an error message for each example whose verdict is not the stated one."""
     from isolang.api import check
     from isolang.errors import IsolangError
     from isolang.history.notation import read_line
@@ -51,10 +47,6 @@ def fails_in_an_example(spec: Spec, check: Check) -> bool:
 
     An example counts if it violates the check by itself, or if it satisfies all other checks
     together and only this check makes it invalid.
-
-    Args:
-        spec: the specification, with its examples.
-        check: a check of the specification.
     """
     from isolang.api import check as judge
     from isolang.errors import IsolangError

@@ -48,7 +48,6 @@ class _ClassifiedCheck(Struct, frozen=True):
     """A check of a specification, and its event graph if it has one.
 
     Attributes:
-        check: the check.
         automaton: the automaton of the event graph; ``None`` if the check has no event graph.
         refusal: a sentence about why the check has no event graph; empty if it has one.
         place: the source line with a caret, if ``refusal`` concerns a part of the check; otherwise

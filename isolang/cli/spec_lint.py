@@ -27,8 +27,6 @@ class LintFinding(Struct, frozen=True):
     """One error or warning.
 
     Attributes:
-        severity: ``error`` or ``warning``.
-        file: the file that the finding is about.
         line: the line, from 1; 0 if the finding has no place.
         column: the column, from 1; 0 if the finding has no place.
         message: the whole text, with the source line, a caret and the hint.
@@ -45,11 +43,8 @@ class Linted(Struct, frozen=True):
     """The errors and warnings of one file.
 
     Attributes:
-        file: the file, as named on the command line.
         findings: errors and warnings; those in the file itself come first, in the order of their
             lines.
-        notes: how the input was understood.
-        examples: how many examples have the verdict that the file states.
         search: which small histories were searched; empty if the search answered each question
             early.
     """
@@ -207,17 +202,7 @@ def _compile_warnings(spec: Spec) -> Sequence[str]:
 def _search_warnings(
     spec: Spec, seconds: float | None, *, reported: str
 ) -> tuple[list[str], list[str], str]:
-    """Search all small histories for signs of mistakes in a specification.
-
-    Args:
-        spec: the specification.
-        seconds: the time limit; ``None`` to count steps instead; 0 to skip the search.
-        reported: the warnings so far, which must not be repeated.
-
-    Returns:
-        The warnings proved by the search, the suspicions it does not prove, and a phrase that
-        describes the searched histories.
-    """
+    """Search all small histories for signs of mistakes in a specification."""
     from isolang.cli.spec_examples import fails_in_an_example
     from isolang.comparison.search import search
     from isolang.language.syntax.source import Position, message_at

@@ -81,11 +81,7 @@ class _FoundFiles(Struct):
     """The contents of all files.
 
     Attributes:
-        runs: the verdicts.
-        reports: the verdicts' reports, by file, history and level.
-        certified: verdicts known only from a certificate.
         recorded: recorded histories in folders, with the facts from their first lines.
-        skipped: the number of files of each kind that are not reports.
     """
 
     runs: list[RunVerdict] = field(default_factory=list)
@@ -209,11 +205,7 @@ def _report(run: RunVerdict, found: _FoundFiles) -> Report:
 
 
 def _pattern(names: str) -> re.Pattern[str]:
-    """Return the regular expression for ``--names``, with the names in braces as groups.
-
-    Raises:
-        Mistake: if the pattern contains an unknown name, no name, or the same name twice.
-    """
+    """Return the regular expression for ``--names``, with the names in braces as groups."""
     parts = re.split(r"(\{\w*\}|\*)", names)
     fields = [part[1:-1] for part in parts if part.startswith("{")]
     for name in fields or [""]:
@@ -232,11 +224,7 @@ def _pattern(names: str) -> re.Pattern[str]:
 
 
 def _read(paths: Iterable[str], naming: re.Pattern[str] | None) -> _FoundFiles:
-    """Read all files, and add the names from paths and headers to the verdicts.
-
-    Raises:
-        HistoryError: if a file that the user named cannot be read, or is not a report.
-    """
+    """Read all files, and add the names from paths and headers to the verdicts."""
     found = _FoundFiles()
     paths = list(paths)
     folders = any(map(os.path.isdir, paths))  # then the others are what a pattern like runs/* found
@@ -357,16 +345,7 @@ def _read_folder(folder: Path, found: _FoundFiles) -> None:
 
 
 def _read_file(path: Path, found: _FoundFiles, *, inside: bool) -> None:
-    """Read a file.
-
-    Args:
-        path: the file.
-        found: the findings so far, to which the contents are added.
-        inside: whether the user named only the file's folder; if so, it may be any file.
-
-    Raises:
-        HistoryError: if the user named the file and it is not a report.
-    """
+    """Read a file."""
     if path.name == _CHAIN:
         found.runs.append(_chain(path, inside=inside))
         return
@@ -415,11 +394,7 @@ def _objects(data: bytes) -> list[bytes]:
 
 
 def _add(text: bytes, source: str, found: _FoundFiles) -> bool:
-    """Add the content of a JSON object, and return whether it is a report.
-
-    Raises:
-        msgspec.MsgspecError: if it is not an object, or a report that cannot be read.
-    """
+    """Add the content of a JSON object, and return whether it is a report."""
     probe = msgspec.json.decode(text, type=_Probe)
     if probe.verdict and isinstance(probe.history, str) and isinstance(probe.spec, str):
         report = msgspec.json.decode(text, type=_AnyReport)
@@ -492,12 +467,8 @@ def _chain(path: Path, *, inside: bool) -> RunVerdict:
     """Return the verdict of a watch from its chain, without checking the chain.
 
     Args:
-        path: the file.
         inside: whether the user named only a folder that contains the file. Then a file that is no
             chain, perhaps because the watch was killed, is an error among the verdicts.
-
-    Raises:
-        HistoryError: if the user named the file and it is not a chain.
     """
     from isolang.watch.chain import ChainEnd, Head
 

@@ -31,16 +31,7 @@ def run_survey(
     against: str = "",
     workers: str = "",
 ) -> int:
-    """Run a survey, print its table, and return the exit code.
-
-    Args:
-        settings: the settings of all runs.
-        page: the file for an HTML page with the table; empty for no page.
-        output: the form of the output.
-        line: the status line.
-        against: the file of an earlier survey to compare with; may be empty.
-        workers: the address of a cluster that judges the runs; empty for this process.
-    """
+    """Run a survey, print its table, and return the exit code."""
     from isolang.jobs.workers import Workers
     from isolang.report import save_page
     from isolang.run.survey.comparison import compare_surveys, load_survey
@@ -103,14 +94,7 @@ def run_survey(
 def run_trials(
     settings: Settings, seconds: float, *, output: str, line: StatusLine[[RunState]]
 ) -> int:
-    """Measure the violations found by each workload, print them, and return the exit code.
-
-    Args:
-        settings: the settings of all runs.
-        seconds: the total time of all runs.
-        output: the form of the output.
-        line: the status line.
-    """
+    """Measure the violations found by each workload, print them, and return the exit code."""
     from isolang.run.play.phases import AUTO
     from isolang.run.survey.effectiveness import effectiveness, markdown
 
@@ -130,14 +114,7 @@ def run_swarm(
     line: StatusLine[[RunState]],
     judge: Callable[..., int],
 ) -> int:
-    """Play a swarm of rounds, print each with its verdict, and return the exit code.
-
-    Args:
-        settings: the settings common to all rounds, and the time for the whole swarm.
-        output: the form of the output.
-        line: the status line.
-        judge: a function that prints a run's report and returns its exit code.
-    """
+    """Play a swarm of rounds, print each with its verdict, and return the exit code."""
     from isolang.run.play.player import Player
     from isolang.run.play.runner import Runner
     from isolang.run.survey.swarm import Swarm, markdown, play_rounds, report_of
@@ -189,11 +166,7 @@ def _round_lines(one: SwarmRound) -> list[str]:
 
 
 def _workload_names(workload: str, everything: Sequence[str]) -> tuple[str, ...]:
-    """Return the names in the value of ``--workload``; ``auto`` and ``all`` mean every workload.
-
-    Raises:
-        IsolangError: if a workload does not exist.
-    """
+    """Return the names in the value of ``--workload``; ``auto`` and ``all`` mean every workload."""
     from isolang.run.workloads import workload_named
 
     if workload in ("auto", "all"):

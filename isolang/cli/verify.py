@@ -156,12 +156,7 @@ class _Expected(Struct):
     verdict: str | None
 
     def require(self, spec: Spec, verdict: str) -> None:
-        """Require that a certificate has the expected specification and verdict.
-
-        Raises:
-            CertificateRejected: if it has another one. Texts are compared, because a certificate
-                may give any text any name.
-        """
+        """Require that a certificate has the expected specification and verdict."""
         from isolang.certify.errors import CertificateRejected
 
         if self.spec is not None and self.spec.sha256 != spec.sha256:
@@ -188,19 +183,7 @@ def _kernel_line(*, ran: bool) -> list[str]:
 def _check_by_kernel(
     accepted: Acceptance, history: History, spec: Spec, proof: Certificate, *, insists: bool
 ) -> Acceptance:
-    """Have the kernel check a proof too if its program is installed, and add its result.
-
-    Args:
-        accepted: the result of the other checkers.
-        history: the history.
-        spec: the specification.
-        proof: the certificate with the proof.
-        insists: whether the kernel must accept the proof.
-
-    Raises:
-        CertificateRejected: if the kernel rejects the proof.
-        NotCertifiedError: if the kernel must accept the proof, but cannot decide it.
-    """
+    """Have the kernel check a proof too if its program is installed, and add its result."""
     from isolang.certify.errors import NotCertifiedError
     from isolang.certify.kernel import find_kernel
     from isolang.certify.verification import accept_by_kernel
@@ -326,12 +309,7 @@ def _reading_phrase(proof: Certificate) -> str:
 
 
 def _text(path: str) -> str:
-    """Read a certificate from a file, or from a pipe up to a limit.
-
-    Raises:
-        CertificateError: if the certificate cannot be read, or if a pipe contains more than the
-            limit.
-    """
+    """Read a certificate from a file, or from a pipe up to a limit."""
     from isolang.certify.certificate import CertificateError
 
     try:
@@ -352,11 +330,6 @@ def _provenance(known_as: str, spec: Spec, proof: str = "certificate") -> str:
     """Return a phrase about whether a proof's specification is the library's.
 
     The texts are compared, because a proof may contain a modified text under the same name.
-
-    Args:
-        known_as: the name of the specification in the proof.
-        spec: the specification in the proof.
-        proof: what the phrase calls the proof.
     """
     from isolang.language.load import load_spec
 

@@ -23,23 +23,15 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: ``valid`` so far, or ``invalid``, ``suspected`` or ``unknown``.
-        ended: whether this is the last line.
         transactions: the transactions seen, without those in flight.
-        parts: the parts of the certificate.
-        window: the transactions in memory.
-        put_back: the cuts that this round put back.
         exchanged: the parts in which this round exchanged the order of writers.
         waiting: the bytes of the log that are not checked yet.
         holding: why the window is long, in words.
         keys: the keys whose last value is in memory.
         given_up: the transactions of unknown outcome that the watch no longer waits for.
-        violations: the violations found.
-        seconds: the time since the watch began.
         rate: the recent transactions per second; finally, the average since the watch began or
             resumed.
-        memory: the megabytes of the process.
         note: what the outcome rests on, or what the watch waits for, in words.
-        places: the places of the transactions of a violation: ``file:line``.
         verdict: the violation, or why the outcome is unknown, as text.
     """
 
@@ -74,21 +66,12 @@ class Progress:
     """Collects the rounds of a watch, and reports them in several forms.
 
     Attributes:
-        name: the names of the logs.
-        level: the level that is checked.
         last_round: when the last round ended, in seconds since 1970; ``None`` before the first
             round.
     """
 
     def __init__(self, name: str, level: str, *, page: str = "", before: int = 0) -> None:
-        """Create the progress before the first round.
-
-        Args:
-            name: the names of the logs.
-            level: the level that is checked.
-            page: the file for the page; empty for no page.
-            before: the number of transactions seen before the watch was resumed.
-        """
+        """Create the progress before the first round."""
         self._first = before
         self.name, self.level, self._page = name, level, page
         self.last_round: float | None = None
@@ -129,11 +112,7 @@ class Progress:
                 self._complained = True
 
     def record(self, report: WatchReport | None = None) -> WatchLine:
-        """Return the record of the last round, or of the whole watch if it has ended.
-
-        Args:
-            report: the final report; ``None`` if the watch has not ended.
-        """
+        """Return the record of the last round, or of the whole watch if it has ended."""
         assert self._last is not None
         (found, lag), seconds = self._last, time.monotonic() - self._began
         line = WatchLine(

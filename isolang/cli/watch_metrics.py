@@ -44,10 +44,6 @@ def parse_address(text: str) -> tuple[str, int]:
 def serve_metrics(course: Progress, at: str) -> Iterator[str]:
     """Serve metrics about a watch while the block runs, and yield the URL.
 
-    Args:
-        course: the progress of the watch.
-        at: the address, in the form accepted by :func:`parse_address`. Port 0 chooses a free port.
-
     Raises:
         Mistake: if the address is wrong or not available, or if prometheus-client is not installed.
     """

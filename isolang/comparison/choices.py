@@ -38,8 +38,6 @@ class Choices:
         """Evaluate the checks of a specification on a symbolic history.
 
         Args:
-            level: the specification.
-            on: the symbolic history that represents all histories of a scope.
             chosen: the values of the chosen relations. If ``None``, they are new variables, and
                 ``read`` returns their values in a model.
 

@@ -43,10 +43,8 @@ class SeparatingHistory(Struct, frozen=True, kw_only=True):
     """A history that one specification allows and another forbids, confirmed by the engine.
 
     Attributes:
-        small: the history as found by the search.
         smallest: whether the history is smallest among all such histories: by transactions, then by
             operations, then by keys.
-        violation: the verdict of the specification that forbids the history.
         certified: whether the independent checker accepted the proofs of both verdicts.
     """
 
@@ -102,11 +100,7 @@ class Comparison(Struct, frozen=True, kw_only=True):
     """The comparison of two specifications.
 
     Attributes:
-        a: the first specification.
         b: the second specification.
-        forth: the answer to whether ``a`` implies ``b``.
-        back: the answer to whether ``b`` implies ``a``.
-        bounds: the bounds of the search for separating histories.
         seconds: the time that the comparison took, in seconds.
     """
 
@@ -162,11 +156,7 @@ def compare(
     """Determine which of two specifications is stronger.
 
     Args:
-        a: the first specification.
         b: the second specification.
-        bounds: the bounds of the search for separating histories.
-        seconds: the time limit for both directions; ``None`` to limit the counted work instead.
-        progress: a function called at the beginning of each step with its description.
 
     Raises:
         SpecError: if a specification has no check, or uses a relation that small histories lack.
@@ -200,15 +190,7 @@ def decide_implication(
     effort: Effort | None = None,
     progress: Progress = lambda phase: None,
 ) -> Implication:
-    """Determine whether one specification implies another, by a proof or by a separating history.
-
-    Args:
-        stronger: the specification that may imply the other.
-        weaker: the specification that may be implied.
-        bounds: the bounds of the search for a separating history.
-        effort: the limit of the search; ``None`` for the usual number of conflicts.
-        progress: a function called at the beginning of each step with its description.
-    """
+    """Determine whether one specification implies another, by a proof or by a separating history."""
     proof = prove_implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:
         return Implication(proof=proof, one_at_a_time=proof.one_at_a_time)
@@ -238,12 +220,6 @@ def confirm_history(
     small: Small, allows: Spec, forbids: Spec, *, smallest: bool
 ) -> SeparatingHistory:
     """Have the engine confirm that one specification allows a history and another forbids it.
-
-    Args:
-        small: the history.
-        allows: the specification that should allow the history.
-        forbids: the specification that should forbid the history.
-        smallest: whether the search showed that no smaller history separates the two.
 
     Raises:
         DisagreementError: if the engine's verdict for one of the specifications differs.

@@ -47,11 +47,6 @@ class Effort:
     def solve(self, solver: AcyclicSolver, assumptions: Sequence[int], *, built: int) -> bool:
         """Return whether a solver's clauses have a model, and subtract the work from the effort.
 
-        Args:
-            solver: the solver, with all clauses added.
-            assumptions: the literals that must be true in the model.
-            built: the number of literals added since the last call, which count as work.
-
         Raises:
             TimeoutError: if the remaining effort is not enough to decide whether a model exists.
         """

@@ -18,10 +18,6 @@ _ALLOWS_ALL = 'spec anything "anything"\n\ninclude "adya.iso"\n\nacyclic so as a
 def smallest_forbidden(spec: Spec, check: Check) -> Implication:
     """Find the smallest history that one check forbids and all other checks allow.
 
-    Args:
-        spec: the specification.
-        check: the check, which must be one of ``spec.checks``.
-
     Returns:
         The history; or a proof that the other checks imply this one, so that no such history
         exists; or the size up to which the search found none.

@@ -20,8 +20,6 @@ class Inclusion(Struct, frozen=True, kw_only=True):
     """The claim that every word of ``left`` is a word of ``right``, with its evidence.
 
     Attributes:
-        left: the automaton of the smaller language.
-        right: the automaton of the larger language.
         pairs: the pairs of states that the automata can be in after the same word; the state of
             ``right`` may be ``STUCK``.
     """

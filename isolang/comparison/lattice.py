@@ -27,11 +27,9 @@ class ImplicationOrder(Struct, frozen=True, kw_only=True, dict=True):
     """The known implications among a set of specifications.
 
     Attributes:
-        levels: the specifications by name.
         proofs: for each pair (stronger, weaker), a proof that the first implies the second.
         separations: for each pair (allows, forbids), a history that the first allows and the second
             forbids, with as few transactions as possible.
-        bounds: the bounds of the search for such histories.
         searched: for each pair with neither a proof nor a history, the number of transactions up to
             which all histories were searched.
         seconds: the time that the comparison took, in seconds.
@@ -81,16 +79,7 @@ def implication_order(
     about: str = "",
     progress: Progress = lambda phase: None,
 ) -> ImplicationOrder:
-    """Determine which specifications imply which.
-
-    Args:
-        levels: the specifications by name.
-        bounds: the bounds of the search for separating histories.
-        seconds: the time limit for all pairs; ``None`` to limit the counted work for each pair.
-        about: the name of a specification, to compare only pairs that include it; empty to compare
-            all pairs.
-        progress: a function called at the beginning of each step with its description.
-    """
+    """Determine which specifications imply which."""
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
     pairs = [(a, b) for a in levels for b in levels if a != b and (not about or about in (a, b))]
@@ -160,7 +149,6 @@ class Lattice(Struct, frozen=True, kw_only=True):
     """The implications among levels, with the smallest separating history for each edge.
 
     Attributes:
-        order: the implications.
         converses: for each edge (stronger, weaker), the answer to whether the weaker level implies
             the stronger one, with the smallest history that disproves it.
         seconds: the time that the comparison took, in seconds.
@@ -178,15 +166,7 @@ def lattice(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Lattice:
-    """Compare all levels, and find the smallest separating history for each edge.
-
-    Args:
-        levels: the levels by name.
-        bounds: the bounds of the search for separating histories.
-        seconds: the time limit for all steps together; ``None`` to limit the counted work for each
-            pair.
-        progress: a function called at the beginning of each step with its description.
-    """
+    """Compare all levels, and find the smallest separating history for each edge."""
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
     known = implication_order(levels, bounds=bounds, seconds=seconds, progress=progress)
@@ -203,8 +183,6 @@ class Placement(Struct, frozen=True, kw_only=True):
     """The position of a specification among levels: the levels nearest to it.
 
     Attributes:
-        name: the name of the specification.
-        equal: the levels that are equal to the specification.
         above: the weakest levels that imply the specification, each with the proof and the answer
             to the converse.
         below: the strongest levels implied by the specification, each with the proof and the answer
@@ -216,7 +194,6 @@ class Placement(Struct, frozen=True, kw_only=True):
         unknown: the levels for which no such relation is known.
         lacking: the relations that the histories searched for ``bounded`` have only in part.
         by_axiom: whether ``equal`` depends on sessions doing one thing at a time.
-        bounds: the bounds of the search for separating histories.
         seconds: the time that the comparison took, in seconds.
     """
 
@@ -246,16 +223,7 @@ def place(
     seconds: float | None = None,
     progress: Progress = lambda phase: None,
 ) -> Placement:
-    """Find the weakest levels that imply a specification, and the strongest that it implies.
-
-    Args:
-        one: the specification.
-        library: the levels by name.
-        bounds: the bounds of the search for separating histories.
-        seconds: the time limit for all steps together; ``None`` to limit the counted work for each
-            pair.
-        progress: a function called at the beginning of each step with its description.
-    """
+    """Find the weakest levels that imply a specification, and the strongest that it implies."""
     start = time.perf_counter()
     effort = Effort(OF_MANY, seconds=seconds)
     progress("proofs")

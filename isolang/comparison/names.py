@@ -21,10 +21,6 @@ def example_names(patterns: tuple[str, ...], most: int) -> dict[frozenset[str], 
     >>> found = example_names(("a/*", "a/b"), 1)
     >>> {", ".join(sorted(matched)): names for matched, names in found.items()}
     {'': ('k',), 'a/*': ('a/',), 'a/*, a/b': ('a/b',)}
-
-    Args:
-        patterns: the patterns, in which ``*`` matches any text.
-        most: the maximum number of names per set of patterns.
     """
     characters = sorted({c for pattern in patterns for c in pattern if c != "*"})
     fresh = next(c for c in "klmnopqrstuvwxyzKLMNOPQRSTUVWXYZ0123456789_" if c not in characters)

@@ -41,7 +41,6 @@ class Axiom(Struct, frozen=True, kw_only=True):
     """A check in normal form, and a condition on cycles that implies it.
 
     Attributes:
-        check: the check.
         implied_by: an expression whose irreflexivity implies the check, or ``None`` if the check
             itself forbids cycles.
         onwards: whether a walk of ``implied_by`` that reaches a transaction at one of its reads
@@ -57,7 +56,6 @@ class Normal(Struct, frozen=True, kw_only=True, dict=True):
     """A specification in normal form, for comparison with other specifications.
 
     Attributes:
-        spec: the specification as the user wrote it.
         axioms: the unflagged checks of the specification, or equivalent checks.
         exists: the relations that a witness chooses for the axioms.
         theorem: a sentence about why the axioms are equivalent to the checks; empty if the axioms
@@ -118,9 +116,6 @@ def normal(spec: Spec) -> Normal:
 
     If no theorem allows the rewriting, the axioms of the normal form are the specification's own
     checks.
-
-    Args:
-        spec: a specification with at least one unflagged check.
 
     Raises:
         SpecError: if the specification has no unflagged check.

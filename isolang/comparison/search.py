@@ -87,11 +87,7 @@ class _DifferenceSearch:
         return Normal(spec=self._spec, axioms=axioms, exists=self._spec.exists)
 
     def search(self, size: int) -> None:
-        """Search all histories with this many transactions for answers to the open questions.
-
-        Raises:
-            TimeoutError: if the search reaches its limit.
-        """
+        """Search all histories with this many transactions for answers to the open questions."""
         scope = scope_of([self.whole], _BOUNDS, size)
         if self.written_twice is None or self.open:
             self._search_all(scope)
@@ -136,11 +132,7 @@ def search(
     answered or the size bound is reached.
 
     Args:
-        spec: the specification; the search ignores its flagged checks.
         seconds: the time limit in seconds; ``None`` to limit the counted work instead.
-        transactions: the maximum number of transactions in a history.
-        settled: the names of checks already known to be able or unable to fail, which need no
-            search.
     """
     run = _DifferenceSearch(spec, Effort(seconds=seconds), settled)
     size = 0

@@ -36,9 +36,6 @@ class Bounds(Struct, frozen=True, kw_only=True):
     """The bounds of a search through small histories.
 
     Attributes:
-        transactions: the maximum number of transactions.
-        keys: the maximum number of keys.
-        reads: the maximum number of reads of one key by one transaction.
         one_by_one: whether to search only histories that a database can produce by executing one
             step after another. These histories have no predicate reads.
         overlap: whether to include histories in which a transaction begins before the previous one
@@ -84,13 +81,7 @@ def describe_lacking(names: Sequence[str]) -> str:
 
 
 def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> SmallScope:
-    """Return the scope of a search that covers everything the levels compare.
-
-    Args:
-        levels: the levels.
-        bounds: the bounds of the search.
-        transactions: the number of transactions in each history.
-    """
+    """Return the scope of a search that covers everything the levels compare."""
     names = frozenset().union(*(level.mentioned() for level in levels))
     named, classes = (
         frozenset().union(*found) for found in zip(*(x.names() for x in levels), strict=True)
@@ -118,18 +109,12 @@ def scope_of(levels: Sequence[Normal], bounds: Bounds, transactions: int) -> Sma
 
 
 class Separator:
-    """Searches all histories of one size for a history that a specification forbids.
-
-    Attributes:
-        histories: all histories of that size, as one symbolic history.
-    """
+    """Searches all histories of one size for a history that a specification forbids."""
 
     def __init__(self, forbids: Normal, scope: SmallScope, *, renumber: bool = True) -> None:
         """Encode the specification on all histories of the scope.
 
         Args:
-            forbids: the specification that the history must violate.
-            scope: the histories to search.
             renumber: whether transactions may be renumbered, which speeds up the search. It must be
                 false if further conditions refer to transactions by number.
 
@@ -148,11 +133,6 @@ class Separator:
         """Find a history allowed by ``allows`` and forbidden by the specification of the search.
 
         If there is none of this size, return ``None``.
-
-        Args:
-            allows: the specification that the history must satisfy.
-            effort: the limit of the search.
-            more: literals of further conditions that the history must meet.
 
         Raises:
             TimeoutError: if the search reaches its limit.

@@ -40,11 +40,8 @@ class Small(Struct, frozen=True, kw_only=True):
     """A history of the transactions 1 … n, with T0 as number 0.
 
     Attributes:
-        transactions: for each transaction, its operations in program order.
-        sessions: for each session, its transactions in order.
         lists: for each key, the order of its list; ``None`` if the key is a register.
         before: the pairs (a, b) of transactions in which a ended before b began.
-        timed: whether the history has transaction times.
         groups: for each group of sessions, its transactions; empty if sessions have no groups.
         labels: for each transaction, its labels; empty if none has any.
         levels: for each transaction, the level it requested, or an empty string.

@@ -88,10 +88,6 @@ def possible_violations(history: History, level: Normal) -> list[Possible]:
     Intrinsic anomalies, such as an aborted read, are ignored, because they violate every
     specification that mentions reads.
 
-    Args:
-        history: the history.
-        level: the specification in normal form.
-
     Raises:
         UnsupportedError: if part of the history cannot be decided by any specification.
 
@@ -341,12 +337,7 @@ class _Candidates:
     # --- walks ---
 
     def may_spell(self, words: Dfa, *, of_key: bool) -> bool:
-        """Return whether a closed walk of possible pairs may spell a word of a language.
-
-        Args:
-            words: the language.
-            of_key: whether all pairs of the walk that have a key must have the same key.
-        """
+        """Return whether a closed walk of possible pairs may spell a word of a language."""
         letters: dict[str, dict[int, list[Pair]]] = {}
         for letter in sort_letters(words.letters):
             pairs = self._pairs_of(letter)

@@ -25,24 +25,14 @@ class SmallScope(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transactions: the exact number of transactions, without T0. Each has at least one operation.
-        keys: the maximum number of keys.
-        reads: how often one transaction may read one key: 1 or 2.
-        lists: whether keys may be lists.
         sessions: whether there is a session order. If not, each transaction is in a session of its
             own.
-        real_time: whether transactions have times.
-        groups: whether sessions have groups.
         operations: whether the order of operations within a transaction matters.
-        predicates: whether there are predicate reads.
         one_by_one: whether to leave out histories whose reads, sessions and times contradict each
             other. A database that executes one step after another never produces such a history.
-        overlap: whether transactions of one session may overlap in time.
         serial: whether to search only serial histories, in which transactions run in numerical
             order.
-        labels: the label patterns that a specification distinguishes.
         levels: the patterns for requested levels that a specification distinguishes.
-        key_patterns: the key-name patterns that a specification distinguishes.
-        common_labels: whether it matters which transactions share a label.
     """
 
     transactions: int
@@ -70,13 +60,7 @@ class HistoryVariables:
     reads of the key within a transaction.
 
     Attributes:
-        scope: the set of histories.
-        circuit: the circuit that has the variables and clauses.
-        free: the variables whose values determine a history.
-        txns: the transactions except T0.
-        keys: the keys.
         slots: the possible values of ``j``. If there are predicate reads, the last value is theirs.
-        reads: all reads that a history may contain.
         write: for each (t, x), a literal that is true if the transaction writes the key.
         source: for each (t, x, j, s), a literal that is true if the read reads from ``s``.
         happening: for each (t, x, j), a literal that is true if the history contains the read.
@@ -87,10 +71,7 @@ class HistoryVariables:
         bears: for each ("label" or "level", t, name), a literal that is true if the transaction has
             this label or requested this level.
         matching: for each ("label" or "level", name), the patterns matched by the name.
-        key_names: for each (x, name), a literal that is true if the key has the name.
-        keys_matching: for each key name, the patterns that it matches.
         used_keys: for each key, a literal that is true if some transaction writes or reads it.
-        are_lists: for each key, a literal that is true if the key is a list.
         shown: for each key and each pair of transactions, a literal that is true if lists show the
             first transaction's element before the second's.
         elements: for each event, its transaction, and a literal that is true if the history
@@ -366,9 +347,7 @@ def total_order(
     """Return, for each pair (a, b), a literal that is true if a precedes b in a total order.
 
     Args:
-        circuit: the circuit that receives the clauses of a total order.
         elements: the elements of the order, in ascending order.
-        new: a function that returns a new variable.
     """
     before: dict[tuple[int, int], int] = {}
     for a, b in combinations(elements, 2):

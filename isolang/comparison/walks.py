@@ -115,11 +115,9 @@ class ProofStep(Struct, frozen=True, kw_only=True):
     """The proof that one specification implies one check of another.
 
     Attributes:
-        check: the text of the implied check.
         by: the checks of the stronger specification that imply it.
         inclusion: the inclusion of the languages; ``None`` if the check is one of ``by``.
         shorter: for a check on single keys, shorter cycles; each violation contains one of them.
-        part: whether the relation of one of ``by`` contains the relation of the check.
     """
 
     check: str
@@ -149,11 +147,8 @@ class ImplicationProof(Struct, frozen=True, kw_only=True):
     """A proof that every history satisfying one specification also satisfies another.
 
     Attributes:
-        stronger: the name of the stronger specification.
-        weaker: the name of the weaker specification.
         theorems: sentences stating the theorems that make the normal forms equivalent to the
             specifications.
-        steps: one step for each check of the weaker specification.
         one_at_a_time: whether the proof assumes that sessions do one thing at a time.
     """
 
@@ -193,8 +188,6 @@ def prove_implication(
     If no proof is found, return ``None``; the implication may still hold.
 
     Args:
-        stronger: the presumably stronger specification.
-        weaker: the presumably weaker specification.
         one_at_a_time: whether the proof may assume that sessions do one thing at a time. A recorded
             history may violate this assumption, so conclusions about recorded histories require a
             proof without it.
@@ -527,11 +520,6 @@ def violation_language(form: str, e: Core, *, names: bool = False) -> Dfa | None
     """Return a language such that each violation of a condition spells one of its words.
 
     If a violation may not be a cycle, return ``None``.
-
-    Args:
-        form: ``acyclic`` or ``irreflexive``.
-        e: the expression required to have this form.
-        names: whether quoted names may restrict letters.
     """
     words = language_of(simplify(_without_keys(lettered(e if names else _without_names(e)))))
     if words.nullable or not words_without(words, steps_of(words)).empty:

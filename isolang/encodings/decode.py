@@ -26,10 +26,6 @@ def decode(
 ) -> tuple[Ints, NDArray[np.int64], Ints]:
     """Return the sources and the version orders chosen by an assignment.
 
-    Args:
-        formula: the solved formula.
-        values: the value of each variable, 0 or 1. Entry 0 is unused.
-
     Returns:
         Three arrays. The first has the source writer of each read, or -1. The others are ``start``
         and ``txn``: ``txn[start[k] : start[k + 1]]`` are the writers of key k in version order,

@@ -29,7 +29,6 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     source choices themselves.
 
     Attributes:
-        chains: the chains of writers. Without combining, each chain has only one writer.
         known: int32[m, 2]; the edges that hold under every choice, without most redundant edges:
             the known edges of the polygraph, and those that follow from settled sources and from
             chains.
@@ -54,13 +53,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
 
 
 def list_dependencies(polygraph: Polygraph, *, combined: bool = False) -> Dependencies:
-    """Return the dependencies that a polygraph's choices can add.
-
-    Args:
-        polygraph: a polygraph after any stage of pruning.
-        combined: whether to combine writers into chains, which requires
-            ``chains_allowed(polygraph.graph.automata)``.
-    """
+    """Return the dependencies that a polygraph's choices can add."""
     graph = polygraph.graph
     chains = build_chains(polygraph, allowed=combined)
     a, b = chains.open[:, 0], chains.open[:, 1]

@@ -111,8 +111,6 @@ class EdgeRows:
         """Add an edge for each pair.
 
         Args:
-            edges: the edges, each with the index of its pair.
-            first: a literal of each pair, or one literal for all pairs.
             second: a second literal of each pair, or one literal for all pairs; 0 for none.
         """
         u, v, origin = edges

@@ -46,7 +46,6 @@ class Clause(Struct, frozen=True):
     """A clause: at least one of its literals holds.
 
     Attributes:
-        literals: the literals, each with its sign.
         step: the refutation step that justifies the clause; ``None`` if ``note`` does.
         weight: the difficulty of following the clause; larger is harder.
         note: the justification in words; empty if ``step`` justifies the clause.
@@ -84,7 +83,6 @@ class CaseSplit(Struct, frozen=True):
     Attributes:
         choice: the step of the read whose possible sources are the cases; ``None`` if the cases are
             a literal and its opposite.
-        cases: for each case, its assumption and the argument against it.
     """
 
     choice: ChoiceStep | None

@@ -48,13 +48,7 @@ def count_edges(steps: Iterable[Step]) -> int:
 def lemmas_for(
     literals: Iterable[Signed], clause_of: Callable[[Signed], Clause | None]
 ) -> tuple[Derived, ...]:
-    """Return the lemmas on which literals depend, directly or indirectly, each after its premises.
-
-    Args:
-        literals: the literals.
-        clause_of: a function that returns the clause from which a literal was derived, or ``None``
-            if the literal is not a lemma.
-    """
+    """Return the lemmas on which literals depend, directly or indirectly, each after its premises."""
     found: dict[Signed, Derived] = {}
     stack = [(literal, False) for literal in reversed(tuple(literals))]
     while stack:
@@ -76,14 +70,7 @@ class Reasoner:
     def __init__(
         self, clauses: Iterable[Clause], fact: Callable[[Literal], bool | None], attempts: int
     ) -> None:
-        """Prepare the search.
-
-        Args:
-            clauses: the clauses, which must be jointly unsatisfiable.
-            fact: a function that returns the value of a literal if the history alone decides it,
-                otherwise ``None``.
-            attempts: the maximum number of unit propagations.
-        """
+        """Prepare the search."""
         self._fact = fact
         self._attempts = attempts
         self._clauses: list[Clause] = []

@@ -21,14 +21,7 @@ _LISTED = 12
 def explain_exhausted(
     problem: Problem, transactions: Sequence[int], checks: Sequence[str], spec: Spec
 ) -> Violation:
-    """Return a violation that names the transactions and checks of an unsat core.
-
-    Args:
-        problem: the problem of the whole history.
-        transactions: the numbers of the transactions for which no choice meets the checks.
-        checks: the names of the checks.
-        spec: the specification that contains these checks.
-    """
+    """Return a violation that names the transactions and checks of an unsat core."""
     history = problem.history
     part = part_of(history, operations_of(history, transactions), transactions)
     words = Phrases(part.history, Facts(part.history))

@@ -68,16 +68,7 @@ MAX_CASES = 4
 
 
 def explain(problem: Problem, steps: Sequence[Step]) -> Violation:
-    """Explain a refutation of a history.
-
-    Args:
-        problem: the refuted problem.
-        steps: the steps of the refutation.
-
-    Returns:
-        The violation. If no argument of readable size is found, its text says so, and it shows only
-        the simplest cycle.
-    """
+    """Explain a refutation of a history."""
     found = _explained(problem, steps)
     failed = operations.failed_comparisons(problem.history, found.transactions)
     return replace(found, failed_comparisons=failed) if failed else found

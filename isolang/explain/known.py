@@ -25,10 +25,8 @@ class KnownCycle(Struct, frozen=True, kw_only=True):
     """A cycle of known edges.
 
     Attributes:
-        edges: the edges in order, starting with the one that closes the cycle.
         shown: the reads that show the orders of the ``ww`` and ``rw`` edges, because their
             transactions overwrote the versions they read.
-        component: the number of the strongly connected component that contains the cycle.
     """
 
     edges: tuple[Edge, ...]
@@ -42,14 +40,7 @@ class KnownGraph:
     def __init__(
         self, problem: Problem, *, effort: int, among: tuple[int, int] | None = None
     ) -> None:
-        """Collect the known edges of a history.
-
-        Args:
-            problem: the problem of the history. Reads with intrinsic anomalies add no edges.
-            effort: the maximum number of reads to visit; further reads add no edges.
-            among: the range of transactions to consider, as start and end; ``None`` for all
-                transactions.
-        """
+        """Collect the known edges of a history."""
         from isolang._native import KnownGraph as Native
 
         low, high = (0, problem.native.n) if among is None else among
@@ -68,16 +59,6 @@ class KnownGraph:
 
         Among two-edge cycles, simpler ones come first. Of the longer cycles, the result contains
         one shortest cycle for each closing edge.
-
-        Args:
-            relations: the allowed relations for edges.
-            closing: the allowed relations for the closing edge; by default ``relations``.
-            longest: the maximum number of edges in a cycle.
-            most: the maximum number of cycles to return.
-            effort: the maximum number of edges to visit in the search for longer cycles.
-
-        Returns:
-            The cycles, and whether the search was complete.
         """
         rows, complete = self._native.short_cycles(
             relations, relations if closing is None else closing, longest, most, effort

@@ -90,11 +90,6 @@ def name_of_step(step: AnomalyStep) -> str:
 def name_of_cycle(edges: Sequence[Edge], writes: Callable[[int, int], bool], reads: Reads) -> str:
     """Return the name of a cycle.
 
-    Args:
-        edges: the edges of the cycle in order.
-        writes: a function that returns whether a transaction writes a key.
-        reads: the history, or facts about the history.
-
     >>> from isolang import History, Transaction
     >>> from isolang.certify.steps import Edge
     >>> writer = Transaction([("w", "x", 1), ("w", "y", 1)])

@@ -53,12 +53,7 @@ def are_operations(history: History) -> bool:
 
 
 def failed_comparisons(history: History, shown: Collection[TransactionView]) -> tuple[str, ...]:
-    """Return the names of failed compare-and-sets that an argument assumes to have run.
-
-    Args:
-        history: any history. Set-reads are failed comparisons only in a log of operations.
-        shown: the argument's transactions; empty if the argument is about the whole history.
-    """
+    """Return the names of failed compare-and-sets that an argument assumes to have run."""
     if history.format != "registers":
         return ()
     columns = history.columns
@@ -74,12 +69,6 @@ def meaning(name: str, history: History, relations: Collection[str] = (), key: s
     """Return the meaning of an anomaly's name in one line.
 
     For a log of operations, the meaning refers to operations instead of transactions.
-
-    Args:
-        name: the name of the anomaly.
-        history: the history with the anomaly.
-        relations: the relations of the argument's edges.
-        key: the common key of all operations in the argument; empty if they have different keys.
     """
     what = MEANING.get(names.base_name(name))
     if what is None or not set(relations) <= {"so", "rt", *DEPENDENCIES}:

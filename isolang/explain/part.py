@@ -41,9 +41,6 @@ class HistoryPart(Struct, frozen=True):
     """A sub-history, with maps from its numbers to those of the whole history.
 
     Attributes:
-        whole: the whole history.
-        history: the part as a history.
-        ops: the number in the whole history of each operation in the part.
         txns: the number in the whole history of each transaction in the part; the last entry is for
             T0.
     """
@@ -77,7 +74,6 @@ class HistoryPart(Struct, frozen=True):
 
         Args:
             kept: the numbers in this part of the operations to keep, in ascending order.
-            txns: transactions of this part to keep even if they lose all their operations.
         """
         from isolang.history import sub_history
 
@@ -94,13 +90,7 @@ class HistoryPart(Struct, frozen=True):
 
 
 def part_of(history: History, ops: Iterable[int], txns: Iterable[int] = ()) -> HistoryPart:
-    """Return the part of a history consisting of the given operations.
-
-    Args:
-        history: the whole history.
-        ops: the numbers of the operations to keep.
-        txns: transactions to keep even if they lose all their operations.
-    """
+    """Return the part of a history consisting of the given operations."""
     from isolang.history import sub_history
 
     kept, txns = sorted(set(ops)), list(txns)
@@ -118,7 +108,6 @@ def part_with_same_transactions(whole: History, history: History) -> HistoryPart
     Args:
         whole: the history to use as the whole. Its operations include all predicate reads'
             set-reads that are operations in ``history``.
-        history: the history to use as the part. It differs from ``whole`` only in set-reads.
     """
     import numpy as np
 
@@ -250,9 +239,6 @@ class Sources:
         whole history is not.
 
         Args:
-            part: a part of this history.
-            reads: the numbers in the part of the reads to examine; ``None`` for all reads.
-            problem: the problem of the part; ``None`` if it has not been built yet.
             impossible: for reads, by their numbers in the whole history, the candidates excluded by
                 a refutation, each by a cycle of its own. The part may lack these candidates,
                 because these cycles and the refutation of the part together refute the whole
@@ -290,10 +276,6 @@ class Sources:
 
         A session knows a version of the key if it recently read from the version's writer, or if it
         wrote the version itself.
-
-        Args:
-            op: a read with candidates.
-            every_write: as in `relevant`.
         """
         import numpy as np
 
@@ -380,7 +362,6 @@ class Sources:
         part.
 
         Args:
-            steps: steps about this history.
             every_write: whether to include writes of keys not mentioned in the steps. The part has
                 no reads of these keys, so any version order is possible for them, and no cycle
                 needs them. But a check may test whether a transaction writes.
@@ -442,11 +423,6 @@ def _reads_to_compare(whole: NativeProblem, native: NativeProblem, part: History
 
     All others have as many candidates as in the whole history. Most reads of large parts do, and
     comparing two columns is much faster than asking for the candidates of each read.
-
-    Args:
-        whole: the native problem of the whole history.
-        native: the native problem of the part.
-        part: the part.
     """
     import numpy as np
 

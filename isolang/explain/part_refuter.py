@@ -64,12 +64,7 @@ class PartRefuter:
         return self._work <= 0 or self._stopped()
 
     def of_cycle(self, cycle: KnownCycle, automata: Sequence[Automaton]) -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found.
-
-        Args:
-            cycle: a cycle of known edges.
-            automata: the automata of the checks to be violated by the transactions.
-        """
+        """Return a refutation of the few transactions on a cycle, or ``None`` if none is found."""
         about: list[Step] = [CycleStep("", cycle.edges), *map(ChoiceStep, cycle.shown)]
         tests = any(map(is_of_accesses, automata))
         part = self.sources.relevant_part(about, every_write=tests)
@@ -81,12 +76,7 @@ class PartRefuter:
     def minimal(
         self, steps: Sequence[Step], automata: Sequence[Automaton]
     ) -> Sequence[Step] | None:
-        """Return a refutation of a minimal part of the history, or ``None`` if none is found.
-
-        Args:
-            steps: the current refutation; the search starts from its transactions.
-            automata: the automata of the checks to be violated by the part.
-        """
+        """Return a refutation of a minimal part of the history, or ``None`` if none is found."""
         txns = self.sources.closed(steps)
         if len(txns) > _LARGEST_PART or len(txns) <= 2:
             return None

@@ -23,13 +23,7 @@ class Premises:
         self._longest: dict[int, int] = {}
 
     def clauses(self, steps: Sequence[Step], *, one_source: bool = True) -> list[Clause]:
-        """Return the clauses of steps, and those implied by the meaning of their literals.
-
-        Args:
-            steps: the steps of a refutation.
-            one_source: whether to add that a read has only one source, with a clause for each pair
-                of its candidates.
-        """
+        """Return the clauses of steps, and those implied by the meaning of their literals."""
         facts = self._facts
         clauses: list[Clause] = []
         for step in steps:

@@ -39,12 +39,7 @@ class QueryViews:
     """Collects the predicate reads involved in an argument, with remarks about their rows."""
 
     def __init__(self, part: HistoryPart, words: Phrases) -> None:
-        """Prepare to describe the predicate reads of a part, which must contain them in full.
-
-        Args:
-            part: the part of the history involved in the argument.
-            words: makes phrases about the part.
-        """
+        """Prepare to describe the predicate reads of a part, which must contain them in full."""
         self._part = part
         self._history = part.history
         self._words = words
@@ -81,14 +76,7 @@ class QueryViews:
     # --- remarks ---
 
     def missing(self, op: int, writer: int, why: str) -> None:
-        """Remark that a row is missing from an answer, because all states without it are refuted.
-
-        Args:
-            op: the set-read that says that the row was not returned; all its candidates are
-                refuted.
-            writer: a transaction that wrote a matching version and comes before the reader.
-            why: the reason why the versions that do not match are excluded, such as ``too old``.
-        """
+        """Remark that a row is missing from an answer, because all states without it are refuted."""
         words, key, reader = self._words, self._facts.key[op], self._txn(op)
         name = words.txn(writer)
         text = (
@@ -98,13 +86,7 @@ class QueryViews:
         self._add(op, "missing", text, words.key(key))
 
     def of_anomaly(self, anomaly: Anomaly, op: int, own: int | None) -> tuple[QueryView, ...]:
-        """Return a view of the predicate read with an intrinsic anomaly, if there is one.
-
-        Args:
-            anomaly: the anomaly, with the numbers of the whole history.
-            op: the wrong read, by its number in the part.
-            own: the operation contradicted by the read, by its number in the part, or ``None``.
-        """
+        """Return a view of the predicate read with an intrinsic anomaly, if there is one."""
         if self._history.statement_of(op) < 0:
             return ()
         missed, reader, key = self._words.is_missed(op), self._txn(op), self._key(op)

@@ -23,16 +23,6 @@ def shrink(
     The algorithm is delta debugging (Zeller & Hildebrandt, *Simplifying and isolating
     failure-inducing input*). If the search is not stopped early, no single transaction (or
     operation) can be removed from the result.
-
-    Args:
-        part: the part to start from, which ``accept`` must accept.
-        accept: a function that decides whether to accept a smaller part. The last accepted part is
-            the result.
-        by_transaction: whether to remove whole transactions instead of operations.
-        enough: a function called before each attempt, which returns whether to stop.
-        share: the share of the elements to remove in each of the first attempts.
-        keep: transactions, by their numbers in the whole history, that every part must keep.
-        narrow: a function that returns what ``accept`` needs of the part that it has just accepted.
     """
     without = _without_transactions if by_transaction else _without_operations
     size = _size(part, by_transaction)

@@ -78,9 +78,6 @@ class Finder:
     the history is. A search in the whole history, without some relations, costs at least as much as
     the first refutation, so it has its own limit. The limits are not times, because equal histories
     must get equal explanations, however busy the machine is.
-
-    Attributes:
-        parts: searches among parts of the history.
     """
 
     def __init__(
@@ -92,15 +89,7 @@ class Finder:
         stopped: Callable[[], bool] = lambda: False,
         work: int = EFFORT,
     ) -> None:
-        """Prepare the search.
-
-        Args:
-            problem: the refuted problem.
-            plan: the plan of the specification.
-            engine: a function that refutes problems.
-            stopped: a function that returns whether the time allowed by the user has passed.
-            work: the total work limit for attempts on parts.
-        """
+        """Prepare the search."""
         self._problem = problem
         self._plan = plan
         self._engine = engine
@@ -162,11 +151,7 @@ class Finder:
         return [*choices, *changed]
 
     def relaxed(self, steps: Sequence[Step]) -> dict[str, str]:
-        """Return the outcomes without session order and without real time, if steps use them.
-
-        Returns:
-            The outcome without each relation used by the steps, by name.
-        """
+        """Return the outcomes without session order and without real time, if steps use them."""
         relations = _relations(steps)
         found = {}
         for relation, name in _RELAXED.items():
@@ -207,14 +192,7 @@ class Finder:
             return None
 
     def around(self, op: int) -> Sequence[Step] | None:
-        """Return a refutation of all candidates of a read by versions known to its session.
-
-        Args:
-            op: a read with many candidates, such as a set-read of a row that was not returned.
-
-        Returns:
-            The refutation's steps, or ``None`` if none is found.
-        """
+        """Return a refutation of all candidates of a read by versions known to its session."""
         if not self.parts.sources.candidates(op):
             return None  # the pre-pass has already shown that the read has no candidate
         part = self.parts.sources.around(
@@ -238,16 +216,7 @@ class Finder:
     # --- attempts ---
 
     def _short_refutation(self, steps: Sequence[Step], relaxed: str = "") -> Sequence[Step] | None:
-        """Return a refutation of the few transactions on a short cycle of known edges.
-
-        Args:
-            steps: the current refutation.
-            relaxed: a relation not allowed in the refutation; empty for none.
-
-        Returns:
-            The refutation's steps, or ``None`` if none is found or the current refutation cannot be
-            simplified.
-        """
+        """Return a refutation of the few transactions on a short cycle of known edges."""
         if difficulty(steps)[3:] <= _SHORTEST and not relaxed:
             return None
         plan = self._relaxed_plan(relaxed) if relaxed else self._plan
@@ -342,11 +311,7 @@ class Finder:
     def _refute_whole(
         self, automata: Sequence[Automaton], work: int, strategy: str = "cdcl"
     ) -> Sequence[Step] | None:
-        """Return a refutation of the whole history, or ``None`` if it satisfies the automata.
-
-        Raises:
-            TimeoutError: if the work limit or the time allowed by the user is exceeded.
-        """
+        """Return a refutation of the whole history, or ``None`` if it satisfies the automata."""
         if self._stopped():
             raise TimeoutError
         found, _ = self._engine(self._problem, automata, work, strategy)

@@ -19,11 +19,7 @@ def show_transactions(
     """Return views of transactions with the operations that matter, in history order.
 
     Args:
-        part: the part to which the arguments' numbers refer. The views use the numbers of the whole
-            history.
-        words: makes phrases about the part.
         txns: the transactions to show; T0 and -1 are skipped.
-        matters: the operations that matter because an edge involves them.
     """
     history = part.history
     views = []

@@ -37,8 +37,6 @@ class RefutedVersion(Struct, frozen=True, kw_only=True):
     """A candidate of a read, with the cycle that refutes it.
 
     Attributes:
-        txn: the transaction that wrote the version, or T0.
-        clause: the clause of the cycle.
         kind: ``old`` if a read of this version would miss a later one; ``new`` if the reader comes
             before the version's writer.
         overwritten_by: the writer of the later version if ``kind`` is ``old``, otherwise -1.
@@ -72,21 +70,13 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
 
     Attributes:
         kind: the reason why the candidates are refuted.
-        refuted: the candidates.
     """
 
     kind: Kind
     refuted: tuple[RefutedVersion, ...]
 
     def text(self, reader: str, key: str, one: RefutedVersion, words: Phrases) -> str:
-        """Return the assumption that the read saw a candidate, with the reason that refutes them.
-
-        Args:
-            reader: the name of the reader.
-            key: the name of the key.
-            one: the version whose cycle is shown.
-            words: makes phrases about the part.
-        """
+        """Return the assumption that the read saw a candidate, with the reason that refutes them."""
         count, example = len(self.refuted), words.txn(one.txn)
         replaced = words.txn(one.overwritten_by) if one.overwritten_by >= 0 else ""
         if count == 1:
@@ -109,10 +99,7 @@ class Versions(Struct, frozen=True, kw_only=True):
     """A read with all of its candidates refuted.
 
     Attributes:
-        op: the read.
         argument: the argument, which ends in the read without a source.
-        refuted: the candidates of the read.
-        lemmas: the argument's lemmas, by literal.
     """
 
     op: int
@@ -132,13 +119,7 @@ class Versions(Struct, frozen=True, kw_only=True):
     def example(
         self, group: VersionGroup, words: Phrases, is_simplest: Callable[[CycleStep], bool]
     ) -> RefutedVersion:
-        """Return the version in a group with the cycle that is easiest to follow.
-
-        Args:
-            group: the group.
-            words: makes phrases about the part.
-            is_simplest: a function that returns whether a cycle has the same name as the violation.
-        """
+        """Return the version in a group with the cycle that is easiest to follow."""
         missed = words.is_missed(self.op)
 
         def rank(one: RefutedVersion) -> tuple[object, ...]:
@@ -165,11 +146,6 @@ class Versions(Struct, frozen=True, kw_only=True):
 
 def versions_of(premises: Premises, steps: Sequence[Step], few: int) -> Versions | None:
     """Return the candidates of a read with no source left, each with its cycle.
-
-    Args:
-        premises: the premises of arguments about the history.
-        steps: the steps of the refutation.
-        few: the number of candidates that the read must exceed.
 
     Returns:
         ``None`` if unit propagation does not end with such a read, or if some candidate is refuted
@@ -214,10 +190,6 @@ def _refuted_version(clause: Clause, op: int, txn: int) -> RefutedVersion | None
 
 def impossible_versions(problem: Problem, steps: Sequence[Step]) -> dict[int, set[int]]:
     """Return the candidates of a read excluded by a refutation, each by a separate cycle.
-
-    Args:
-        problem: the refuted problem.
-        steps: the steps of the refutation.
 
     Returns:
         The candidates, by the number of the read. The result is empty unless unit propagation shows

@@ -142,7 +142,6 @@ class Phrases:
         """Return the reason for an edge, in words.
 
         Args:
-            edge: the edge.
             only_rw: whether the edge is the only anti-dependency in its cycle. If so, the reason
                 says that the read missed a write it should have seen.
         """

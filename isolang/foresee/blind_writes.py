@@ -19,12 +19,7 @@ class BlindWrites:
     """Finds the keys whose versions a level may order differently because of blind writes."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Find the keys whose versions may be ordered differently from the run.
-
-        Args:
-            order: the transactions of the run.
-            level: the rule of the weaker level.
-        """
+        """Find the keys whose versions may be ordered differently from the run."""
         self._order, self._level = order, level
         self._reading: dict[int, dict[int, int]] = {}
         self._open = {
@@ -75,11 +70,6 @@ class BlindWrites:
         This checks only necessary conditions, which is fast. A history that violates ser also
         violates it with the version orders of the run. In addition, in every version order, the
         versions that T must have seen come before the versions that it read.
-
-        Args:
-            stranger: the number of T.
-            members: the set K.
-            sources: for each external read of T, the transaction that T reads from.
         """
         order, program = self._order, self._order.programs[stranger]
         before, closing, over = order.earlier[stranger], order.earlier[stranger], 0

@@ -19,13 +19,7 @@ class ChainBuilder:
     """The transactions that may run within a given T1, each with values for some parameters."""
 
     def __init__(self, split: SplitTransaction, names: Sequence[str], work: SearchBudget) -> None:
-        """Prepare to build chains of transactions within T1.
-
-        Args:
-            split: T1.
-            names: the parameters of T1 whose values other transactions may share.
-            work: limits the steps of the search.
-        """
+        """Prepare to build chains of transactions within T1."""
         self._split, self._work = split, work
         templates, first = split.templates, split.instance
         self._known: dict[int, list[KeyValue]] = {
@@ -39,14 +33,7 @@ class ChainBuilder:
     def instances_on_same_row(
         self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
     ) -> Iterator[ChainedTransaction]:
-        """Yield the instances of a branch in which a statement accesses another transaction's row.
-
-        Args:
-            branch: the number of the branch.
-            own: the statement of the branch.
-            other: the statement of the other transaction.
-            values: the parameter values of the other transaction.
-        """
+        """Yield the instances of a branch in which a statement accesses another transaction's row."""
         if own.relation != other.relation:
             return
         self._work.step()
@@ -68,13 +55,7 @@ class ChainBuilder:
     def extended_assignments(
         self, branch: int, fixed: Assignment, statement: TemplateStatement
     ) -> Iterator[Assignment]:
-        """Yield all extensions of an assignment to all parameters of a statement.
-
-        Args:
-            branch: the number of the branch with the statement.
-            fixed: the values of the parameters assigned so far.
-            statement: the statement.
-        """
+        """Yield all extensions of an assignment to all parameters of a statement."""
         program = self._split.templates.branches[branch]
         free = [one for one in dict.fromkeys(statement.keys) if isinstance(one, str)]
         free = [one for one in free if one not in fixed]

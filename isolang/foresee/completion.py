@@ -45,16 +45,12 @@ class OpenReads(Struct, frozen=True, kw_only=True):
 
     Attributes:
         steps: for each transaction, its operations. A transaction writes a key at most once.
-        sessions: for each transaction, its session.
         sources: for each transaction, the transactions that its reads read from, in the order of
             ``steps``; ``INITIAL`` for the initial version; ``None`` if its reads are open.
-        lists: for each key, whether it is a list.
         labels: for each transaction and each of its labels, the patterns in the levels that match
             the label.
         levels: for each transaction, the patterns that match its requested level; ``None`` if it
             requested no level.
-        groups: for each transaction, its session's group.
-        keys: for each key, the patterns in the levels that match its name.
     """
 
     steps: tuple[tuple[Step, ...], ...]
@@ -89,10 +85,6 @@ class Completions:
 
     def __init__(self, at: Spec, against: Spec) -> None:
         """Prepare for questions about two levels.
-
-        Args:
-            at: the level that the answers must satisfy.
-            against: the level that the answers must violate.
 
         Raises:
             UnsupportedError: the levels depend on something that questions do not state.

@@ -18,7 +18,6 @@ class Core(Struct, frozen=True):
 
     Attributes:
         members: the transactions of the core; if there is one stranger, T comes last.
-        keys: the keys of the core, in the order of their numbers in the question.
         context: the transactions that must run before the core, as bits.
     """
 
@@ -31,21 +30,11 @@ class CoreQuestions:
     """Builds the questions about the cores of a run."""
 
     def __init__(self, run: PassedRun, completions: Completions) -> None:
-        """Prepare questions about the cores of a run.
-
-        Args:
-            run: the run.
-            completions: answers questions about the two levels.
-        """
+        """Prepare questions about the cores of a run."""
         self._run, self._order, self._completions = run, run.order, completions
 
     def question(self, core: Core, stranger: int | None) -> OpenReads:
-        """Return the question of what the transactions of a core can read.
-
-        Args:
-            core: the core.
-            stranger: the only transaction whose reads are open; ``None`` for all.
-        """
+        """Return the question of what the transactions of a core can read."""
         order, history, ask = self._order, self._run.history, self._completions
         number = {key: x for x, key in enumerate(core.keys)}
         place = {i: n for n, i in enumerate(core.members)}

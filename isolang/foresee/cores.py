@@ -39,12 +39,7 @@ class Cores:
     """Finds the candidates in the cores of a run."""
 
     def __init__(self, run: PassedRun, completions: Completions) -> None:
-        """Compute the relations that all searches depend on.
-
-        Args:
-            run: the run.
-            completions: the object that answers questions about the two levels.
-        """
+        """Compute the relations that all searches depend on."""
         order = run.order
         self.order, self._completions = order, completions
         self._questions = CoreQuestions(run, completions)
@@ -69,12 +64,7 @@ class Cores:
     # --- which cores ---
 
     def neighbors(self, txn: int, near: int) -> tuple[int, ...]:
-        """Return the transactions that conflict with ``txn`` or are next to it in its session.
-
-        Args:
-            txn: the transaction.
-            near: the number of conflicting transactions to return on each side of it; 0 means all.
-        """
+        """Return the transactions that conflict with ``txn`` or are next to it in its session."""
         found = self._neighbors.get((txn, near))
         if found is None:
             before = list(bits(self._conflicts[txn] & (1 << txn) - 1))[::-1]
@@ -104,18 +94,7 @@ class Cores:
                     yield grown
 
     def search(self, take: CandidateTest, work: Work, *, one_stranger: bool, near: int) -> bool:
-        """Pass candidates to a function, in order of core size.
-
-        Args:
-            take: the function. If it returns true, cores containing this core are not tried.
-            work: the budget.
-            one_stranger: whether only one transaction may read versions other than in the run.
-            near: the number of conflicting transactions to try on each side of a transaction; 0
-                means all.
-
-        Returns:
-            Whether every core was tried.
-        """
+        """Pass candidates to a function, in order of core size."""
         everyone = range(len(self.order))
         self.complete = not near or all(
             (self._conflicts[i] & part).bit_count() <= near

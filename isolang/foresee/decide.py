@@ -34,10 +34,7 @@ class Mend(Struct, frozen=True, kw_only=True):
     """A change to a program that replaces a read with an update that changes no value.
 
     Attributes:
-        program: the name of the program.
         step: the number of the read among the program's steps, from 0.
-        read: the text of the read.
-        update: the text of the update replacing it.
     """
 
     program: str
@@ -53,7 +50,6 @@ class Decision(Struct, frozen=True, kw_only=True):
         standing: the answer; ``unknown`` if the search gave up, or if candidates were found but
             none led to a certified counterexample.
         counterexample: a non-serializable execution; ``None`` unless the templates are not robust.
-        tried: the number of candidates that were run.
         gave_up: the reason why the search gave up; empty if it was complete.
     """
 

@@ -68,12 +68,9 @@ class Extracted(Struct, frozen=True, kw_only=True):
     """The templates extracted from a run.
 
     Attributes:
-        templates: the templates.
         counts: for each branch of the templates, the number of its instances in the run.
-        transactions: the total number of instances in the run.
         ignored: the number of transactions without a branch, either because it is uncertain whether
             they committed, or because they access no rows.
-        foreign_keys: sentences naming the foreign keys used.
     """
 
     templates: Templates
@@ -90,11 +87,6 @@ def extract(
     catalogue: ForeignKeys | None = None,
 ) -> Extracted:
     """Extract the templates from a history.
-
-    Args:
-        history: the history of the run.
-        same_keys: sets of tables that share primary keys, because the keys are also foreign keys.
-        catalogue: the foreign keys of the run's database; ``None`` if they are unknown.
 
     Raises:
         UnsupportedError: no committed transaction accesses a row, a predicate read names no table,
@@ -165,14 +157,7 @@ def extract(
 
 
 def _callers(history: History, txn: int, places: Sequence[int]) -> list[str]:
-    """Return the ``file:line`` that executed each of a transaction's operations; empty if unknown.
-
-    Args:
-        history: the history.
-        txn: the transaction.
-        places: the numbers of the operations in the transaction, where a predicate read counts as
-            one.
-    """
+    """Return the ``file:line`` that executed each of a transaction's operations; empty if unknown."""
     first: dict[int, int] = {}
     start = int(history.columns.op_start[txn])
     for op, place in enumerate(operation_indices(history, txn), start):
@@ -190,11 +175,6 @@ def _with_step_numbers(
     Statements of a program are the same if the same line executed them on the same relation. If no
     lines were recorded, they are the same if they have the same text and are preceded by equally
     many statements with this text in their sequences.
-
-    Args:
-        statements: the statements.
-        callers: the ``file:line`` that executed each of them; empty if unknown.
-        numbers: the numbers of the program's statements; new numbers are added to it.
     """
     seen: Counter[str] = Counter()
     for one, caller in zip(statements, callers, strict=True):
@@ -224,15 +204,7 @@ def _step_text(one: TemplateStatement) -> str:
 
 
 class _TemplateNames:
-    """Chooses the names of relations and parameters in extracted templates.
-
-    Args:
-        domains: maps each primary key column that shares its values with other columns to one of
-            these columns.
-
-    Attributes:
-        tables: the tables of all rows so far.
-    """
+    """Chooses the names of relations and parameters in extracted templates."""
 
     def __init__(self, domains: Mapping[KeyColumn, KeyColumn]) -> None:
         self._domains = domains
@@ -255,11 +227,6 @@ class _TemplateNames:
         """Return the statements of a transaction, with parameters instead of row keys.
 
         The first result contains, for each statement, its operation's number in the transaction.
-
-        Args:
-            ops: the operations of the transaction.
-            failed: the numbers of the operations that failed.
-            sent: the statement of each operation; empty if the statements are unknown.
         """
         updates = _updates(ops, failed, sent)
         merged = set(updates.values())
@@ -348,11 +315,7 @@ def _row_of(key: object) -> tuple[str, tuple[str, ...]]:
 
 
 def _table_of(predicate: object) -> str:
-    """Return the table named by a predicate.
-
-    Raises:
-        UnsupportedError: the predicate names no table.
-    """
+    """Return the table named by a predicate."""
     found = _TABLE.search(str(predicate))
     if found is not None:
         return found[1] or found[2]

@@ -48,7 +48,6 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
     """The primary key columns that are foreign keys to other primary keys.
 
     Attributes:
-        columns: for each table, its primary key columns.
         refers: pairs of such columns; the first column refers to the second.
     """
 
@@ -71,9 +70,6 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
 
 def foreign_keys(url: str) -> ForeignKeys:
     """Read the foreign keys from a PostgreSQL database's catalogue.
-
-    Args:
-        url: the URL of the database.
 
     Raises:
         UnsupportedError: the database cannot be reached.
@@ -98,10 +94,6 @@ def domains(
     same_keys: Iterable[Collection[str]], found: ForeignKeys | None
 ) -> Mapping[KeyColumn, KeyColumn]:
     """Return the domain of each primary key column that shares its values with another column.
-
-    Args:
-        same_keys: sets of tables that share their primary keys.
-        found: the foreign keys in the catalogue; ``None`` if it was not read.
 
     >>> two = ForeignKeys(columns={}, refers=((("savings", 0), ("customer", 0)),))
     >>> domains([], two)[("savings", 0)]

@@ -31,9 +31,6 @@ def require_monotone(spec: Spec) -> None:
     bounds. A bound is the name of a relation, or a union, an intersection or an inverse of bounds.
     Whether such a bound relates two transactions does not depend on any other transactions.
 
-    Args:
-        spec: the level.
-
     Raises:
         SpecError: the condition does not hold; the message names the offending part.
     """

@@ -36,7 +36,6 @@ class _Chain(Struct, frozen=True):
     """A chain, and the transactions in it that T overlooks.
 
     Attributes:
-        members: the transactions, in chain order.
         missed: the transactions that T overlooks, as bits.
         reached: those among ``missed`` that depend on a transaction that T overlooks, as bits.
         passed: the transactions that conflict with a member other than the last member, as bits.
@@ -52,12 +51,9 @@ class _Start(Struct, frozen=True):
     """The read that a set of chains begins with, and the function that tries them.
 
     Attributes:
-        stranger: the number of T.
         at: the index of the read, among the external reads of T.
         versions: the writers of the key that is read, as bits.
         kept: the transactions that T must not overlook, as bits.
-        attempt: the function that tries a chain.
-        work: the budget.
         ordered: whether the version orders are those of the chain.
     """
 
@@ -74,12 +70,7 @@ class Reorderings:
     """Finds the chains in a run at one level."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Compute the relations that all chains depend on, regardless of their order.
-
-        Args:
-            order: the transactions of the run.
-            level: the rule of the weaker level.
-        """
+        """Compute the relations that all chains depend on, regardless of their order."""
         self.order, self.level = order, level
         readers, writers = order.readers, order.writers
         # For each transaction: the readers of the keys it writes, the writers of the keys it reads,
@@ -99,14 +90,9 @@ class Reorderings:
         """Pass chains to a function, each chain before its continuations.
 
         Args:
-            attempt: the function.
-            work: the budget.
             ordered: whether the version orders must be those of the chain. If so, useless chains
                 are left out: those in which T would overlook a transaction that it must not
                 overlook, and those for which a shorter chain has the same ends.
-
-        Returns:
-            Whether all chains were tried.
         """
         order = self.order
         complete = True

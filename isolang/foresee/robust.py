@@ -57,13 +57,6 @@ def candidates(
 
     If nothing is yielded, the templates are robust.
 
-    Args:
-        templates: the templates.
-        levels: the isolation level of each program.
-        sessions: whether any transaction may follow any other in its session. If false, sessions
-            are ignored.
-        budget: limits the steps of the search; by default, to ``MOST_STEPS`` steps.
-
     Raises:
         UnsupportedError: the search gave up.
 
@@ -188,14 +181,7 @@ class _SplitSearch:
         names: Sequence[str],
         work: SearchBudget,
     ) -> None:
-        """Prepare the search for a given T1.
-
-        Args:
-            split: T1.
-            levels: the isolation level of each program.
-            names: the parameters of T1 whose values other transactions may share.
-            work: limits the steps of the search.
-        """
+        """Prepare the search for a given T1."""
         self._split, self._work = split, work
         self._ssi = SsiRules(split, levels)
         self._chaining = ChainBuilder(split, names, work)
@@ -272,12 +258,6 @@ class _SplitSearch:
 
         There are none if no statement of ``last`` conflicts with a statement of T1 that can close
         the cycle.
-
-        Args:
-            last: the transaction that runs last before T1 continues.
-            parents: for each transaction found, the previous transaction on its path from T2;
-                ``None`` for T2.
-            missed: for each choice of T2, the statement whose write is not seen by b1.
         """
         for end in self._choices_of_tm.get(last.branch, ()):
             merged = self._chaining.merge(last, end)

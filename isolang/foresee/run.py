@@ -40,9 +40,7 @@ class Access(Struct, frozen=True):
     """A transaction's operation in a run.
 
     Attributes:
-        op: the number of the operation in the history.
         kind: the kind, as a code of the columns: a read, a write, an append or a read of a list.
-        key: the number of the key.
         source: for an external read, the transaction that it reads from, or ``INITIAL``; ``None``
             for a write, an internal read, or a read with an unknown result.
         sent: the statement that executed the operation; ``None`` if it was not recorded.
@@ -56,13 +54,7 @@ class Access(Struct, frozen=True):
 
 
 class ExecutedProgram(Struct, frozen=True):
-    """The operations executed by a transaction in a run.
-
-    Attributes:
-        steps: the operations, in program order.
-        reads: the indices of the external reads in ``steps``.
-        writes: the keys written by the transaction.
-    """
+    """The operations executed by a transaction in a run."""
 
     steps: tuple[Access, ...]
     reads: tuple[int, ...]
@@ -91,9 +83,6 @@ class ExecutedProgram(Struct, frozen=True):
         """Return the keys locked by the first steps: against all others, and against writers only.
 
         A step locks a key that it writes or that it reads in a locking statement.
-
-        Args:
-            end: the number of steps; by default, all steps.
         """
         alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
         shared: set[int] = set()
@@ -118,11 +107,6 @@ class Arrangement:
     relation leads to. The version order of each key is the order of the transactions.
 
     Attributes:
-        programs: the operations of each transaction.
-        sessions: the session of each transaction.
-        earlier: for each transaction, the earlier transactions of its session.
-        later: for each transaction, the later transactions of its session.
-        writers: for each key, the transactions that write it.
         readers: for each key, the transactions that read it from outside.
         blind: for each key with several writers, the writers that do not read it, if any.
         locking: for each key, the transactions that lock it against all other transactions.
@@ -133,13 +117,7 @@ class Arrangement:
     """
 
     def __init__(self, programs: Sequence[ExecutedProgram], sessions: Sequence[int]) -> None:
-        """Compute the relations.
-
-        Args:
-            programs: the operations of each transaction, in an order in which each transaction
-                reads only from earlier ones.
-            sessions: the session of each transaction.
-        """
+        """Compute the relations."""
         self.programs, self.sessions = programs, sessions
         n = len(programs)
         self.earlier = [0] * n
@@ -247,9 +225,6 @@ class PassedRun(Struct, frozen=True, eq=False):
     """The committed transactions of a history, with the sources stated by a certified witness.
 
     Attributes:
-        history: the history.
-        order: the transactions in an order in which each reads only from earlier ones.
-        numbers: for each transaction in ``order``, its number in the history.
         omitted: the number of transactions left out, by reason.
     """
 
@@ -327,7 +302,6 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
     """Return the run with the sources and version orders stated by a witness.
 
     Args:
-        verdict: a certified valid verdict, with its witness.
         serial: whether the level has a serial order. If so, the transactions are numbered in this
             order; otherwise, in an order that follows ``so``, ``wr`` and ``ww``.
 
@@ -454,9 +428,6 @@ def _dependency_order(
 
     If ``serial`` is true, the order also follows ``rw``. Where the order leaves a choice,
     transactions that ended earlier come first.
-
-    Raises:
-        UnsupportedError: the relations that the order must follow have a cycle.
     """
     columns, t0 = history.columns, history.t0
     follows: dict[int, set[int]] = {txn: set() for txn in included}

@@ -55,7 +55,6 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
     """A split schedule that may be a counterexample.
 
     Attributes:
-        split: T1, the transaction that is split.
         after: the index of the last statement executed by T1 before T2 begins.
         missed: the statement of T2 whose write is not seen by b1, a statement of T1.
         chain: the transactions T2 … Tm, in execution order.

@@ -45,8 +45,6 @@ class RanStatement(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transaction: the number of the transaction that executed it, numbered from 1.
-        statement: the statement of the template.
-        text: the statement as text, with its key values.
     """
 
     transaction: int
@@ -59,13 +57,8 @@ class Counterexample(Struct, frozen=True, kw_only=True):
 
     Attributes:
         names: for each transaction, its program with its parameter values.
-        programs: for each transaction, the name of its program.
         sessions: for each transaction, the number of its session, from 1.
-        ran: the statements, in execution order.
-        history: the history, as read from ``edn``.
-        edn: the content of the history file.
         allowed: the verdict that the history satisfies the level.
-        forbidden: the verdict that the history is not serializable.
         accepted: for each of the two verdicts, a sentence naming the checkers that accepted its
             proof.
         refused_by_rows: whether two concurrent transactions write different columns of the same
@@ -87,18 +80,7 @@ class Counterexample(Struct, frozen=True, kw_only=True):
 def counterexample(
     templates: Templates, levels: Mapping[str, Level], candidate: SplitSchedule, *, against: str
 ) -> Counterexample | None:
-    """Run a candidate, and check that its history satisfies the level and is not serializable.
-
-    Args:
-        templates: the templates.
-        levels: the isolation level of each program.
-        candidate: the split schedule to run.
-        against: the level that the history must violate: ``ser``; ``pl-3`` if sessions are ignored.
-
-    Returns:
-        The counterexample; ``None`` if the schedule cannot be executed or if not all checkers
-        accept both proofs.
-    """
+    """Run a candidate, and check that its history satisfies the level and is not serializable."""
     empty = _SimulatedDatabase(templates, levels, candidate, [])
     at = MIXED if empty.mixed else SPECIFICATIONS[levels[empty.programs[0]]]
     choices = empty.choices()
@@ -519,13 +501,7 @@ def _is_own(value: KeyValue) -> bool:
 
 
 def _values_taken_over(instance: Instance, link: Link, previous: dict[str, str]) -> dict[str, str]:
-    """Return the values that a transaction takes from the previous transaction in the chain.
-
-    Args:
-        instance: the transaction.
-        link: how it depends on the previous transaction.
-        previous: the parameter values of the previous transaction.
-    """
+    """Return the values that a transaction takes from the previous transaction in the chain."""
     if link.earlier is None or link.later is None:
         return {}
     return {

@@ -62,11 +62,8 @@ class Candidate(Struct, frozen=True, eq=False):
     """A part of a run with one stranger.
 
     Attributes:
-        order: the transactions; all numbers in the other attributes refer to them.
-        stranger: the number of T.
         sources: for each external read of T, in program order, the transaction that T reads from.
         overlooked: the number of X, whose version T overlooks.
-        path: the numbers of the transactions from X to Y.
         members: the set K, as bits.
         missed: the set of all transactions in K that T overlooks, as bits.
         at: the index of the read that overlooks X, among the external reads of T.
@@ -96,11 +93,6 @@ def steps_before_overlooked(program: ExecutedProgram, at: int, level: OverlookRu
 
     These steps are whole statements: the first statement, which takes the snapshot, or all
     statements up to the one that overlooks X.
-
-    Args:
-        program: the operations of the stranger.
-        at: the index of the read that overlooks X, among its external reads.
-        level: the rule; one of ``SCHEDULED_RULES``.
     """
     return program.end_of_statement(0 if level == "snapshots" else program.reads[at])
 
@@ -110,8 +102,6 @@ class PathBounds(Struct, frozen=True, kw_only=True):
 
     Attributes:
         near: the number of versions to try as X's version on each side of the recorded version.
-        most: the number of paths to try from each X.
-        nodes: the number of transactions that a path from X is continued from.
         window: the largest difference between the numbers of X and T, and between the larger of the
             two and the numbers of later transactions on the path.
         ordered: whether the version orders must be those of the run.
@@ -128,12 +118,7 @@ class Strangers:
     """Finds the candidates in an arrangement of transactions at one level."""
 
     def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Prepare to search an arrangement at one level.
-
-        Args:
-            order: the transactions of the run.
-            level: the rule of the weaker level.
-        """
+        """Prepare to search an arrangement at one level."""
         self.order, self.level = order, level
 
     @cached_property
@@ -153,14 +138,8 @@ class Strangers:
         For each X, shorter paths come first.
 
         Args:
-            stranger: the number of T.
-            work: the budget; each transaction that paths are continued from costs one unit.
             take: the function. Its arguments are the index of T's read that overlooks X, and the
                 path from X to Y. If it returns true, no further paths from this X are passed.
-            look: the bounds of the search.
-
-        Returns:
-            Whether the search was complete.
         """
         order = self.order
         program = order.programs[stranger]
@@ -202,15 +181,7 @@ class Strangers:
     def _paths(
         self, x: int, ends: int, allowed: int, work: Work, nodes: int
     ) -> Iterator[tuple[int, ...]]:
-        """Yield a shortest path from X to each other possible Y, shorter paths first.
-
-        Args:
-            x: the number of X.
-            ends: the set of possible Y.
-            allowed: the set of transactions that may be on the path.
-            work: the budget.
-            nodes: the number of transactions that the path is continued from; 0 means no bound.
-        """
+        """Yield a shortest path from X to each other possible Y, shorter paths first."""
         allowed &= (1 << ends.bit_length()) - 1
         parent: dict[int, int] = {}
         seen, todo = 1 << x, [x]
@@ -235,11 +206,6 @@ class Strangers:
 
         As far as the level allows, K also contains the transactions that T read from in the run,
         because fewer reads then change.
-
-        Args:
-            stranger: the number of T.
-            at: the index of the read that overlooks X, among the external reads of T.
-            path: the numbers of the transactions from X to Y.
         """
         least = self.smallest_part(stranger, path)
         read = [
@@ -327,12 +293,6 @@ class Strangers:
 
         If the set contains a transaction in ``kept``, the level forbids the candidate, and the set
         may be incomplete.
-
-        Args:
-            x: the number of X.
-            late: the writers of the key from X on.
-            members: the set K.
-            kept: the transactions that T cannot overlook.
         """
         if self.level in ("rc", "ra"):
             return late
@@ -367,13 +327,7 @@ class Strangers:
 
 
 def _nearest_writers(versions: int, source: int, near: int) -> Iterator[int]:
-    """Yield the writers of a key alternately from both sides of a version, nearest first.
-
-    Args:
-        versions: the set of writers.
-        source: the writer of the version, which is yielded first.
-        near: the largest number of writers on each side; 0 means no bound.
-    """
+    """Yield the writers of a key alternately from both sides of a version, nearest first."""
     before = versions & (2 << source) - 1 if source >= 0 else 0
     after = versions & ~before
     count = 0

@@ -50,14 +50,8 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
     """One statement of a branch.
 
     Attributes:
-        kind: the kind of access.
-        relation: the relation that contains the row.
-        keys: the components of the row's key.
-        reads: the columns read by the statement.
-        writes: the columns written by the statement.
         step: the number of the statement among its program's steps, from 0. It is the same in all
             branches.
-        text: the statement as text.
     """
 
     kind: Kind
@@ -78,11 +72,8 @@ class Branch(Struct, frozen=True, kw_only=True):
     """One path through a program, as a sequence of statements.
 
     Attributes:
-        program: the name of the program.
         way: the conditions for taking this path, as text; empty if the program has only one path.
-        parameters: the parameters that identify rows.
         different: pairs of parameters that never have the same value.
-        statements: the statements, in execution order.
     """
 
     program: str
@@ -101,10 +92,8 @@ class Templates(Struct, frozen=True, kw_only=True):
     """The branches of some programs, and the parameters and constants that may have equal values.
 
     Attributes:
-        branches: the branches of all programs.
         types: the type number of each parameter, by program and name. Parameters that may identify
             rows of the same relation have the same type.
-        constants: for each type, the constants used in statements.
         deleted: the relations that some statement deletes rows from.
         dropped: the number of paths omitted because they abort or access no row.
     """
@@ -139,11 +128,7 @@ class Templates(Struct, frozen=True, kw_only=True):
         return self.with_statements(whole)
 
     def promoted(self, reads: Iterable[tuple[str, int]]) -> Templates:
-        """Return templates with some reads replaced by updates that change no value.
-
-        Args:
-            reads: the reads, each as a program name and a step number.
-        """
+        """Return templates with some reads replaced by updates that change no value."""
         chosen = set(reads)
 
         def promote(program: str, one: TemplateStatement) -> TemplateStatement:
@@ -309,10 +294,6 @@ def templates(programs: Sequence[Program]) -> Templates:
 def templates_of_branches(branches: tuple[Branch, ...], *, dropped: int = 0) -> Templates:
     """Return the templates that consist of some branches, with computed parameter types.
 
-    Args:
-        branches: the branches.
-        dropped: the number of paths left out by the caller.
-
     Raises:
         ProgramError: statements identify rows of a relation by different numbers of components.
     """
@@ -410,9 +391,7 @@ def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateSt
     """Return the statement for a step of a program.
 
     Args:
-        step: the step, which must be neither a condition nor an abort.
         number: the number of the step in its program, from 0.
-        parameters: the parameters of the program.
     """
     assert not isinstance(step, If | AbortStep)
     assert step.row is not None  # the parser of templates sets it

@@ -12,25 +12,14 @@ class SplitTransaction:
     """T1 with its parameter values, and its statements b1 and a1, which close the cycle.
 
     Attributes:
-        templates: the templates.
-        instance: T1.
-        level: the isolation level of T1.
         after: the index of the last statement executed by T1 before T2 begins.
         b1: the statement that does not see the write of T2.
-        a1: the statement that closes the cycle.
     """
 
     def __init__(
         self, templates: Templates, level: Level, instance: Instance, places: tuple[int, int]
     ) -> None:
-        """Prepare T1: find its rows, and the statement that it is split after.
-
-        Args:
-            templates: the templates.
-            level: the isolation level of T1.
-            instance: T1.
-            places: the indices of b1 and a1.
-        """
+        """Prepare T1: find its rows, and the statement that it is split after."""
         self.templates, self.level, self.instance = templates, level, instance
         statements = instance.branch.statements
         after, self._closing = places
@@ -91,13 +80,7 @@ class SplitTransaction:
         return not any(self.prevents(*shared) for shared in self.pairs_on_same_row(chained))
 
     def prevents(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
-        """Return whether a statement of T1 prevents a statement in a transaction within T1.
-
-        Args:
-            number: the index of T1's statement.
-            of_split: the statement of T1.
-            own: the statement of the other transaction, on the same row.
-        """
+        """Return whether a statement of T1 prevents a statement in a transaction within T1."""
         if not have_common_column(of_split.writes, own.writes):
             return False
         if number <= self.after:
@@ -107,12 +90,7 @@ class SplitTransaction:
         return self.level != "mvrc"  # T1 would find a version newer than its snapshot, and abort
 
     def prevents_by_condition(self, found: TemplateStatement, of_split: TemplateStatement) -> bool:
-        """Return whether T1 prevents a statement with a condition from writing one of T1's rows.
-
-        Args:
-            found: the statement with a condition.
-            of_split: the statement of T1 that names the row.
-        """
+        """Return whether T1 prevents a statement with a condition from writing one of T1's rows."""
         if not of_split.keyed:
             return False
         row = (of_split.relation, values_of(of_split, self.instance.values))

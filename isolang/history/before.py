@@ -32,10 +32,6 @@ _HINT: Final = "expected a value such as 0, or KEY=VALUE"
 def initial_value_texts(initial: object) -> tuple[str, ...]:
     """Return initial values in the form accepted by ``--initial-value``: ``V`` or ``KEY=V``.
 
-    Args:
-        initial: one value for all keys, a mapping from keys to values, a tuple of texts already in
-            this form, or ``None``.
-
     Raises:
         HistoryError: an object cannot be used as a key or a value.
 
@@ -71,12 +67,9 @@ def with_initial(
     """Return a copy of the history with the given initial values in place of nil.
 
     Args:
-        history: the history; it is left unchanged.
         values: the initial values that replace nil: ``V`` for all keys, or ``KEY=V`` for one key. A
             list applies only to keys that hold lists, and any other value only to the other keys.
             Keys written by a declared initial transaction keep the values it wrote.
-        unwritten: whether values that were read but never written become initial values, by the
-            rule in ``native/readers/before.hpp``.
 
     Raises:
         HistoryError: both ``values`` and ``unwritten`` are set, or a value applies to no key.

@@ -80,9 +80,6 @@ def _has_no_sessions(transactions: Sequence[Transaction], name: str) -> bool:
     """Return whether each transaction gets its own session because none of them names one.
 
     The session of a declared initial transaction, if any, is ignored.
-
-    Raises:
-        HistoryError: only some of the transactions name a session.
     """
     ordinary = [(i, t) for i, t in enumerate(transactions, 1) if t.status != "initial"]
     without = [i for i, t in ordinary if t.session is UNSET]

@@ -27,11 +27,6 @@ class Clock:
     def time(self, moment: object, unknown: int, where: str) -> int:
         """Return a time as an integer.
 
-        Args:
-            moment: the time; ``None`` if unknown.
-            unknown: the result if ``moment`` is ``None``.
-            where: the place to name in an error message.
-
         Raises:
             HistoryError: the value is not a time, or its kind differs from that of earlier times.
         """

@@ -40,10 +40,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         columns: the native columns, described in ``native/core/history.hpp``. Transactions are
             numbered 0 … n-1, and T0, the initial transaction, has number n.
         name: the history's name in messages: a path, or ``<memory>``.
-        format: the format's name, as accepted by ``--from``.
         files: the files that the history was read from; ``columns.txn_file`` holds indices into
             this tuple.
-        position_unit: the unit of ``txn_position`` and ``op_position``.
         session_names: the names of the sessions in the input; empty if they have no names.
     """
 
@@ -335,12 +333,7 @@ def _failed(form: str) -> str:
 
 
 def _details_in_names(columns: Columns) -> NDArray[np.int8]:
-    """Return, for each transaction, the number of details needed to make its name unique.
-
-    Returns:
-        0 if the transaction's number is unique in the history, 1 if it is unique only within its
-        session, 2 otherwise.
-    """
+    """Return, for each transaction, the number of details needed to make its name unique."""
     import numpy as np
 
     numbers = columns.txn_number
@@ -374,11 +367,7 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
 
 
 def _checked_number(i: int) -> int:
-    """Check that a transaction or operation number is not negative, and return it unchanged.
-
-    Raises:
-        IndexError: the number is negative; Python would take -1 for the last element.
-    """
+    """Check that a transaction or operation number is not negative, and return it unchanged."""
     if i < 0:
         raise IndexError(f"no transaction or operation has the number {i}")
     return i

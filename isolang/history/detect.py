@@ -17,7 +17,6 @@ class Guess(Struct, frozen=True, kw_only=True):
     Attributes:
         formats: the names of the possible formats; more than one if the content is ambiguous, none
             if the format is unknown.
-        looks_like: a description of the content, for messages.
         unsupported: if the content is in a known format that cannot be read, the format's name with
             advice; otherwise empty.
     """
@@ -59,7 +58,6 @@ def _other_encoding(data: bytes, place: int) -> str:
     """Describe data that is not UTF-8: as text in another encoding if it looks like that.
 
     Args:
-        data: the content of the file.
         place: the number of the first byte that no text in UTF-8 has there.
     """
     head = data[: _HEAD - 4]

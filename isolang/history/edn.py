@@ -33,11 +33,7 @@ _MOST_NESTED = 200
 
 
 class Elements(Struct, frozen=True):
-    """A set that keeps its elements in file order, so that equal files produce equal results.
-
-    Attributes:
-        elements: the elements in file order.
-    """
+    """A set that keeps its elements in file order, so that equal files produce equal results."""
 
     elements: tuple[Any, ...]
 
@@ -46,11 +42,6 @@ def forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
     """Yield a pair for each form in a text: its line number and the form itself.
 
     If the text is a single vector or list, yield the forms inside it.
-
-    Args:
-        text: the text. It is read as JSON if the first map's first key is a string, and as EDN
-            otherwise.
-        name: the file's name in messages.
 
     Raises:
         HistoryError: the text is malformed; the message names the line and column where reading

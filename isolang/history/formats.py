@@ -17,8 +17,6 @@ class Format(Struct, frozen=True, kw_only=True):
     """A format of history files.
 
     Attributes:
-        name: the name accepted by ``--from``.
-        title: a description for lists and messages.
         reader: the function that reads the format, as ``module:function`` in
             ``isolang.history.readers``; the module is imported when the function is first used.
         log_prefix: for formats whose history is a folder of log files, the prefix of the file

@@ -20,10 +20,6 @@ _TOKEN: Final = re.compile(r"[^\s,:()\[\]{}\"]{1,40}|.", re.DOTALL)
 def json_forms(text: str, name: str) -> Iterator[tuple[int, Any]]:
     """Yield a pair for each value in a text: its line number and the value itself.
 
-    Args:
-        text: JSON text, either with one value per line or as a single list of values.
-        name: the file's name in messages.
-
     Raises:
         HistoryError: the text is malformed; the message names the line and column.
     """
@@ -97,11 +93,7 @@ class _Json:
 
 
 def _reject_constant(word: str) -> NoReturn:
-    """Reject NaN and infinities, which Python accepts even though they are not valid JSON.
-
-    Raises:
-        ValueError: always.
-    """
+    """Reject NaN and infinities, which Python accepts even though they are not valid JSON."""
     raise ValueError(f"got {word}, expected a JSON number")
 
 

@@ -34,7 +34,6 @@ def read_history(
     Args:
         path_or_stream: a file, a directory containing logs or one history, ``-`` for standard
             input, or a binary stream. Data compressed with gzip, xz, bzip2 or zstd is decompressed.
-        options: the reading options.
         timeout: the number of seconds after which reading stops; ``None`` for no limit.
 
     Raises:
@@ -129,11 +128,7 @@ def _statements_of_stream(name: str, files: Files) -> dict[str, Any]:
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:
-    """Split each session into one session per key and return the names of the new sessions.
-
-    Raises:
-        UnsupportedError: a transaction has operations on several keys.
-    """
+    """Split each session into one session per key and return the names of the new sessions."""
     try:
         was = reading.columns.split_sessions_by_key()
     except ValueError as error:
@@ -173,11 +168,7 @@ class _Digest:
 
 
 def _choose_format(source: HistoryInput, requested: str) -> tuple[str, Files, tuple[str, ...]]:
-    """Choose the format of an input and the files that make up the history.
-
-    Returns:
-        The name of the format, the files to read, and phrases about ignored files.
-    """
+    """Choose the format of an input and the files that make up the history."""
     chosen = None if requested == "auto" else find_format(requested)
     if not source.is_directory:
         if chosen is not None:
@@ -225,13 +216,6 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
     histories in its subfolders. Links to folders, such as Jepsen's ``latest``, are not followed,
     because the link's target is found under its own name.
 
-    Args:
-        folder: the folder to search.
-
-    Returns:
-        The files and folders that are histories, in natural order of their names, and a phrase for
-        each ignored file.
-
     Raises:
         HistoryError: a file cannot be read.
     """
@@ -260,12 +244,7 @@ def histories_in(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def _only_format(name: str, guess: Guess) -> str:
-    """Return the single format that a guess allows.
-
-    Raises:
-        HistoryError: the guess allows no format or several; the message explains why.
-        UnsupportedError: the format is known, but cannot be read.
-    """
+    """Return the single format that a guess allows."""
     if guess.unsupported:
         msg = f"{name}: unsupported: {guess.unsupported}; the formats are {list_format_names()}"
         raise UnsupportedError(msg)
@@ -288,14 +267,7 @@ def _only_format(name: str, guess: Guess) -> str:
 def _select_logs(
     name: str, form: str, prefix: str, guesses: list[tuple[str, bytes, Guess]]
 ) -> tuple[str, Files, tuple[str, ...]]:
-    """Select the log files in a folder that is one history.
-
-    Returns:
-        The name of the format, the log files, and phrases about ignored files.
-
-    Raises:
-        HistoryError: the folder contains no log file, or a log file is damaged.
-    """
+    """Select the log files in a folder that is one history."""
     logs, others = [], []
     for file, data, guess in guesses:
         named_so = plain_name(file).startswith(prefix) and plain_name(file).endswith(".log")
@@ -317,11 +289,7 @@ def _select_logs(
 
 
 def _check_timestamps(files: Files, timestamps: bool) -> None:
-    """Check that the record sizes in Cobra's logs agree with the ``--timestamps`` option.
-
-    Raises:
-        HistoryError: the sizes show that the option has the wrong value.
-    """
+    """Check that the record sizes in Cobra's logs agree with the ``--timestamps`` option."""
     for file, data in files:
         fits, other = (has_cobra_records(data, timestamps=t) for t in (timestamps, not timestamps))
         if fits or not other:

@@ -19,14 +19,7 @@ _FEWEST_KEYS = 4  # with fewer keys than this, every transaction would look like
 
 
 class LookAlike(Struct, frozen=True, kw_only=True):
-    """A transaction that looks like an initial one, but is not declared as such.
-
-    Attributes:
-        number: the number with which ``--initial`` declares the transaction.
-        name: the name of the transaction in messages.
-        where: the place of the transaction in the input.
-        keys: how many keys the transaction writes.
-    """
+    """A transaction that looks like an initial one, but is not declared as such."""
 
     number: int
     name: str
@@ -41,9 +34,6 @@ def find_look_alikes(history: History) -> tuple[LookAlike, ...]:
     from by other transactions. Histories converted from other formats often represent the initial
     state by such a transaction. Unless the user declares it initial, nothing orders it before other
     sessions.
-
-    Args:
-        history: any history. If it has a declared initial transaction, the result is empty.
     """
     import numpy as np
 
@@ -91,14 +81,7 @@ def _is_read_from(history: History, t: int, txn: Any, is_read: Any) -> bool:
 
 
 def keys_per_transaction(txn: Any, key: Any, n: int, n_keys: int) -> Any:
-    """Return the number of distinct keys that each transaction accesses.
-
-    Args:
-        txn: the transaction of each operation.
-        key: the key of each operation.
-        n: the number of transactions.
-        n_keys: the number of keys.
-    """
+    """Return the number of distinct keys that each transaction accesses."""
     import numpy as np
 
     distinct = np.unique(txn * max(n_keys, 1) + key)

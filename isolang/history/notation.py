@@ -37,9 +37,6 @@ _EXPECTED: Final = (
 def read_line(text: str) -> History:
     """Return the history described by a line.
 
-    Args:
-        text: a line in the notation of this module.
-
     Raises:
         HistoryError: the text is not a history; the message names the column.
 

@@ -20,10 +20,6 @@ def condition_in_words(predicate: str, forms: ColumnForms = _NO_FORMS) -> str:
     'value between 3 and 9'
     >>> condition_in_words("{:where [:or [:= :c 1] [:not [:null :d]]]}")
     'c = 1 or d is not null'
-
-    Args:
-        predicate: the text of a predicate in isolang's canonical form.
-        forms: what the numbers in the columns of each table mean.
     """
     form = _parsed(predicate)
     return _words(form[Keyword("where")], _of_table(form, forms), whole=True)
@@ -36,10 +32,6 @@ def rows_in_words(predicate: str, forms: ColumnForms = _NO_FORMS) -> str:
     ('the rows with c = 1', 'all rows')
     >>> rows_in_words("{:table :t :where [:mod :c 2 1]}")
     'the rows of :t with c mod 2 = 1'
-
-    Args:
-        predicate: the text of a predicate in isolang's canonical form.
-        forms: what the numbers in the columns of each table mean.
     """
     table = _parsed(predicate).get(Keyword("table"))
     of_table = "" if table is None else f" of {_constant(table)}"

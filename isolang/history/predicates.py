@@ -17,10 +17,6 @@ _JOINS = ("and", "or", "not")
 def predicate_text(predicate: object, where: str) -> str:
     """Return the EDN text of a predicate.
 
-    Args:
-        predicate: a predicate in the form described in :data:`~isolang.history.transaction.Op`.
-        where: the place to name in an error message.
-
     Raises:
         HistoryError: the object does not have the form of a predicate. The native reader detects
             all other mistakes.
@@ -65,11 +61,6 @@ def derive_set_reads(columns: Columns, where: Callable[[int, int], str]) -> None
 
     Set-reads derived by an earlier call are replaced, so the function can be called again after the
     rows of T0 have changed.
-
-    Args:
-        columns: the history's columns, to be changed by this function.
-        where: a function that returns the place to name in error messages, given a transaction and
-            a position.
 
     Raises:
         HistoryError: a predicate cannot be evaluated on a row.

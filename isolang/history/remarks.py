@@ -87,9 +87,6 @@ def read_remarks(path: str) -> Mapping[int, Mapping[Named, Remark]]:
     """Return the remarks in a recording, keyed by line and operation.
 
     If a transaction has several equal operations, only the remark about the first one is used.
-
-    Args:
-        path: the path of the history file. If it cannot be read, the result is empty.
     """
     try:
         about = Path(path).stat()

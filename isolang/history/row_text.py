@@ -53,10 +53,6 @@ def read_text(seen: SeenRow, first: Collection[str] = ()) -> str:
 
     >>> read_text(SeenRow(row={"name": "a", "balance": "100"}), ["balance"])
     '{balance: 100, name: a}'
-
-    Args:
-        seen: the row that was read.
-        first: the names of the columns to show first.
     """
     names = sorted(seen.row, key=lambda name: name not in first)
     return _shown([f"{name}: {seen.row[name]}" for name in names])

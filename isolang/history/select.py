@@ -25,12 +25,6 @@ def sub_history(
     read's explicit source is removed, its source becomes missing, just as a read by value would
     find no writer.
 
-    Args:
-        history: the whole history.
-        keep_ops: the numbers of the operations to keep, in any order.
-        keep_txns: the numbers of transactions to keep even if they have no operations, in any
-            order.
-
     Raises:
         HistoryError: the history has no operation or transaction with one of the given numbers.
     """

@@ -29,9 +29,7 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
     """The contents of one input, which may consist of several files.
 
     Attributes:
-        name: the input's name in messages.
         files: the name and contents of each file, in natural order of names (T2 before T10).
-        is_directory: whether the input is a directory.
         ignored: a phrase for each kind of directory entry that was not read.
     """
 
@@ -43,9 +41,6 @@ class HistoryInput(Struct, frozen=True, kw_only=True):
 
 def read_source(where: str | Path | IO[bytes]) -> HistoryInput:
     """Read an input and decompress it.
-
-    Args:
-        where: a file, a directory, ``-`` for standard input, or a binary stream.
 
     Raises:
         HistoryError: the input cannot be read or decompressed.

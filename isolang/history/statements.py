@@ -39,7 +39,6 @@ class SentStatement(Struct, frozen=True):
     Attributes:
         number: the position of the statement among those sent by the client in the transaction,
             counted from 1.
-        lock: how the statement locked the rows it read.
 
     >>> str(SentStatement(2, "update"))
     '2 for update'
@@ -58,9 +57,6 @@ Statements: TypeAlias = Sequence[SentStatement | None]
 
 def read_statements(path: str) -> Mapping[int, Statements]:
     """Return the statements in a recording, keyed by the line of the completion.
-
-    Args:
-        path: the path of the history file. If it cannot be read, the result is empty.
 
     Raises:
         HistoryError: a ``:statements`` field is malformed.
@@ -86,10 +82,6 @@ def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
 
 def statements_in(text: bytes, name: str) -> Mapping[int, Statements]:
     """Return the statements in the text of a recording, as :func:`read_statements` does.
-
-    Args:
-        text: the text.
-        name: the name of the recording in messages.
 
     Raises:
         HistoryError: a ``:statements`` field is malformed.

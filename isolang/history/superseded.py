@@ -32,12 +32,7 @@ _WITH_SNAPSHOTS: Final = frozenset({"si", "ser"})  # levels whose reads cannot d
 
 
 class SupersededRead(Struct, frozen=True, kw_only=True):
-    """A read whose transaction read the row again under a lock, with another result.
-
-    Attributes:
-        op: the number of the superseded read.
-        again: the number of the read under a lock.
-    """
+    """A read whose transaction read the row again under a lock, with another result."""
 
     op: int
     again: int

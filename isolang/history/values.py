@@ -71,10 +71,6 @@ def encode(value: object, where: str) -> tuple[int, Any]:
     Values of the same type that are equal in Python have the same atom: for example ``0.0`` and
     ``-0.0``, ``Decimal("1.50")`` and ``Decimal("1.5")``, or one instant in two time zones.
 
-    Args:
-        value: a key or a value.
-        where: the place to name in an error message.
-
     Raises:
         HistoryError: an object of this type cannot be a key or a value, or the value is NaN, which
             is not equal to itself.

@@ -12,11 +12,7 @@ if TYPE_CHECKING:
 
 
 def version_notes(columns: Columns) -> tuple[str, ...]:
-    """Return notes on how many operations state a version, and on versions of limited use.
-
-    Args:
-        columns: the history's columns, with the sources of reads already filled in.
-    """
+    """Return notes on how many operations state a version, and on versions of limited use."""
     import numpy as np
 
     if not columns.has_versions:

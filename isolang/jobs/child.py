@@ -47,8 +47,6 @@ class EndedChild(Struct, frozen=True, kw_only=True):
     """The exit status, error output and peak memory of a child process that has ended.
 
     Attributes:
-        status: the exit status of the child; negative if a signal ended the child.
-        errors: the child's standard error output.
         timed_out: whether the child was killed for exceeding its time limit.
         peak_megabytes: the peak memory of the child in megabytes; ``None`` if it was not measured
             or is unknown.
@@ -81,12 +79,7 @@ class Children:
     """The child processes of one run; ``close`` kills any that have not ended."""
 
     def __init__(self, folder: str | None = None) -> None:
-        """Store the folder in which children will run; start no child yet.
-
-        Args:
-            folder: the folder in which children run; ``None`` for the current folder of this
-                process.
-        """
+        """Store the folder in which children will run; start no child yet."""
         self._folder = folder
         self._lock = threading.Lock()
         self._there: set[subprocess.Popen[bytes]] = set()
@@ -99,12 +92,7 @@ class Children:
         """Run a task in a new child process, and receive its messages until it ends.
 
         Args:
-            work: the function that the child calls with the task and with ``send``, as
-                ``module:function``.
-            task: the argument for this function; it must be picklable.
-            receive: a function called with the kind and the content of each message.
             first: kill the child if it has not sent a message after this many seconds.
-            stdin: whether the child reads the standard input of this process.
             measured: whether to measure the peak memory of the child. If so, the child is killed
                 after its last message, so that no time is spent on freeing memory.
         """

@@ -24,13 +24,9 @@ class ContestEntry(Struct, frozen=True, kw_only=True):
     """One entry of a contest: a pair, the history that it must decide, and the limits.
 
     Attributes:
-        history: the path of the history.
-        spec: the specification, as named by the user.
-        route: the route of the specification.
         pair: the encoding, solver and pruning stage.
         options: the options of the check. The timeout limits the time from the pre-pass to the
             answer, and the memory limits the whole process.
-        reading: the options for reading the history.
     """
 
     history: str

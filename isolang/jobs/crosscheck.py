@@ -35,17 +35,7 @@ def with_cross_check(
     which: str,
     folder: str,
 ) -> Report:
-    """Compare a verdict with those of other pairs, and add the result to its report.
-
-    Args:
-        report: the report on the verdict.
-        verdict: the verdict to compare.
-        route: the route of the specification.
-        options: the options of the check.
-        deadline: the time limit of the check.
-        which: the value of ``--cross-check``.
-        folder: the folder in which the history is saved if the pairs disagree.
-    """
+    """Compare a verdict with those of other pairs, and add the result to its report."""
     chosen, _ = choose_pair(options.encoding, options.solver, options.prune, route=route)
     others = partners(chosen, which, route)
     seconds = None

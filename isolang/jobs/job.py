@@ -40,11 +40,7 @@ Progress = Callable[[str], object]
 
 
 class UnloadedSpec(Struct, frozen=True):
-    """The result for a specification that could not be loaded within the limits.
-
-    Attributes:
-        reason: a phrase that names the limit that was reached.
-    """
+    """The result for a specification that could not be loaded within the limits."""
 
     reason: str
 
@@ -53,9 +49,7 @@ class Job(Struct, frozen=True, kw_only=True):
     """A history, the specifications to check it against, and what to do with the results.
 
     Attributes:
-        history: the path of the history; ``-`` for the standard input.
         specs: the specifications, as named by the user, with their routes.
-        reading: the options for reading the history.
         options: the options of the check. The timeout applies to each verdict separately, and
             includes the time for reading.
         parallel: the number of jobs that run simultaneously and share the default memory limit.
@@ -97,14 +91,7 @@ def run_job(
     progress: Progress,
     decided: Callable[[Verdict, Route], object] = lambda verdict, route: None,
 ) -> None:
-    """Read the history once, check it against each specification, and emit the reports in order.
-
-    Args:
-        job: the job.
-        emit: a function that takes each report.
-        progress: a function that takes the name of each phase when it begins.
-        decided: a function that takes each verdict as soon as it is known.
-    """
+    """Read the history once, check it against each specification, and emit the reports in order."""
     # Import these large modules before timing starts.
     import numpy as np  # noqa: F401
 
@@ -343,12 +330,7 @@ def _is_large(history: str) -> bool:
 
 
 def _save_files(job: Job, report: Report, verdict: Verdict, route: Route) -> Report:
-    """Save the requested files, and any certificate rejected by a checker.
-
-    Returns:
-        The report with the names of the saved files and of those that could not be saved. Neither
-        changes the verdict.
-    """
+    """Save the requested files, and any certificate rejected by a checker."""
     from isolang.verdict import Invalid, Unknown, Valid
 
     proved = not isinstance(verdict, Invalid) or verdict.violation.anomaly != "no model"

@@ -54,11 +54,7 @@ def work(job: Job, send: Send) -> None:
 def _run(
     children: Children, job: Job, progress: Callable[[str], object]
 ) -> tuple[list[Report], str]:
-    """Run a job in a single child.
-
-    Returns:
-        The child's reports and, if some are missing, the reason why the child ended early.
-    """
+    """Run a job in a single child."""
     reports: list[Report] = []
     phase = "start"
     timeout = job.options.timeout

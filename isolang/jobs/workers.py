@@ -49,9 +49,6 @@ class Workers:
     def __init__(self, url: str) -> None:
         """Connect to the cluster.
 
-        Args:
-            url: the address of a dask scheduler, such as ``tcp://host:8786``.
-
         Raises:
             OptionError: dask is not installed, or the scheduler cannot be reached.
         """
@@ -110,13 +107,7 @@ class Workers:
         return self._counted_at - self._seen > _NO_WORKER_LIMIT_S
 
     def submit(self, work: Callable[_P, _T], /, *args: _P.args, **named: _P.kwargs) -> Result[_T]:
-        """Give a task to the cluster, and return its future result.
-
-        Args:
-            work: a function at the top level of a module that a worker can import.
-            args: the function's positional arguments, which must be picklable.
-            named: the keyword arguments of the function.
-        """
+        """Give a task to the cluster, and return its future result."""
         future = None
         if not self._lost:
             try:
@@ -148,13 +139,7 @@ class Result(Generic[_T]):
     """The future result of a task."""
 
     def __init__(self, future: Any, here: Callable[[], _T], workers: Workers) -> None:
-        """Store a task and its future result.
-
-        Args:
-            future: the dask future; ``None`` if the cluster did not accept the task.
-            here: a function without arguments that runs the task in this process.
-            workers: the workers of the cluster.
-        """
+        """Store a task and its future result."""
         self._future, self._here, self._workers = future, here, workers
 
     def result(self) -> _T:
@@ -183,12 +168,7 @@ class Result(Generic[_T]):
 
 
 def check_in_child(job: Job, folder: str) -> list[Report]:
-    """Run a job in a child process with limits, and return its reports.
-
-    Args:
-        job: the job.
-        folder: the folder against which relative file names are resolved.
-    """
+    """Run a job in a child process with limits, and return its reports."""
     from isolang.jobs.pool import run_in_child
 
     job = replace(
@@ -199,11 +179,6 @@ def check_in_child(job: Job, folder: str) -> list[Report]:
 
 def call_in_child(work: Callable[..., _T], folder: str, *args: Any) -> _T:
     """Call a function in its own child process, and return the result.
-
-    Args:
-        work: a function at the top level of a module.
-        folder: the folder against which relative file names are resolved.
-        args: the arguments of the function.
 
     Raises:
         IsolangError: the function raised this error, or the child ended without a result.
@@ -255,11 +230,7 @@ def require_folder(folder: str) -> str:
 
 
 def _call_at_worker(expected: str, work: Callable[..., _T], args: Any, named: Any) -> _T:
-    """Run a task in this worker if it has the client's version of isolang.
-
-    Raises:
-        WorkerError: the worker runs another version, whose results may differ.
-    """
+    """Run a task in this worker if it has the client's version of isolang."""
     found = signature("isolang")
     if found != expected:
         raise WorkerError(f"a worker runs another version (got {found}, expected {expected})")

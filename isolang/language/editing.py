@@ -28,10 +28,8 @@ class Note(Struct, frozen=True, kw_only=True):
     """A message about a place in the text.
 
     Attributes:
-        severity: ``error`` or ``warning``.
         line: the line, counted from 1.
         column: the column, counted from 1.
-        message: a description of the problem, with a hint.
     """
 
     severity: Literal["error", "warning"]

@@ -26,7 +26,6 @@ class Gathered(Struct, frozen=True, kw_only=True):
     """A main text, together with all texts it includes.
 
     Attributes:
-        main: the syntax tree of the main text.
         items: all items except includes. An included file's items appear where it is first
             included.
         sources: the texts in the order in which they were read, beginning with the main text.
@@ -45,11 +44,6 @@ def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path
     An include is searched for in the folder of the including file, then in the folders of
     ``include_path``, and then in the library. No other file is read.
 
-    Args:
-        source: the main text.
-        path: the path of the main text; ``None`` if it is not from a file.
-        include_path: the folders to search for includes, in search order.
-
     Raises:
         SpecError: if a text has a syntax error, or an included file cannot be found or read.
     """
@@ -60,9 +54,6 @@ def gather(source: SourceText, *, path: Path | None, include_path: Sequence[Path
 def gather_carried(sources: Sequence[SourceText]) -> Gathered:
     """Parse texts that were read earlier, without reading any user files.
 
-    Args:
-        sources: the ``Gathered.sources`` from the earlier reading, beginning with the main text.
-
     Raises:
         SpecError: if a text has a syntax error, or includes something found neither among the texts
             nor in the library.
@@ -72,11 +63,6 @@ def gather_carried(sources: Sequence[SourceText]) -> Gathered:
 
 def read_source(path: Path, *, span: Span | None = None) -> SourceText:
     """Return the text of a file. Library files are cached.
-
-    Args:
-        path: the path of the file.
-        span: the place of the include that names the file, for error messages; ``None`` if the user
-            named the file.
 
     Raises:
         SpecError: if the file cannot be read, is too large, or is not UTF-8.

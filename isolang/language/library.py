@@ -75,11 +75,9 @@ class LibraryEntry(Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: the level's name for ``load_spec``, in lower case.
-        title: the specification's title, on one line.
         alias_of: the level that this name is an alias for; empty for a level's own name.
         style: the style of the axioms: ``dependencies`` (Adya), ``commit order`` (Biswas, Enea) or
             ``visibility`` (Cerone, Burckhardt).
-        text: the text of the specification.
     """
 
     name: str
@@ -93,9 +91,6 @@ class _Alias(Struct, frozen=True):
     """A row in ``aliases.toml``.
 
     Attributes:
-        of: the level that the alias is another name for.
-        title: the title of the specification.
-        note: a remark about who uses the alias.
         header: the name in the header of the alias's text if it differs from the alias; otherwise
             empty.
     """

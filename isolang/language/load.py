@@ -89,9 +89,6 @@ def _load_from_library(source: SourceText, notes: tuple[str, ...]) -> Spec:
 def load_texts(texts: Mapping[str, str]) -> Spec:
     """Load a specification again from ``Spec.texts``, without reading any user files.
 
-    Args:
-        texts: the text of each file by its name. The main text comes first.
-
     Raises:
         SpecError: if the mapping is empty, or for the same reasons as :func:`load_spec`.
     """
@@ -135,10 +132,6 @@ def find_errors(
     """Return all errors in a specification; :func:`load_spec` reports only the first.
 
     If a text does not follow the grammar, the result contains only the first error.
-
-    Args:
-        name_or_path_or_text: the name, the path or the text, as for ``load_spec``.
-        include_path: the folders to search for includes, as for ``load_spec``.
     """
     try:
         source, path, _ = _locate(name_or_path_or_text)
@@ -161,7 +154,6 @@ class Buffer(Struct, frozen=True, kw_only=True):
         gathered: the text with its includes; ``None`` if the text or an include does not follow
             the grammar.
         spec: the specification; ``None`` if the text contains an error.
-        errors: the errors found by :func:`find_errors`.
     """
 
     gathered: Gathered | None
@@ -170,12 +162,7 @@ class Buffer(Struct, frozen=True, kw_only=True):
 
 
 def load_buffer(text: str, path: Path) -> Buffer:
-    """Load the text of a file open in an editor, even if it has not been saved.
-
-    Args:
-        text: the content of the editor.
-        path: the path of the file, whose folder is searched first for includes.
-    """
+    """Load the text of a file open in an editor, even if it has not been saved."""
     gathered = None
     try:
         gathered = gather(SourceText(str(path), text), path=path, include_path=())

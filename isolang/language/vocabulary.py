@@ -62,8 +62,6 @@ class Word(Struct, frozen=True, kw_only=True):
     """A word of the language.
 
     Attributes:
-        name: the word itself.
-        sort: whether the word is a set or a relation, and its element kinds.
         meaning: the condition under which a relation relates ``{a}`` to ``{b}``, or a set contains
             ``{a}``.
         keyed: whether users may write ``name[x]`` for the part of the relation on one key.

@@ -28,11 +28,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
     Attributes:
         conninfo: the connection string for the observer's own connections through
             ``psycopg.connect``.
-        host: the host, or the folder of the server's socket.
-        port: the port.
-        user: the user.
         password: the password; empty if there is none.
-        database: the name of the database.
         tls: ``require``, ``verify-ca`` or ``verify-full`` if the proxy connects applications to the
             server over TLS; otherwise empty.
         root: the file with the root certificates, for ``verify-ca`` and ``verify-full``.
@@ -48,13 +44,7 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
     root: str = ""
 
     def environment(self, host: str, port: int, name: str) -> dict[str, str]:
-        """Return the environment variables that make a command connect to the proxy.
-
-        Args:
-            host: the host that the proxy listens on.
-            port: the port that the proxy listens on.
-            name: the name of the environment variable for the URL.
-        """
+        """Return the environment variables that make a command connect to the proxy."""
         secret = f":{quote(self.password, safe='')}" if self.password else ""
         user = f"{quote(self.user, safe='')}{secret}"
         more = {"PGPASSWORD": self.password} if self.password else {}
@@ -84,12 +74,6 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
 
     async def open_connection(self, protocol: Callable[[], asyncio.Protocol]) -> Any:
         """Open a connection on behalf of an application.
-
-        Args:
-            protocol: a function that creates the protocol for the server's messages.
-
-        Returns:
-            The protocol.
 
         Raises:
             OSError: the server cannot be reached, or does not offer TLS although the address

@@ -23,14 +23,7 @@ _PAUSE_SECONDS: Final = 0.05  # seconds between attempts
 
 
 def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[Any] | None:
-    """Return the versions and keys of a table's rows; ``None`` if there are more than ``most``.
-
-    Args:
-        connection: a connection to the table's database.
-        table: the table.
-        most: the largest number of rows.
-        whole: whether to return the other columns as well.
-    """
+    """Return the versions and keys of a table's rows; ``None`` if there are more than ``most``."""
     more = f", {table.row_sql('t')}::text" if whole else ""
     found = connection.execute(
         f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_sql('t')}::text{more} "

@@ -48,13 +48,7 @@ _INCOMPLETE_ENDINGS: Final = frozenset({
 def plan_with_blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> StatementPlan | None:
-    """Return a plan that also reports the query blocks' rows; ``None`` if that is impossible.
-
-    Args:
-        part: the tokens of a statement.
-        made: the statement's plan, in which these rows are unseen.
-        aggregates: the names of all aggregate functions in the database.
-    """
+    """Return a plan that also reports the query blocks' rows; ``None`` if that is impossible."""
     if made.locks or made.kind not in ("other", "select") or not OF_OTHER_SHAPE & {*made.unseen}:
         return None
     if not part or part[0].text not in ("select", "with", "values", "("):
@@ -94,11 +88,7 @@ class _BlockReader:
         self._used: set[str] = set()
 
     def found(self) -> tuple[StatementTable, ...]:
-        """Return the tables of all blocks, each with the token range of its condition.
-
-        Raises:
-            RefusedError: a block has an unsupported form.
-        """
+        """Return the tables of all blocks, each with the token range of its condition."""
         reader = self._reader
         self._check()
         if reader.word(0) == "with":

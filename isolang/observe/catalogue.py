@@ -99,23 +99,17 @@ class Table(Struct, kw_only=True):
     """A table, as described by the catalogue.
 
     Attributes:
-        oid: the object identifier of the table.
         where: the name with its schema, quoted for SQL.
-        name: the name in the history.
         why: the kind of unseen activity that accesses to the table count as; empty if its rows can
             be identified.
         partitioned: whether the rows are in partitions, so writes cannot return versions.
-        triggers: whether writes fire triggers of the application.
         cascades: whether writes may change rows in other tables through foreign keys.
         columns: the columns whose values are recorded in the history, by name.
         quoted: the names of these columns, quoted for SQL.
         key: the names of the primary key columns, in index order.
         others: the names of all other columns, quoted for SQL.
-        unique: the sets of columns that identify a row.
         rows_known: whether every row of the table is completely known. If so, conditions on any
             column can be evaluated; otherwise, only conditions on the primary key.
-        altered: whether the table was altered after this description.
-        database: the name of the table's database.
     """
 
     oid: int
@@ -162,12 +156,6 @@ class Table(Struct, kw_only=True):
         SOUND BECAUSE: at REPEATABLE READ and above, an UPDATE replaces the version in its snapshot,
         or fails. A subquery in its RETURNING clause reads the same snapshot. The statement does not
         change the key, so the subquery returns this version by the key.
-
-        Args:
-            alias: the name of the table in the statement.
-            how: ``write`` or ``delete``.
-            old: whether the server supports ``old`` and ``new`` (PostgreSQL 18).
-            same_key: whether the statement is an UPDATE that does not change the key.
         """
         nothing = "NULL, NULL, NULL, NULL"
         more = ""
@@ -211,12 +199,7 @@ class Table(Struct, kw_only=True):
         }
 
     def may_change_other_tables(self, kind: str, assigned: Collection[str]) -> bool:
-        """Return whether a statement may change rows in other tables through foreign keys.
-
-        Args:
-            kind: the kind of the statement, such as ``delete``.
-            assigned: the columns that the statement assigns; foreign keys refer to unique columns.
-        """
+        """Return whether a statement may change rows in other tables through foreign keys."""
         columns = {*self.key}.union(*self.unique)
         return self.cascades and (kind == "delete" or not columns.isdisjoint(assigned))
 
@@ -338,12 +321,7 @@ class Tables:
     """The tables of a database that sessions have used, by object identifier."""
 
     def __init__(self, database: str = "", *, prefix: str = "") -> None:
-        """Create a collection without tables.
-
-        Args:
-            database: the name of the database.
-            prefix: the prefix of these tables' names in the history.
-        """
+        """Create a collection without tables."""
         self._database, self._prefix = database, prefix
         self._known: dict[int, Table] = {}
         self._forms: dict[str, int] = {}
@@ -353,11 +331,6 @@ class Tables:
 
         A table that was altered, truncated or re-created under the same name is a different table
         in the history.
-
-        Args:
-            table: the catalogue's description of the table.
-            rows_known: whether all rows that the table may have had before the observation are
-                known.
         """
         known = self._known.get(table.oid)
         if known is not None and not known.altered and known.has_same_form(table):

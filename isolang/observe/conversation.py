@@ -49,14 +49,7 @@ class Portal(Struct, gc=False):
 
 
 class CatalogueQuery(Struct):
-    """A catalogue query by the proxy, in the application's connection and transaction.
-
-    Attributes:
-        names: the names of the tables to look up.
-        simple: whether it is a single message of the simple protocol.
-        rows: the result rows so far.
-        closed: the number of the query's own names that the server has closed.
-    """
+    """A catalogue query by the proxy, in the application's connection and transaction."""
 
     names: tuple[str, ...]
     simple: bool
@@ -87,12 +80,8 @@ class ExpectedAnswer(Struct, gc=False):
 
     Attributes:
         kind: the letter of the message; ``L`` is a catalogue query by the proxy.
-        prepared: the prepared text of a ``Q`` or ``P``.
         executed: the executions that the server will complete, in order.
-        at: the number of these executions that the server has completed.
         described: the statement that the server will describe after a ``D``.
-        portal: the portal of an ``E``.
-        query: the query of an ``L``.
     """
 
     kind: str
@@ -121,7 +110,6 @@ class Conversation:
     """The state shared by both directions of a connection.
 
     Attributes:
-        session: the session, which tracks the transactions.
         expected: the messages that the server has not responded to yet, in order.
         status: the server's last status: no transaction (I), an open one (T), or a failed one (E).
         skips: whether an error makes the server ignore all messages until the application's next

@@ -28,10 +28,6 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     """An execution of a prepared statement.
 
     Attributes:
-        statement: the statement.
-        ticket: the position and time at which it was sent.
-        parameters: the parameters of the execution.
-        rows: the number of rows received by the application.
         reported: for each reported table, the row versions returned by the server.
         empty: whether the only returned row just carries the rows of query blocks, because the
             application's statement returned no rows.
@@ -56,13 +52,6 @@ def predicate_of(
     read_committed: bool,
 ) -> tuple[str, Predicate, tuple[str, bool] | None]:
     """Return the predicate of a statement's predicate read, or why there is none.
-
-    Args:
-        done: the execution of a statement.
-        table: the table of the statement's condition.
-        found: the number of rows that the condition found.
-        partial: why the condition alone does not determine the rows found; empty if it does.
-        read_committed: whether the transaction is at READ COMMITTED.
 
     Returns:
         The kind of unseen activity (empty if nothing is unseen); the predicate (empty if there is
@@ -175,11 +164,7 @@ def looked_up_key_count(
 
 
 def _first_order_column(statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
-    """Return the first column of ORDER BY, and whether its order is descending.
-
-    Returns:
-        The column; ``None`` if it is not a NOT NULL column of numbers.
-    """
+    """Return the first column of ORDER BY, and whether its order is descending."""
     begin, end = statement.plan.order
     words = [t.text for t in statement.part[begin:end]]
     first = words[: words.index(",")] if "," in words else words
@@ -202,13 +187,7 @@ def _first_order_column(statement: PreparedStatement, table: Table) -> tuple[str
 
 
 def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
-    """Return whether a JOIN adds at most one row, because it fixes a whole key of its table.
-
-    Args:
-        part: the tokens of the statement.
-        source: the table as named in the statement.
-        table: the table.
-    """
+    """Return whether a JOIN adds at most one row, because it fixes a whole key of its table."""
     if source.join not in ("left", "inner"):
         return False
     condition = part[source.on[0] : source.on[1]]

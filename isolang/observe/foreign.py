@@ -44,7 +44,6 @@ class StartSnapshot(Struct, frozen=True):
 
     Attributes:
         lowest: the number of the oldest transaction open at that time.
-        highest: the number of the next transaction.
         others: the numbers of the open transactions between these two, modulo 2**32.
     """
 
@@ -72,15 +71,7 @@ def add_foreign(
     places: KnownPlaces,
     start: StartSnapshot,
 ) -> int:
-    """Add the log's transactions that are missing in a history; return the number of them.
-
-    Args:
-        history: the history, which must not have been written yet.
-        changes: the changes from the log.
-        tables: the tables in their current form, by schema and name.
-        places: the versions seen by sessions.
-        start: the snapshot from which the initial rows were read.
-    """
+    """Add the log's transactions that are missing in a history; return the number of them."""
     recorded = {one.number for one in history.recorded() if one.number}
     unnamed = [one for one in history.recorded() if one.unclear and not one.number]
     if history.unclear or any(one.operations for one in unnamed):
@@ -113,16 +104,7 @@ def _final_versions(
 
 
 class _LoggedTransaction(Struct, frozen=True):
-    """A transaction from the log.
-
-    Attributes:
-        history: the history.
-        number: the number of the transaction.
-        tables: the tables in their current form, by schema and name.
-        places: the versions seen by sessions.
-        last: the last version of each row before the transaction.
-        foreign: whether the transaction is missing in the history.
-    """
+    """A transaction from the log."""
 
     history: ObservedHistory
     number: int

@@ -31,11 +31,8 @@ class ObservedHistory:
     """A history, and the transactions that have not been written yet.
 
     Attributes:
-        unseen: the activity that was not recorded.
-        versions: the versions whose writers are known.
         present: the versions that the database should have now.
         oldest: a function that returns the position of the first event that may still arrive.
-        outcomes: the number of transactions by outcome.
         unaudited: the tables with predicate reads since their last audit, by name.
         initial: if versions are stated, the initial rows, by table and key.
         unclear: whether an unknown transaction may have written something unseen.
@@ -45,13 +42,7 @@ class ObservedHistory:
     """
 
     def __init__(self, path: Path, *, versions: bool = False) -> None:
-        """Create the file.
-
-        Args:
-            path: the file to write.
-            versions: whether operations state the numbers of their versions. If so, nothing is
-                written before the end.
-        """
+        """Create the file."""
         self._states_versions = versions
         self.unseen = Unseen()
         self.outcomes: Counter[str] = Counter()

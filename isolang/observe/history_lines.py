@@ -27,20 +27,10 @@ _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committe
 
 
 class HistoryLines:
-    """The file of a history.
-
-    Attributes:
-        written: the number of transactions in the file.
-    """
+    """The file of a history."""
 
     def __init__(self, path: Path, versions: RecordedVersions, *, states_versions: bool) -> None:
-        """Create the file.
-
-        Args:
-            path: the file.
-            versions: the versions whose writers are known.
-            states_versions: whether operations state the numbers of their versions.
-        """
+        """Create the file."""
         self._file = path.open("xb", buffering=1 << 20)
         self._versions = versions
         self._line = count()
@@ -174,11 +164,7 @@ def _read(one: RecordedVersion) -> tuple[str, int | None]:
 
 
 def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
-    """Write a history without the predicate reads of some tables.
-
-    Yields:
-        The statement of each removed predicate read.
-    """
+    """Write a history without the predicate reads of some tables."""
     heads = tuple(f"[:rp {{:table {edn(name)} :where " for name in tables)
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
         for line in lines:

@@ -39,8 +39,6 @@ class Token(Struct, frozen=True):
     Attributes:
         kind: the kind; ``text`` is a string literal, and ``mark`` a punctuation character or
             ``::``.
-        text: the token; lower case if it is a word.
-        start: the position of the first character.
         end: the position after the last character.
     """
 

@@ -24,12 +24,7 @@ Send = Callable[[bytes], None]
 
 
 class Listener:
-    """A proxy in front of a server, running in its own thread.
-
-    Attributes:
-        port: the port that the proxy listens on.
-        clients: the connections of applications.
-    """
+    """A proxy in front of a server, running in its own thread."""
 
     def __init__(
         self,
@@ -40,7 +35,6 @@ class Listener:
         """Store the server and the handlers; :meth:`start` starts listening.
 
         Args:
-            server: the address of the server.
             wire: a function that creates the wire of a connection. Its arguments are two functions
                 that send bytes to the application and to the server.
             regularly: a function called several times per second.

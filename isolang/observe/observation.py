@@ -15,10 +15,6 @@ class Observation(Struct, kw_only=True):
     """An observation of one database, shared by all of its sessions.
 
     Attributes:
-        database: the known facts about the database.
-        history: the history that sessions are written to.
-        tables: the tables used by sessions.
-        most_rows: the largest number of rows in a predicate read.
         epoch: how many times definitions in the database have changed.
         refreshed: the epoch when the names of functions were last read.
         audit: a function that runs an audit before a definition changes, and then calls its

@@ -31,11 +31,7 @@ _SNAPSHOT_QUERY: Final = "SELECT pg_current_snapshot()::text"
 
 
 class Observer:
-    """A proxy in front of a server that records the applications' transactions as a history.
-
-    Attributes:
-        history: the history of all sessions.
-    """
+    """A proxy in front of a server that records the applications' transactions as a history."""
 
     def __init__(
         self,
@@ -49,11 +45,6 @@ class Observer:
         """Store the settings; :meth:`start` opens connections and the file.
 
         Args:
-            server: the address of the server.
-            path: the file of the history.
-            listen: the host and port to listen on; port 0 means any free port.
-            most_rows: the largest number of rows to read from a table at the start and at the end,
-                and the largest number of rows in a predicate read.
             versions: whether the history states the versions of rows. If so, versions are read from
                 the server's log at the end, together with the writes of unobserved sessions.
         """
@@ -89,11 +80,7 @@ class Observer:
         self._listener.start(*self._listen)
 
     def stop(self) -> Unseen:
-        """End all connections, audit the database, and complete the history.
-
-        Returns:
-            A summary of the activity that was not recorded.
-        """
+        """End all connections, audit the database, and complete the history."""
         self._listener.stop()
         history = self.history
         if self._log is not None:

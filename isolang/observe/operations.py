@@ -225,13 +225,7 @@ class StatementOperations:
     # --- conditions ---
 
     def _note_condition(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
-        """Note the rows found by a statement on one table, and that its condition found no others.
-
-        Args:
-            table: the table.
-            rows: the rows found.
-            partial: why the condition alone does not determine the rows found; empty if it does.
-        """
+        """Note the rows found by a statement on one table, and that its condition found no others."""
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(

@@ -92,11 +92,8 @@ class StatementTable(Struct, frozen=True, kw_only=True):
     """A table in a statement that returns the table's row versions in an additional column.
 
     Attributes:
-        name: the name, as written in the statement.
-        alias: the name used for the table in the rest of the statement, as written there.
         how: ``row`` if each result row contains one row of the table, ``all`` if the rows are
             collected in an array, ``write`` or ``delete``.
-        where: the token range of the condition on the table.
         join: ``left`` or ``inner`` if JOIN … ON joins the table to the tables before it; ``other``
             for other joins; empty for the first table.
         on: the token range of the join condition.
@@ -116,30 +113,23 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     """The effect of a statement, and how to make it return row versions.
 
     Attributes:
-        kind: the effect.
         sources: the tables whose row versions are returned by the statement.
         place: the position of the token that columns are added before.
         silent: whether the statement returns no rows of its own, so added columns need a RETURNING
             clause.
-        unseen: the kinds of unseen reads and writes in this statement.
         partial: why the condition alone does not determine the rows returned; empty if it does.
         limit: the position of LIMIT's token; 0 if there is none.
         offset: the position of OFFSET's token; 0 if there is none.
         body: for a SELECT, the token range of FROM and WHERE.
         order: the token range of ORDER BY.
-        locks: whether the statement locks the rows it finds.
         lock: how the statement locks the rows of its only table against writers.
         single: whether a SELECT always returns one row.
-        skips: whether the statement skips rows locked by other transactions.
         claims: the column that a subquery with SKIP LOCKED uses to name the rows of an UPDATE or
             DELETE; empty for other statements.
         computes: whether an UPDATE uses columns in the expressions of SET.
         assigned: the columns assigned by SET.
         upserts: whether an INSERT may update rows.
         proposed: for an INSERT of VALUES, the number of rows; -1 if unknown.
-        name: the name of a savepoint or of a level, or ``chain``.
-        names: the names of the functions called by the statement.
-        tables: the names of tables, as written in the statement.
         wrapped: the tables of query blocks; their row versions are returned by an enclosing
             statement.
     """
@@ -174,12 +164,7 @@ class RefusedError(Exception):
 
 
 def plan(part: Sequence[Token], aggregates: Collection[str]) -> StatementPlan:
-    """Return the plan of a statement.
-
-    Args:
-        part: the tokens of one statement.
-        aggregates: the names of all aggregate functions in the database.
-    """
+    """Return the plan of a statement."""
     try:
         found = _plan_of(part, aggregates)
     except RefusedError as refused:
@@ -391,14 +376,7 @@ _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "n
 def _join(
     reader: Reader, before: int, at: int, end: int
 ) -> tuple[Literal["", "left", "inner", "other"], tuple[int, int]]:
-    """Return the kind of a join, and the token range of its condition.
-
-    Args:
-        reader: the statement.
-        before: the position of JOIN or of a comma.
-        at: the position after the joined table.
-        end: the end of the FROM clause.
-    """
+    """Return the kind of a join, and the token range of its condition."""
     words = [reader.word(n) for n in range(max(before - 2, 0), before)]
     words = words[1:] if words[-1:] != ["outer"] else words[:1]
     if reader.word(before) != "join" or reader.word(at) != "on":
@@ -564,12 +542,7 @@ def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
 
 
 def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
-    """Return whether a statement's subqueries read only the catalogue.
-
-    Args:
-        reader: the statement.
-        names: the names of WITH queries, each with the token range of its scope.
-    """
+    """Return whether a statement's subqueries read only the catalogue."""
     for at in range(1, len(reader.part)):
         if reader.word(at) == "table" and reader.text(at - 1) == "(":
             return False

@@ -54,8 +54,6 @@ class Constant(Struct, frozen=True):
     Attributes:
         place: the position of its token in the statement, or -1 for a parameter.
         parameter: the number of the parameter, starting from 1; 0 for a literal.
-        negative: whether the constant has a minus sign.
-        oid: the number of the type that the constant is cast to; 0 without a cast.
     """
 
     place: int
@@ -88,9 +86,6 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     """A parsed condition on one table.
 
     Attributes:
-        node: the tree, with unevaluated constants.
-        columns: the names of the columns used in the condition.
-        equal: for each column that the condition equates with a constant, the constant.
         among: for each column that must equal one of several constants, the list of constants.
         why: why the condition has no predicate; empty if it has one.
     """

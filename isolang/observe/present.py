@@ -41,12 +41,7 @@ class PresentRows:
                 self._replaced.setdefault(table, set()).add(old.number)
 
     def differences(self, table: str, there: set[str]) -> tuple[set[str], set[str]]:
-        """Return the versions missing in the database, and the versions missing in the history.
-
-        Args:
-            table: the name of the table in the history.
-            there: the versions in the database.
-        """
+        """Return the versions missing in the database, and the versions missing in the history."""
         live = self.live.get(table, {}).keys()
         perhaps = self._possibly_live.get(table, set())
         return set(live - there - perhaps), set(there - live - perhaps)

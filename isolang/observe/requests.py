@@ -23,11 +23,7 @@ _u32, _u16 = I32.unpack_from, I16.unpack_from
 
 
 class MustWaitError(Exception):
-    """Raised when a message from the application must wait and be handled again later.
-
-    Attributes:
-        instead: the messages to send now.
-    """
+    """Raised when a message from the application must wait and be handled again later."""
 
     def __init__(self, instead: bytes = b"") -> None:
         super().__init__(instead)
@@ -38,12 +34,7 @@ class RequestRewriter:
     """Handles an application's messages, and the statements that it has prepared and bound."""
 
     def __init__(self, shared: Conversation, resume: Callable[[], None]) -> None:
-        """Create a rewriter for a connection without prepared statements.
-
-        Args:
-            shared: the state shared by both directions of the connection.
-            resume: a function that handles a message again after it has waited for an audit.
-        """
+        """Create a rewriter for a connection without prepared statements."""
         self._shared, self._resume = shared, resume
         self._session = shared.session
         self._history = shared.session.observation.history
@@ -81,11 +72,7 @@ class RequestRewriter:
         return None
 
     def _prepare(self, raw: bytes, *, simple: bool) -> Prepared:
-        """Return a text prepared for sending.
-
-        Raises:
-            MustWaitError: the catalogue must be queried first, or an audit must run first.
-        """
+        """Return a text prepared for sending."""
         shared, text = self._shared, raw.decode("utf-8", "surrogateescape")
         batch = bool(self._expected) and self._expected[-1].kind not in ("Q", "S", "F")
         delay, shared.delay = shared.delay, "none"

@@ -31,24 +31,14 @@ _MOST_CACHED: Final = 5000  # the largest number of cached texts
 
 
 class ReportedTable(Struct, frozen=True):
-    """A table whose row versions are returned by a rewritten statement.
-
-    Attributes:
-        source: the table in the statement.
-        table: the table in the database.
-    """
+    """A table whose row versions are returned by a rewritten statement."""
 
     source: StatementTable
     table: Table
 
 
 class ReportedBlock(Struct, frozen=True):
-    """A query block of a statement; its row versions are returned by an enclosing statement.
-
-    Attributes:
-        reported: the only table of the block.
-        condition: the condition on this table.
-    """
+    """A query block of a statement; its row versions are returned by an enclosing statement."""
 
     reported: ReportedTable
     condition: ParsedCondition
@@ -58,16 +48,11 @@ class PreparedStatement(Struct, kw_only=True):
     """An application's statement, as sent to the server.
 
     Attributes:
-        plan: the plan of the statement.
-        text: the application's text.
-        part: the tokens of the statement.
-        shown: the text on one line, shortened, as shown in the history.
         reported: the tables whose row versions are returned by the statement, each in a column
             after the application's columns.
         hidden: whether the server returns rows that the application must not receive.
         condition: the condition on the statement's only table, or on the first of the joined
             tables.
-        unseen: the kinds of unseen reads and writes.
         blocks: the query blocks, each in a column after a column that states whether there is a
             row. If the statement returns no rows, the enclosing statement returns one row that must
             not reach the application.
@@ -97,8 +82,6 @@ class Prepared(Struct, kw_only=True):
     """A text from the application, prepared for sending.
 
     Attributes:
-        sent: the text to send.
-        statements: the statements of the text.
         shifts: the position and length of each added text, in the text to send.
         asks: the names of tables to look up in the catalogue first. If there are any, the other
             attributes are not set.
@@ -114,9 +97,6 @@ class DatabaseFacts(Struct, kw_only=True):
     """The facts about a database that are shared by all sessions.
 
     Attributes:
-        version: the server version, such as 180006.
-        aggregates: the names of the database's aggregate functions.
-        functions: the names of functions that may read or write rows.
         volatile: the names of functions that may return a different result for each call.
         shapes: the plans of statements by shape; they depend on the aggregate functions.
     """
@@ -149,11 +129,9 @@ class StatementShape(Struct, frozen=True):
     """The meaning of a statement's tokens, apart from the values of constants.
 
     Attributes:
-        plan: the plan.
         condition: the condition on the statement's only table, or why it cannot be evaluated.
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
-        conditions: the conditions of these blocks.
     """
 
     plan: StatementPlan
@@ -182,12 +160,7 @@ class Rewriter:
         self._edits.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
-        """Return a text in the form to send to the server.
-
-        Args:
-            text: the application's text.
-            may_ask: whether the catalogue can be queried first. If not, unknown tables are unseen.
-        """
+        """Return a text in the form to send to the server."""
         cached = self._texts.get(text)
         if cached is not None:
             return cached

@@ -17,8 +17,6 @@ class RowVersion(Struct, frozen=True, gc=False):
     """A version of a row, as named by the database.
 
     Attributes:
-        key: the text of the primary key.
-        number: the ``xmin`` and the ``ctid`` of the version, such as ``745(0,3)``.
         values: the values of the primary key's columns, if they may be needed.
     """
 
@@ -53,7 +51,6 @@ class ScannedRows(Struct, frozen=True, gc=False):
         order: the column by which LIMIT chose the rows, and whether the order descends. All rows
             before the last returned row were returned, but perhaps not all rows with the same value
             in this column. ``None`` if no LIMIT applied.
-        statement: the statement that read the rows, as named in the history.
     """
 
     table: Table
@@ -70,9 +67,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
     Attributes:
         row: the version's column values; ``None`` for a deletion.
         old: the replaced version; ``None`` for an INSERT, or if it is unknown.
-        inserts: whether the row did not exist before.
         same_key: whether the replaced version, which is unknown, had the same key.
-        statement: the statement that wrote it, as named in the history.
     """
 
     table: Table
@@ -92,20 +87,14 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     """A transaction of a session.
 
     Attributes:
-        process: the number of the session in the history.
         begin: the position of the transaction's first event.
         began: the time of the transaction's first event.
         level: the isolation level, in PostgreSQL's words.
-        labels: the names given to the transaction by the application.
-        operations: the transaction's reads and writes.
-        sent: the number of executed statements.
         statement: the current statement, as named in the history; empty if it is incomplete.
         cut: the SELECTs whose rows the application has not all requested yet.
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
-        unclear: whether the transaction may have written something that was not seen.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
-        error: the message of the error that ended the transaction.
     """
 
     process: int

@@ -32,9 +32,7 @@ class Session:
     """One connection of the application, and its current transaction.
 
     Attributes:
-        observation: the observation of the session's database.
         transaction: the current transaction; ``None`` if no transaction is open.
-        label: the application's name, which labels its transactions.
     """
 
     def __init__(self, observation: Observation) -> None:

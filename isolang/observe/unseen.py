@@ -230,12 +230,7 @@ class Unseen(Counter[str]):
     """
 
     def __init__(self, caller: Callable[[], str] = str) -> None:
-        """Create the counts.
-
-        Args:
-            caller: a function that returns the current ``file:line`` in the application, or an
-                empty string.
-        """
+        """Create the counts."""
         super().__init__()
         self.examples: dict[str, str] = {}
         self.forms: dict[str, Counter[str]] = {}
@@ -249,15 +244,7 @@ class Unseen(Counter[str]):
     def note(
         self, what: str, example: str = "", where: str = "", *, number: int = 1, table: str = ""
     ) -> None:
-        """Count something unseen, and keep the first example with the caller's position.
-
-        Args:
-            what: the name of a kind, or one of its details.
-            example: the statement or row.
-            where: the ``file:line`` in the application, if it is not that of the current call.
-            number: the number of occurrences.
-            table: the table that the statement adds rows to, if it does nothing else.
-        """
+        """Count something unseen, and keep the first example with the caller's position."""
         assert what in _KIND_OF, what
         self[what] += number
         self._added[what, table] += number
@@ -327,9 +314,6 @@ class Unseen(Counter[str]):
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:
     """Return the kinds of unseen activity that do not prevent a valid verdict.
-
-    Args:
-        allow_unseen: the names of kinds to accept; ``True`` for all of them.
 
     Raises:
         IsolangError: a name is not a kind's name.

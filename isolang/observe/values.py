@@ -69,9 +69,6 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
     """A column of a table.
 
     Attributes:
-        name: the name, as stored in the catalogue.
-        oid: the type number of the column.
-        enum: whether the type is an enumeration.
         scale: for a decimal, the number of digits after the point; -1 if not fixed.
         equal: whether texts are equal only if their bytes are equal; true for other types.
         required: whether the column is declared NOT NULL.
@@ -128,7 +125,6 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
 
         Args:
             value: the text, or the bytes in binary format.
-            oid: the type number of the constant; 0 if it takes the column's type.
 
         Raises:
             UnknownValueError: the comparison cannot be repeated with certainty.

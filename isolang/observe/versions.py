@@ -21,9 +21,6 @@ class RecordedVersion(Struct, gc=False):
     """A version whose writer is known.
 
     Attributes:
-        key: the key of its row in the history.
-        row: the row in EDN.
-        columns: the columns of the row.
         rank: the number of earlier versions of the row; ``None`` if unknown.
     """
 
@@ -51,13 +48,7 @@ class RecordedVersions:
         doubtful: dict[str, str],
         load: Callable[[Table, RowVersion], RecordedVersion],
     ) -> None:
-        """Create an empty collection.
-
-        Args:
-            unseen: counts the versions whose writers were not seen.
-            doubtful: receives the tables of these versions.
-            load: a function that writes and registers an initial row of a large table.
-        """
+        """Create an empty collection."""
         self._unseen, self._doubtful, self._load = unseen, doubtful, load
         self.before = 0
         self.is_old = False

@@ -77,10 +77,6 @@ class MessageBuffer:
             rewrite: a function whose arguments are the letter of a message, the bytes that contain
                 it, and the begin and end of its body in these bytes. It returns the message to
                 forward instead: empty to drop the message, ``None`` to keep it.
-
-        Returns:
-            The error if a message cannot be understood; this message and all later messages then
-            remain in the buffer.
         """
         buffer, at, begin, self._missing = self.rest, 0, 0, 0
         size, failure = len(buffer), None

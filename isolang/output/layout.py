@@ -23,7 +23,6 @@ class Styled(NamedTuple):
     """A text with a style.
 
     Attributes:
-        text: the text.
         style: ``bold``, ``dim``, a colour name, or several of these.
         whole: whether words longer than the cell's width stay whole, as for a path that users copy;
             only for the last cell of a row.
@@ -44,9 +43,7 @@ class Grid(Struct, kw_only=True):
 
     Attributes:
         rows: the rows from top to bottom. If a row has fewer cells than others, the rest are empty.
-        indent: the number of blanks at the start of each line.
         space: the number of blanks between two columns.
-        right: the indices of the right-aligned columns.
     """
 
     rows: list[Sequence[Cell]] = field(default_factory=list)
@@ -63,8 +60,6 @@ class Sheet(Struct, frozen=True, kw_only=True):
     """Writes text for people to a stream, in lines of limited width.
 
     Attributes:
-        file: the stream to write to.
-        width: the line width, in terminal cells.
         coloured: whether to write styles; otherwise only the text is written.
     """
 
@@ -113,11 +108,6 @@ def sheet(stream: IO[str], colour: str) -> Sheet:
     """Return a sheet that writes to a stream.
 
     It is as wide as the terminal, or 80 columns wide if the stream is not a terminal.
-
-    Args:
-        stream: the stream to write to.
-        colour: whether to use colours: ``always``, ``never``, or ``auto`` for colours on terminals
-            unless NO_COLOR or FORCE_COLOR says otherwise.
     """
     terminal = stream.isatty()
     columns, width = os.environ.get("COLUMNS", ""), PLAIN_WIDTH
@@ -158,11 +148,6 @@ def align_rows(
 ) -> Iterator[str]:
     """Yield rows of cells as lines, in columns that are as wide as their content.
 
-    Args:
-        rows: the rows, of the same length.
-        indent: the number of blanks at the start of each line.
-        right: the indices of the right-aligned columns.
-
     >>> list(align_rows([["a", "b"], ["long", "c"]]))
     ['a     b', 'long  c']
     """
@@ -177,11 +162,6 @@ def align_rows(
 
 def wrap(text: str, width: int, *, whole: bool = False) -> Iterator[str]:
     """Yield the lines of a text broken between words.
-
-    Args:
-        text: the text; its own line breaks are kept.
-        width: the maximum width of a line in terminal cells.
-        whole: whether to keep a longer word whole on a line of its own instead of breaking it.
 
     >>> list(wrap("one two  three", 8)), list(wrap("abcdef gh", 4)), list(wrap("", 4))
     (['one two', 'three'], ['abcd', 'ef', 'gh'], [''])

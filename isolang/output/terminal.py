@@ -34,10 +34,6 @@ _UNUSUAL: Final = re.compile(rb'[^ -~]|\\[^"\\]')
 def escaped(text: str, *, lines: bool = False) -> str:
     r"""Return a text with all characters escaped that a terminal would hide or obey.
 
-    Args:
-        text: the text to print.
-        lines: whether to keep line breaks; otherwise they are escaped too.
-
     >>> escaped("a\x1b[2Jb\nc")
     'a\\x1b[2Jb\\nc'
     """

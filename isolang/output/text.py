@@ -34,12 +34,7 @@ _LONGEST, _ENDS = 24, 4
 
 
 def text_of(verdict: Verdict, groups: ViolationGroups | None = None) -> str:
-    """Return the report of a verdict as text in 100 columns, without colours.
-
-    Args:
-        verdict: the verdict.
-        groups: the violations to name in the text; ``None`` for none.
-    """
+    """Return the report of a verdict as text in 100 columns, without colours."""
     from isolang.output.records import report_of
 
     report = report_of(verdict.history.name, verdict.spec.name, verdict)
@@ -66,12 +61,8 @@ def render(
     """Print one report, with an empty line after it.
 
     Args:
-        report: the report to print.
-        out: the sheet to print on.
         before: the previously printed report, or ``None``. If both reports are about the same
             input, facts about it are not repeated.
-        titled: whether the title has been printed already, by :func:`render_title`.
-        every: whether to explain every group of violations instead of only the first.
     """
     again = before is not None and (before.history, before.input) == (report.history, report.input)
     short = tuple(map(_without_excerpt, report.warnings))

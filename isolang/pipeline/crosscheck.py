@@ -56,7 +56,6 @@ class PairClaim(Struct, frozen=True, kw_only=True):
     """The outcome claimed by one pair for a history.
 
     Attributes:
-        pair: the encoding and the solver.
         outcome: the outcome; ``wrong`` if the checker rejected the pair's model or proof, or if the
             pair missed a model that exists.
         detail: what was certified, or why the outcome is unknown.
@@ -113,14 +112,11 @@ def partners(chosen: Pair, which: str, route: Route | None = None) -> list[Pair]
     """Return the pairs that a cross-check compares with the deciding pair.
 
     Args:
-        chosen: the deciding pair.
         which: ``all`` selects all installed pairs, unpruned and pruned. A name of the form
             ``encoding/solver/prune`` selects that pair. ``auto`` selects a pair that shares neither
             encoding nor solver nor pruning with ``chosen``. If there is none, ``auto`` selects one
             pair with another encoding and one with another solver. If a theorem replaced the
             specification, ``auto`` also selects a pair that does not use the theorem.
-        route: the route of the specification; ``None`` if every encoding supports the
-            specification.
 
     Raises:
         SolverError: if the pair does not exist or does not support the specification.
@@ -169,17 +165,7 @@ def cross_check(
     work: int = WORK,
     seed: int = 0,
 ) -> CrossCheck:
-    """Decide one history with several encoding-solver pairs, and shrink it if they disagree.
-
-    Args:
-        history: the history to decide.
-        route: the route of the specification.
-        chosen: the pair that decided the verdict.
-        others: the pairs to compare with ``chosen``.
-        seconds: the time limit for each pair and for shrinking; ``None`` for no limit.
-        work: the work limit for each pair.
-        seed: the number used to break ties in searches.
-    """
+    """Decide one history with several encoding-solver pairs, and shrink it if they disagree."""
     claims = [
         claim_of(history, route, pair, seconds=seconds, seed=seed, work=Work(work))
         for pair in (chosen, *others)
@@ -207,17 +193,7 @@ def claim_of(
     proof: bool = True,
     work: Work | None = None,
 ) -> PairClaim:
-    """Decide a history with a pair, and check the pair's model or refutation.
-
-    Args:
-        history: the history to decide.
-        route: the route of the specification.
-        pair: the encoding and the solver.
-        seconds: the time limit; ``None`` for no limit.
-        seed: the number used to break ties in searches.
-        proof: whether to have the engine prove that no model exists if the pair gives no proof.
-        work: the work limit; ``None`` for no limit.
-    """
+    """Decide a history with a pair, and check the pair's model or refutation."""
     start = time.perf_counter()
     run = PairRun(history, route, pair, Deadline(seconds), Options(seed=seed, threads=1), work=work)
     found = run_within_limits(run, lambda: _outcome_of(run, proof=proof))

@@ -472,7 +472,6 @@ def refuter(seed: int, remaining: Callable[[], float | None] | None = None) -> E
     It is used by the search for simpler violations.
 
     Args:
-        seed: the number used to break ties in searches.
         remaining: a function that returns the remaining seconds; ``None`` for no time limit.
     """
     from isolang.solvers import engine

@@ -100,11 +100,7 @@ def solve_encoded(run: PairRun) -> Answer:
 
 
 def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
-    """Subtract the work for a relational encoding from the limit, and return its input.
-
-    Raises:
-        UnsupportedError: if the encoding would be too large.
-    """
+    """Subtract the work for a relational encoding from the limit, and return its input."""
     from isolang.encodings.relational.cost import require_affordable
     from isolang.encodings.relational.formula import RelationalInput
 
@@ -119,11 +115,6 @@ def _relational_input(run: PairRun, problem: Problem) -> RelationalInput:
 
 def model_of(problem: Problem, formula: Formula, values: NDArray[np.int8]) -> Witness | Relations:
     """Return the model encoded by a satisfying assignment.
-
-    Args:
-        problem: the problem that the formula encodes.
-        formula: the satisfied formula.
-        values: the value of each variable, 0 or 1; entry 0 is unused.
 
     Raises:
         NoOrderError: if the assignment does not encode a model because its edges form a cycle.

@@ -49,8 +49,6 @@ class ExportedPart(Struct, frozen=True, kw_only=True):
         reading: the options needed to read the text, as on the command line.
         omitted: the features of the part that the text omits because the violation does not need
             them.
-        transactions: the number of transactions.
-        operations: the number of operations.
     """
 
     text: bytes
@@ -86,12 +84,6 @@ def export_part(
     part: History, route: Route, *, seed: int = 0, work: Work | None = None
 ) -> ExportedPart:
     """Write a part of a history as text that shows the same violation when it is read.
-
-    Args:
-        part: a result of ``minimise``.
-        route: the route of the violated specification.
-        seed: the number used to break ties in searches, as in ``check``.
-        work: the work limit for judging all texts; ``None`` for the usual one.
 
     Raises:
         HistoryError: if no text shows the same violation; the message says why.
@@ -143,11 +135,7 @@ def _exported_part(
     seed: int,
     work: Work,
 ) -> ExportedPart:
-    """Write a history as text, and return it with the anomaly found when the text is read.
-
-    Raises:
-        HistoryError: if the history cannot be written.
-    """
+    """Write a history as text, and return it with the anomaly found when the text is read."""
     from isolang.history.load import read_history
     from isolang.history.writers import DROPPABLE, write_history
 

@@ -65,11 +65,6 @@ def findings_of(
 ) -> Findings:
     """Find every kind of anomaly in a history.
 
-    Args:
-        history: a result of ``load_history`` or ``History.from_transactions``.
-        options: the options of the check; the timeout limits the whole search.
-        progress: a function called with the name of each phase when it begins.
-
     Raises:
         UnsupportedError: if the history cannot be judged.
 
@@ -287,11 +282,7 @@ class _Collector:
     def _certified(
         self, steps: Sequence[Step], levels: Sequence[str], history: History | None = None
     ) -> tuple[str, bool]:
-        """Return the first level for which the checker accepts a refutation.
-
-        Returns:
-            The name of the level, and whether the checker accepted the refutation.
-        """
+        """Return the first level for which the checker accepts a refutation."""
         for level in levels:
             if is_certified(history or self._history, self._plan(level).spec, steps):
                 return level, True

@@ -89,9 +89,7 @@ class _Group(Struct):
     """The violations of one group.
 
     Attributes:
-        pairs: the statements of their cycles, by table.
         cycles: the cycles of known edges that may violate the level, by name.
-        transactions: the sets of transactions on the cycles of each name.
         proof: the verdict with the example and its refutation; ``None`` if it is not known whether
             the level forbids the cycles.
         at_least: whether there may be more violations than ``transactions``.
@@ -156,14 +154,6 @@ def with_groups(
 
     The work is limited, so a large history may have more violations; the result says so. Only
     levels decided by the native engine are searched; for others, the only group is the verdict's.
-
-    Args:
-        verdict: the verdict on the history.
-        route: the route of the specification of the verdict.
-        options: the options of the check; the timeout limits this search.
-
-    Returns:
-        The verdict with the violation and the refutation of the first group, and all groups.
     """
     search = _Search(verdict, options)
     if isinstance(route, Plan) and verdict.history.columns.operations() <= _LARGEST:
@@ -208,11 +198,7 @@ class _Search:
         )
 
     def find(self, plan: Plan) -> None:
-        """Find the groups of the violations of a level.
-
-        Raises:
-            TimeoutError: the time limit was reached.
-        """
+        """Find the groups of the violations of a level."""
         history, problem, cut = with_contradicting_set_reads(self._verdict.history)
         self._complete = not cut
         try:
@@ -253,11 +239,7 @@ class _Search:
         self._find_others(history, {part.ops[op] for op in kept}, plan)
 
     def _is_over(self) -> bool:
-        """Return whether no more work is allowed.
-
-        Raises:
-            TimeoutError: the time limit was reached.
-        """
+        """Return whether no more work is allowed."""
         self._deadline.remaining()
         shown = sum(group.proof is not None for group in self._groups.values())
         over = not self._work.left or shown >= _MOST_GROUPS

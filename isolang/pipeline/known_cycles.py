@@ -53,10 +53,6 @@ def with_contradicting_set_reads(history: History) -> tuple[History, Problem, bo
     An implicit set-read becomes an operation if it implies an edge or an intrinsic anomaly, or if
     its predicate read has an anomaly. Other set-reads are part of an anomaly only under some
     transaction orders. Such anomalies are found when the levels are judged.
-
-    Returns:
-        The history, its problem, and whether some of these set-reads stay implicit because there
-        are too many.
     """
     if not history.columns.implicit:
         return history, build_problem(history), False
@@ -101,14 +97,8 @@ def named_cycles(
     """Return short cycles, each with its name and the relations of its shape.
 
     Args:
-        problem: the problem of the history.
-        graph: the known edges of the history.
-        history: a history without intrinsic anomalies.
         most: the largest number of cycles of each shape.
         effort: the largest number of edges to visit for each shape.
-
-    Returns:
-        The cycles, and whether the search was complete.
     """
     native = problem.native
     keys = native.key_start.searchsorted(range(len(native.writer_txn)), side="right") - 1

@@ -68,11 +68,6 @@ def minimise(
     The part may show a simpler violation than the one reported by the verdict.
 
     Args:
-        verdict: the verdict on the whole history.
-        route: the route of the specification that the history violates.
-        seconds: the time limit for the search; ``None`` for no limit. Without a time limit, equal
-            histories give equal parts.
-        seed: the number used to break ties in searches, as in ``check``.
         work: the work limit for the search; ``None`` for the usual one, about ten seconds.
 
     Returns:
@@ -103,12 +98,6 @@ def anomaly_of(part: History, route: Route, *, seed: int = 0, work: Work | None 
     """Return the name of a part's anomaly, which may differ from that of the whole history.
 
     If the part cannot be shown to be invalid within the work limit, return an empty string.
-
-    Args:
-        part: a result of ``minimise``.
-        route: the route of the violated specification.
-        seed: the number used to break ties in searches, as in ``check``.
-        work: the work limit; ``None`` for the usual one.
     """
     options = Options(certify=False, seed=seed, threads=1)
     with _for_one_part(work or Work(_WORK), part.columns.operations()) as allowed:
@@ -140,9 +129,6 @@ def _restrict(verdict: Invalid, route: Route, seed: int, work: Work) -> Invalid 
     candidates. Each edge of the restriction is an edge of the whole history, so each cycle of these
     edges is also a cycle of the whole history. The restriction is not assumed to be invalid: it is
     judged again.
-
-    Returns:
-        ``None`` if the restriction is too large, cannot be judged, or is not invalid.
     """
     history, proof = verdict.history, verdict.refutation
     if isinstance(proof, Exhaustion):
@@ -177,9 +163,6 @@ def _as_file_states(part: History, route: Route, seed: int, work: Work) -> Histo
     A file does not list the set-reads of a predicate read, because they follow from its predicate
     and the rows in the file. All set-reads that follow must be in the part, because only these are
     known to have all their candidates in it.
-
-    Returns:
-        ``None`` if some are not, or if the history in the file would not be invalid.
     """
     stated = _limited_to_keys(part)
     if not _is_stated(part):

@@ -34,14 +34,7 @@ _OPERATIONS, _WORK = 500_000, 2_000_000
 def with_initial_transaction_note(
     verdict: Verdict, route: Route, options: Options, deadline: Deadline | None = None
 ) -> Verdict:
-    """Add a note to a verdict if exactly one transaction looks like the initial one.
-
-    Args:
-        verdict: the verdict on the history as it was read.
-        route: the route of the specification.
-        options: the options of the check.
-        deadline: the time limit of the whole check, including this function; ``None`` for no limit.
-    """
+    """Add a note to a verdict if exactly one transaction looks like the initial one."""
     deadline = Deadline(options.timeout) if deadline is None else deadline
     if isinstance(verdict, Invalid) and verdict.violation.anomaly == "thin-air read":
         verdict = _with_rows_before(verdict, route, options, deadline)

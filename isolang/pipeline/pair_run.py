@@ -73,18 +73,11 @@ class PairRun:
     """The state of one check, which decides a history with one encoding-solver pair.
 
     Attributes:
-        history: the history to decide.
-        route: the route of the specification.
         pair: the encoding, the solver, and the stage of pruning before the search.
-        deadline: the time limit of the check.
-        options: the options of the check.
         choice: why this pair was chosen; empty if the user chose the pair.
         progress: a function called with the name of each phase when it begins.
-        simplest: whether to search for the simplest violation.
-        explained: whether to explain a violation.
         presolve: whether the engine looks first for a model of stronger checks.
         work: the remaining work for deciding and explaining; ``None`` for no limit.
-        rows: the argument ``rows`` for ``build_problem``.
         likely_order: transactions in the order in which they probably happened; empty if no such
             order is known.
         pair_used: whether the pair was used; false if the pre-pass alone decided.
@@ -108,22 +101,7 @@ class PairRun:
         presolve: bool = True,
         work: Work | None = None,
     ) -> None:
-        """Prepare a check.
-
-        Args:
-            history: the history to decide.
-            route: the route of the specification; the pair must support it.
-            pair: the encoding, the solver, and the stage of pruning before the search.
-            deadline: the time limit of the check.
-            options: the options of the check.
-            progress: a function called with the name of each phase when it begins.
-            choice: why this pair was chosen; empty if the user chose the pair.
-            problem: the problem of the history; ``None`` if it has not been built yet.
-            simplest: whether to search for the simplest violation.
-            explained: whether to explain a violation.
-            presolve: whether the engine looks first for a model of stronger checks.
-            work: the work limit for deciding and explaining; ``None`` for no limit.
-        """
+        """Prepare a check."""
         self.history = history
         self.route = route
         self.pair = pair
@@ -150,12 +128,7 @@ class PairRun:
         return written_spec(self.route)
 
     def restart(self, history: History, rows: NDArray[np.int32] | None) -> None:
-        """Continue with a history that has more set-reads as operations.
-
-        Args:
-            history: the same history with more set-reads as operations.
-            rows: the argument ``rows`` for ``build_problem``.
-        """
+        """Continue with a history that has more set-reads as operations."""
         self.history, self.rows = history, rows
         self._problem, self._prepared = None, False
 
@@ -323,10 +296,6 @@ class PairRun:
         """Verify a proof with an independent checker.
 
         If the checker runs out of time or memory, the verdict stays the same but is not certified.
-
-        Args:
-            proof: the proof to check.
-            needed: whether to check the proof even if the user does not want a certificate.
         """
         if not self.options.certify and not needed:
             return UNCHECKED

@@ -49,18 +49,7 @@ def decide_in_parts(
     *,
     problem: Problem | None,
 ) -> Verdict | None:
-    """Decide a specification by the part that the engine can decide, if that suffices.
-
-    Args:
-        history: the history to decide.
-        route: the route of a specification with parts.
-        deadline: the time limit of the check.
-        decide: a function that decides the history along another route, with the same time limit.
-        problem: the problem of the history; ``None`` if it has not been built yet.
-
-    Returns:
-        The verdict; ``None`` if a search over all checks is needed.
-    """
+    """Decide a specification by the part that the engine can decide, if that suffices."""
     parts, spec = route.parts, route.spec
     assert parts is not None
     with deadline.during("prepare"):

@@ -34,9 +34,6 @@ _CORE_SHARE, _MODEL_WORK = 1 / 3, 10_000_000
 def prove(run: PairRun, answer: Answer) -> Witness | Relations | Refutation | UnsatCore:
     """Prove or disprove a pair's claim that no model exists.
 
-    Returns:
-        A refutation or an unsat core to prove the claim, or a model to disprove it.
-
     Raises:
         TimeoutError: if the deadline has passed.
     """
@@ -88,13 +85,7 @@ def _refutation_from_core(run: PairRun, core: Sequence[int]) -> Refutation | Non
 
 
 def _native_model(run: PairRun, answer: Answer, until: float | None) -> Relations | None:
-    """Return a model found by the native solver; ``None`` if it finds none.
-
-    Args:
-        run: the run of the pair whose claim is examined.
-        answer: the pair's answer that no model exists.
-        until: when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit.
-    """
+    """Return a model found by the native solver; ``None`` if it finds none."""
     from isolang.encodings.relational.formula import (
         RelationalFormula,
         decode_relations,

@@ -24,13 +24,7 @@ For larger histories, the checker verifies the event-graph witness instead.
 
 
 def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relations:
-    """Build the relations required by a specification from a witness for its event-graph form.
-
-    Args:
-        history: the history that the witness is about.
-        theorem: the specification and its event-graph form.
-        witness: the sources and version orders that satisfy the event-graph form.
-    """
+    """Build the relations required by a specification from a witness for its event-graph form."""
     world = world_of_witness(history, witness)
     facts, t0 = world.facts, world.t0
     members = [t for t in bits(world.transactions) if t != t0]
@@ -56,13 +50,7 @@ def reconstruct(history: History, theorem: Theorem, witness: Witness) -> Relatio
 def world_of_witness(
     history: History, witness: Witness, *, events: bool = False
 ) -> ConcreteInterpretation:
-    """Return an interpretation for evaluating expressions on a witness.
-
-    Args:
-        history: the history that the witness is about.
-        witness: the sources and version orders.
-        events: whether events are elements in addition to transactions.
-    """
+    """Return an interpretation for evaluating expressions on a witness."""
     facts = Facts(history)
     sources = {op: u for op, u in enumerate(witness.source.tolist()) if u >= 0}
     starts, listed = witness.order_start.tolist(), witness.order_txn.tolist()

@@ -21,13 +21,7 @@ _MOST = 20
 
 
 def show_lines(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
-    """Yield a line for each ``show`` statement with the first few pairs or elements of its value.
-
-    Args:
-        history: the history that the relations are about.
-        spec: the specification with the ``show`` statements.
-        proof: the relations that satisfy the specification.
-    """
+    """Yield a line for each ``show`` statement with the first few pairs or elements of its value."""
     if not spec.shows or len(proof.included) > LARGEST:
         yield from _too_many(spec)
         return
@@ -37,13 +31,7 @@ def show_lines(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
 
 
 def show_lines_of_witness(history: History, spec: Spec, witness: Witness) -> Iterator[str]:
-    """Yield a line for each ``show`` statement, evaluated on the witness for a valid history.
-
-    Args:
-        history: the history that the witness is about.
-        spec: the specification with the ``show`` statements.
-        witness: the sources and version orders that satisfy the specification.
-    """
+    """Yield a line for each ``show`` statement, evaluated on the witness for a valid history."""
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)
         return
@@ -58,10 +46,6 @@ def show_lines_of_violation(history: History, spec: Spec) -> Iterator[str]:
 
     Only relations determined by the history alone have a value. ``rf`` has one if each read has
     exactly one possible source.
-
-    Args:
-        history: the history that violates the specification.
-        spec: the specification with the ``show`` statements.
     """
     if not spec.shows or history.columns.transactions() > LARGEST:
         yield from _too_many(spec)

@@ -42,14 +42,6 @@ def judge(
 ) -> Verdict:
     """Decide a history as :func:`decide` does, or answer *unknown* if superseded reads matter.
 
-    Args:
-        history: the history to decide.
-        route: the route of the specification.
-        deadline: the time limit for all verdicts together.
-        options: the options of the check.
-        progress: a function called with the name of each phase when it begins.
-        simplest: whether to search for the simplest violation.
-
     Raises:
         HistoryError: as for ``decide``.
         SolverError: as for ``decide``.

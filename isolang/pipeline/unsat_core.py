@@ -31,7 +31,6 @@ class UnsatCore(Struct, frozen=True, kw_only=True):
     Attributes:
         transactions: the numbers of transactions over which no choice of relations meets
             ``checks``.
-        checks: the names of the checks.
     """
 
     transactions: tuple[int, ...]
@@ -58,11 +57,7 @@ def unsat_core(
     so all transactions and all checks are kept.
 
     Args:
-        problem: a problem without a model.
-        route: the route of the specification.
-        seed: the number used to break ties in searches.
         work: the work limit, by default about ten seconds' worth; more work gives a smaller core.
-        until: when to stop, as a ``time.perf_counter()`` value; ``None`` for no limit.
     """
     return _UnsatCoreSearch(problem, route, seed, work or Work(_WORK), until).found()
 

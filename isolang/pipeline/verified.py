@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 def verdict_of(
     certificate: Certificate, history: History, spec: Spec, accepted: Acceptance
 ) -> Valid | Invalid:
-    """Return the verdict proved by a certificate, with a new explanation.
-
-    Args:
-        certificate: a certificate accepted by ``verify``.
-        history: the history that the certificate is about.
-        spec: the specification, lowered again by the caller from the certificate's texts.
-        accepted: how much of the proof each checker accepted.
-    """
+    """Return the verdict proved by a certificate, with a new explanation."""
     who = f"accepted by: {accepted}"
     match certificate.proof:
         case Witness() | Relations() as witness:

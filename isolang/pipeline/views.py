@@ -37,13 +37,6 @@ def replay_views(
 
     SOUND BECAUSE the checker judges the witness.
 
-    Args:
-        history: a history with implicit set-reads.
-        witness: a witness for this history without its implicit set-reads.
-        whole: the same history with all set-reads as operations.
-        problem: the problem of ``whole``.
-        likely: transactions in the order in which they probably happened.
-
     Returns:
         The set-reads that contradict their views, as pairs of a predicate read and a key (int32[n,
         2]), and a witness for ``whole``. ``None`` if the dependencies of the witness form a cycle.
@@ -87,9 +80,6 @@ def _reachable(
     """Return for each transaction what leads to it by ``wr`` and ``ww``, and what it leads to.
 
     The sets are numbers with a bit for each transaction; each contains the transaction itself.
-
-    Raises:
-        CycleError: if the relations form a cycle.
     """
     into: list[set[int]] = [set() for _ in range(n)]
     for t, writer in zip(txn_of, source, strict=True):

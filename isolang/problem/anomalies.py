@@ -74,7 +74,6 @@ class Anomaly(Struct, frozen=True, kw_only=True):
     """An intrinsic anomaly.
 
     Attributes:
-        kind: the kind of anomaly.
         txn: the number of the reading transaction. If stated versions contradict each other, it may
             be a writing transaction instead.
         op: the number of the wrong read. If stated versions contradict each other, it may be a

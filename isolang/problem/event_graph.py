@@ -53,9 +53,6 @@ class EventGraph(Struct, frozen=True, kw_only=True):
     followed by one version node per writer.
 
     Attributes:
-        problem: the problem of the history.
-        automata: one automaton for each check.
-        nodes: the number of nodes.
         facts: int32[m, 2]; the edges present under every choice.
         base: the number of each check's first node.
         order_node: int32[writers]; for each writer, the node that represents it in version orders:
@@ -240,14 +237,7 @@ def build_event_graph(problem: Problem, automata: Sequence[Automaton]) -> EventG
 
 
 def _add_known(chunks: _Chunks, problem: Problem, automaton: Automaton, first: int) -> None:
-    """Add the edges for known dependencies to one automaton's part of the graph.
-
-    Args:
-        chunks: the edges.
-        problem: the problem.
-        automaton: the automaton.
-        first: the first node in this part of the graph.
-    """
+    """Add the edges for known dependencies to one automaton's part of the graph."""
     native, states = problem.native, automaton.states
     n = native.n
     (present,) = np.nonzero(native.inclusion[:n])
@@ -302,13 +292,6 @@ def certainly_precedes(native: _native.Problem, answered: int, a: int, sent: int
 
     Two transactions in the same session are compared by that session's clock, so the clock error
     does not apply.
-
-    Args:
-        native: the problem.
-        answered: the time of the answer.
-        a: the transaction that received the answer.
-        sent: the time of the request.
-        b: the transaction that sent the request.
     """
     if answered == UNKNOWN_END or sent == UNKNOWN_BEGIN:
         return False

@@ -93,12 +93,6 @@ def build_polygraph(
 ) -> Polygraph:
     """Build the polygraph of a problem and prune it up to a stage.
 
-    Args:
-        problem: a problem whose intrinsic anomalies have been handled by the caller.
-        automata: one automaton for each check.
-        prune: the stage of pruning.
-        until: the ``time.perf_counter()`` value at which to give up; ``None`` for no limit.
-
     Raises:
         TimeoutError: if this time has passed.
     """

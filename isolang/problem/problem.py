@@ -36,7 +36,6 @@ class Problem(Struct, frozen=True, kw_only=True):
     """The facts of a history and the choices it leaves open, for every level and encoding.
 
     Attributes:
-        history: the history from which the problem was built.
         native: the facts and choices, as read-only numpy views of the columns described in
             ``native/core/problem.hpp``.
     """
@@ -45,12 +44,7 @@ class Problem(Struct, frozen=True, kw_only=True):
     native: _native.Problem
 
     def anomalies(self, kind: AnomalyKind | None = None, limit: int | None = None) -> list[Anomaly]:
-        """Return the intrinsic anomalies of included transactions, in history order.
-
-        Args:
-            kind: the kind of anomalies to return; ``None`` for all kinds.
-            limit: the maximum number of anomalies to return; ``None`` for no limit.
-        """
+        """Return the intrinsic anomalies of included transactions, in history order."""
         rows = self.native.anomalies
         if kind is not None and len(rows):
             rows = rows[rows[:, 0] == int(kind)]
@@ -70,10 +64,6 @@ class Problem(Struct, frozen=True, kw_only=True):
 
         In such an order, each external read comes after one of its candidates. The test takes
         linear time, except for sorting by time, and releases the GIL.
-
-        Args:
-            sessions: whether the order must extend session order.
-            real_time: whether the order must extend real time.
         """
         from isolang._native import fits_one_total_order
 
@@ -108,7 +98,6 @@ def build_problem(
     The pre-pass takes linear time and releases the GIL.
 
     Args:
-        history: the history.
         unread: whether an indeterminate transaction is optional even if no transaction reads from
             it. Otherwise such a transaction is excluded, which is correct for specifications closed
             under sub-histories.

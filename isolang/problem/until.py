@@ -8,9 +8,6 @@ import time
 def remaining_seconds(until: float | None) -> float | None:
     """Return the number of seconds until a deadline, or ``None`` for no deadline.
 
-    Args:
-        until: the deadline as a ``time.perf_counter()`` value; ``None`` if the time is unlimited.
-
     Raises:
         TimeoutError: if the deadline has passed.
     """

@@ -52,8 +52,6 @@ class ExecutedOperation(Struct, frozen=True):
 
     Attributes:
         kind: ``r`` for a read, or ``w`` for a write.
-        key: the key that it read or wrote.
-        value: the value that the read returned, or that was written.
         name: the name of the variable that holds the value of the read; empty if there is none.
         own: whether the operation is a read of a key that its transaction had written.
     """
@@ -168,10 +166,6 @@ def _value_if_known(compute: Callable[[], _Known]) -> _Known | None:
 
 def explore(program: Program, *, most: int = MOST) -> list[tuple[ExecutedTransaction, ...]]:
     """Return each outcome of a program once, sorted by the values returned by reads.
-
-    Args:
-        program: the program, which must not be a template.
-        most: the maximum number of combinations of sources to try.
 
     Raises:
         ProgramError: there are more combinations.

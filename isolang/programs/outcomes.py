@@ -38,12 +38,9 @@ class Outcome(Struct, frozen=True, kw_only=True):
     """One outcome with its verdicts.
 
     Attributes:
-        transactions: the transactions of the outcome.
-        reads: the value of each read, by its name.
         aborted: the numbers of the aborted transactions, from 1.
         history: the history that clients saw, as read from the file.
         edn: the bytes of that file.
-        verdicts: the verdict of each level, in the order of the levels.
     """
 
     transactions: tuple[ExecutedTransaction, ...]
@@ -55,15 +52,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
 
 
 class OutcomeTable(Struct, frozen=True, kw_only=True):
-    """The outcomes of a program with their verdicts.
-
-    Attributes:
-        program: the program.
-        levels: the names of the levels.
-        reads: the names of all reads, in the order of the program.
-        outcomes: all outcomes, each once.
-        seconds: the time that the verdicts took.
-    """
+    """The outcomes of a program with their verdicts."""
 
     program: Program
     levels: tuple[str, ...]
@@ -239,9 +228,6 @@ def save(table: OutcomeTable, folder: Path) -> list[Path]:
 
     The picture for a forbidden outcome shows why the level forbids it. The picture for an allowed
     outcome shows the dependencies in its witness, if there are any.
-
-    Returns:
-        The paths of all files written.
 
     Raises:
         ProgramError: a file cannot be written.

@@ -80,8 +80,6 @@ class RowKey(Struct, frozen=True):
     """A key of a template: ``relation[arguments].(columns)``.
 
     Attributes:
-        relation: the name of the relation (table).
-        arguments: the values that identify the row.
         columns: the names of the columns; empty if the key refers to the whole row.
     """
 
@@ -112,7 +110,6 @@ class ReadStep(Struct, frozen=True):
     """A read: ``name = r(key)``, or ``r(key, expected)`` to list only outcomes with that value.
 
     Attributes:
-        key: the key as written in the program.
         name: the name of the variable for the value; empty if there is none.
         expected: the value that the read must return, or ``"nil"`` for the initial value; ``None``
             if it may return any value.
@@ -137,9 +134,7 @@ class UpdateStep(Struct, frozen=True):
     """An update: ``u(key, value, …)``, one statement that both reads and writes a row.
 
     Attributes:
-        key: the key as written in the program.
         values: the new values; columns that occur in them are also read.
-        row: the parsed key.
     """
 
     key: str
@@ -189,13 +184,7 @@ class Program(Struct, frozen=True, kw_only=True):
     """A program.
 
     Attributes:
-        name: the name in its header, or else the name of its file.
         title: the title in its header, or empty.
-        initial: the initial values that are not 0, by key.
-        sessions: the transactions of each session, and the steps of each transaction.
-        texts: the transactions of each session, as texts.
-        targets: the questions about its outcomes.
-        parameters: the parameters of a template.
         different: pairs of parameters that never have the same value.
     """
 

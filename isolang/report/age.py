@@ -30,10 +30,6 @@ def duration(seconds: float) -> str:
 def age_of(history: History, txn: int) -> str:
     """Return how long a transaction was open, and how many others committed meanwhile.
 
-    Args:
-        history: the history that contains the transaction.
-        txn: the number of the transaction.
-
     Returns:
         The end of a sentence, such as ``open for 1.07 s while 2,340 others committed``. The
         duration is omitted if the times do not come from a clock. The text is empty if few others

@@ -25,14 +25,7 @@ _WIDTH, _HEIGHT, _LEFT, _TOP, _BELOW = 430.0, 300.0, 62.0, 14.0, 44.0
 
 
 def chart(curves: Mapping[str, Sequence[Point]], *, title: str, across: str, up: str) -> Picture:
-    """Draw curves, each with its own colour and marker.
-
-    Args:
-        curves: each curve's points by its name; all coordinates are positive.
-        title: the title of the chart.
-        across: the label of the horizontal axis.
-        up: the text of the vertical axis.
-    """
+    """Draw curves, each with its own colour and marker."""
     points = [point for curve in curves.values() for point in curve] or [(1.0, 1.0)]
     low_x, high_x = _powers([x for x, _ in points])
     low_y, high_y = _powers([y for _, y in points])

@@ -39,11 +39,9 @@ class Columns(Struct, frozen=True, kw_only=True):
     """A history, or a part of one, in the form required by a page.
 
     Attributes:
-        of: the number of transactions in the whole history.
         numbers: for each transaction on the page, its number in the whole history; empty if the
             page has all transactions.
         labels: each transaction's name in messages; empty if the names are T1, T2 and so on.
-        sessions: the name of each session.
         session: for each transaction, its session as an index of ``sessions``; -1 for the initial
             transaction.
         status: for each transaction, a letter: c (committed), a (aborted), m (indeterminate) or i
@@ -53,25 +51,18 @@ class Columns(Struct, frozen=True, kw_only=True):
         end: when each transaction ended; ``None`` if unknown.
         first: for each transaction, the index of its first operation; a final entry marks the end
             of the operations.
-        place: the position of each transaction in its file.
         file: the file of each transaction as an index of ``files``; empty for a single file.
-        files: the names of the files.
         unit: the unit of positions: ``line``, ``byte`` or ``record``.
         kind: for each operation, a letter: r (read), w (write), a (append), l (list read), d
             (delete) or s (set-read).
-        key: the key of each operation as an index of ``keys``.
         value: the value of each operation as an index of ``values`` (of ``lists`` for a list read);
             -1 if unknown.
-        failed: the indices of the failed operations.
         statements: for each predicate read, the index of its first operation, the index after its
             last, and the predicate.
         sent: for each operation, the time from its transaction's begin until it was sent; ``None``
             if unknown. The column is empty if no operation has times from the transactions' clock.
         took: for each operation, the time from its request to its answer.
         commit: for each transaction, the time from its begin until it sent COMMIT.
-        place_of: the position of each operation in its file.
-        keys: the keys as text.
-        values: the values as text.
         lists: the lists returned by reads, each as the length of a prefix of its key's longest
             list, or as indices of ``values``.
         longest: for each key with list reads, its longest list as indices of ``values``.
@@ -111,7 +102,6 @@ def pack(history: History, *, around: tuple[int, ...] = ()) -> Columns:
     """Pack a history for a page.
 
     Args:
-        history: the history that was checked.
         around: the numbers of transactions that the page must show. If the history is too long for
             a page, the transactions nearest to these in the file are shown.
     """

@@ -33,10 +33,6 @@ class Axioms(Struct, frozen=True, kw_only=True):
     """The text of the specification, and the violated check.
 
     Attributes:
-        name: the name of the specification.
-        title: the title of the specification.
-        source: the origin of the specification's text.
-        sha256: the hash of all its texts.
         texts: pairs of a file and its text, with the main file first.
         file: the file that contains the violated check; empty if no check is violated.
         line: the line of the violated check, counted from 1; 0 for none.
@@ -70,9 +66,6 @@ class LatticeDrawing(Struct, frozen=True, kw_only=True):
     """The drawing of the lattice of levels on a page.
 
     Attributes:
-        width: the width of the drawing.
-        height: the height of the drawing.
-        levels: the levels, each with the centre of its box.
         lines: for each direct implication, the points of a curve.
         folded: whether levels without session order are omitted because they have the same verdicts
             as those with session order.
@@ -90,24 +83,17 @@ class Contents(Struct, frozen=True, kw_only=True):
 
     Attributes:
         tool: the name and version of the program that wrote the page.
-        history: the history, as named by the user.
         database: the name and the version of the database if the recorded history has them;
             otherwise empty.
-        outcome: the outcome of the verdict.
         reason: the anomaly and its meaning, or why the verdict is unknown; empty if valid.
         certified: whether an independent checker accepted the proof.
         certified_reason: which checker accepted the proof, or why none did.
         certificate: the hash of the certificate; empty if there is none.
         meaning: the meaning of the violation, in a sentence or two; empty unless there is one.
         advice: paragraphs of advice to a database engineer about the verdict.
-        facts: facts about the input, as names and values.
-        statistics: the costs of the verdict, as names and values.
-        spec: the text of the specification, and the violated check.
         violation: the violation in the form of docs/output.md, with the numbers of transactions and
             operations added to its edges; ``None`` unless the verdict is invalid.
         part: the smallest invalid part found by a short search, as EDN; empty for none.
-        relations: for each relation, how to draw its edges.
-        columns: the packed history.
         order: a transaction order that explains a valid history; ``None`` for none.
         levels: the verdicts of the library levels; ``None`` if they were not requested.
         course: the course of the run; ``None`` if the history was not recorded by isocheck.
@@ -144,17 +130,7 @@ def contents(
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
 ) -> Contents:
-    """Gather the data shown on a page about a verdict.
-
-    Args:
-        verdict: a result of ``check``.
-        name: the history's name on the page; by default, its own name.
-        levels: a result of ``levels_of``, if the page draws the levels; otherwise ``None``.
-        course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
-        certificate: the hash of the certificate, if the verdict was read from one; otherwise empty.
-        statements: the statements sent to the database by the violation's transactions, by
-            transaction name; ``None`` if unknown.
-    """
+    """Gather the data shown on a page about a verdict."""
     from isolang.output.records import json_text, report_of
     from isolang.verdict import Invalid, Unknown, Valid
 

@@ -19,13 +19,7 @@ _NUMBERS: Final = frozenset((1, *range(6, 15)))
 
 
 def html(rows: Sequence[ContestRow], picture: Picture, *, messages: Sequence[str]) -> str:
-    """Return the page with the results of all runs.
-
-    Args:
-        rows: the result of each run.
-        picture: the chart of solving time against history size.
-        messages: the messages about disagreements between pairs.
-    """
+    """Return the page with the results of all runs."""
     spec = rows[0].spec if rows else ""
     histories = len({row.history for row in rows})
     pairs = len({(row.encoding, row.solver, row.prune_stage) for row in rows})

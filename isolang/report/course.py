@@ -39,13 +39,10 @@ class Course(Struct, frozen=True, kw_only=True):
     Attributes:
         seconds: the length of the whole run in seconds.
         stretch: the length of one interval in seconds.
-        committed: for each interval, the number of committed transactions that ended in it.
-        aborted: for each interval, the number of aborted transactions that ended in it.
         maybe: for each interval, the number of indeterminate transactions that ended in it.
         median: for each interval, the median latency of its committed transactions in milliseconds;
             ``None`` if none ended in it.
         slow: for each interval, the 95th percentile of these latencies.
-        faults: the faults in chronological order.
         about: facts about the run, as names and values, such as the database and its version, the
             level, the workload, the seed, and the command that repeats the run.
     """
@@ -66,9 +63,6 @@ def course_of(path: Path) -> Course | None:
 
     Args:
         path: an EDN file with one event per line, and ``:time`` in nanoseconds.
-
-    Returns:
-        The course; ``None`` if no event has a time.
 
     Raises:
         OSError: if the file cannot be read.
@@ -127,11 +121,7 @@ def course_of(path: Path) -> Course | None:
 
 
 def database_of(history: History) -> str:
-    """Return the database named in the first line of a recorded history; empty if there is none.
-
-    Args:
-        history: the history; only one read from an EDN file can name a database.
-    """
+    """Return the database named in the first line of a recorded history; empty if there is none."""
     if history.format != "edn" or len(history.files) != 1:
         return ""
     try:

@@ -22,9 +22,6 @@ def dependencies(verdict: Valid) -> Picture | None:
     Edges join neighbours in version orders and in sessions. They also join each reader to the
     writer it read from, and to the next writer in the version order. A read without an edge from a
     writer returned the initial state.
-
-    Returns:
-        The picture; ``None`` if the witness consists of relations, or if the history is too large.
     """
     history, witness = verdict.history, verdict.witness
     if not isinstance(witness, Witness) or history.t0 > MOST:

@@ -35,7 +35,6 @@ class SeparatedLevel(Struct, frozen=True, kw_only=True):
     """A weaker level, with a history that separates the specification from it.
 
     Attributes:
-        weaker: the name of the weaker level.
         half: the answer to whether the weaker level implies the specification, with the separating
             history.
     """
@@ -50,14 +49,7 @@ def html(
     examples: Mapping[str, Implication | str],
     apart: Sequence[SeparatedLevel],
 ) -> str:
-    """Return the page about a specification.
-
-    Args:
-        found: the explanation of the specification.
-        texts: the texts of the specification by file.
-        examples: for each check, a history forbidden only by this check, or why none is shown.
-        apart: the next weaker library levels, with separating histories.
-    """
+    """Return the page about a specification."""
     title = f"{found.name}: {found.title}" if found.title else found.name
     body = [f"<h1>{text(title)}</h1>", _facts(found)]
     for check in found.checks:

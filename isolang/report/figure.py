@@ -74,13 +74,7 @@ def figure(verdict: Verdict) -> Picture:
 
 
 def figure_of(violation: Violation, level: str, *, key: bool = True) -> Picture:
-    """Draw a violation.
-
-    Args:
-        violation: the violation to draw.
-        level: the name of the specification, for the picture's title.
-        key: whether to add, below the drawing, a legend for its lines and boxes.
-    """
+    """Draw a violation."""
     views = {view.number: view for view in violation.transactions}
     parts = [_argument(violation.argument, views)]
     if key:
@@ -224,14 +218,7 @@ def drawn_graph(
     views: Sequence[TransactionView],
     title: str,
 ) -> Picture:
-    """Draw transactions around an ellipse, and the edges between them.
-
-    Args:
-        names: the transactions' names by number, in order around the ellipse.
-        edges: the edges between these transactions.
-        views: the transactions' views, with the contents of their boxes; T0 has none.
-        title: the title of the picture.
-    """
+    """Draw transactions around an ellipse, and the edges between them."""
     return _framed(
         _graph(names, edges, {view.number: view for view in views}), escape_invisible(title)
     )
@@ -394,9 +381,6 @@ def place_levels(
     names: Collection[str],
 ) -> tuple[float, float, dict[str, tuple[float, float, float]], tuple[tuple[Point, ...], ...]]:
     """Place the boxes of levels in a drawing, strongest level at the top.
-
-    Args:
-        names: the names of the levels to draw.
 
     Returns:
         The width and the height of the drawing; for each level, the centre and the width of its

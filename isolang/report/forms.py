@@ -137,12 +137,7 @@ def perfetto(verdict: Verdict) -> str:
 
 
 def markdown(verdict: Verdict, *, command: str = "") -> str:
-    """Return a bug report in Markdown, with the argument and the smallest invalid part.
-
-    Args:
-        verdict: a result of ``check``.
-        command: the command that repeats the check, to include in the report; empty for none.
-    """
+    """Return a bug report in Markdown, with the argument and the smallest invalid part."""
     from isolang.report.contents import contents
     from isolang.verdict import Invalid
 
@@ -235,11 +230,7 @@ def _operation_with_caller(op: Mapping[str, str]) -> str:
 
 
 def junit(reports: Iterable[tuple[Report, str]]) -> str:
-    """Return reports as a JUnit file, with a test case per history and specification.
-
-    Args:
-        reports: the reports, each with its text for the body of a failure.
-    """
+    """Return reports as a JUnit file, with a test case per history and specification."""
     suites = ElementTree.Element("testsuites")
     suite = ElementTree.SubElement(suites, "testsuite", name="isocheck")
     counts = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
@@ -270,9 +261,6 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
 
     The lines are the application's if the recording has them, otherwise the history's. A valid
     verdict with caveats becomes a note.
-
-    Args:
-        reports: the reports, each with its text.
     """
     results = []
     for report, text in reports:
@@ -309,11 +297,7 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif_of_lint(findings: Iterable[Mapping[str, Any]]) -> str:
-    """Return the findings of ``spec lint`` as SARIF 2.1.0, for forges to show next to source lines.
-
-    Args:
-        findings: the findings as objects in the form described by docs/schema/spec-lint.json.
-    """
+    """Return the findings of ``spec lint`` as SARIF 2.1.0, for forges to show next to source lines."""
     results = []
     for finding in findings:
         place = re.escape(f"{finding['file']}:{finding['line']}:{finding['column']}: ")

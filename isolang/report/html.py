@@ -52,18 +52,8 @@ def page(
     """Return the page about a verdict.
 
     Args:
-        verdict: a result of ``check``.
-        name: the history's name on the page; by default, its own name.
-        levels: a result of ``levels_of``, to draw the library levels with their verdicts; ``None``
-            for no drawing.
-        course: a result of ``course_of``, if the run was recorded; otherwise ``None``.
         certificate: the hash of the certificate, if the verdict was read from one. If so, no other
             verdicts are computed for the page.
-        statements: the statements sent to the database by the violation's transactions, by
-            transaction name; ``None`` if unknown.
-
-    Returns:
-        The text of a self-contained HTML file.
     """
     shown = contents(
         verdict,
@@ -82,9 +72,6 @@ def page(
 
 def save_page(text: str, path: Path) -> str:
     """Write a page to a file, creating its folder if necessary.
-
-    Returns:
-        The name of the file.
 
     Raises:
         OptionError: if the page cannot be written.

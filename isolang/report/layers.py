@@ -18,9 +18,6 @@ def layers(
 
     An edge that crosses a row gets a position in it, so that it does not run through another node.
     Nodes joined by an edge are moved near each other (K. Sugiyama and others, 1981).
-
-    Returns:
-        The rows from top to bottom; and for each edge, its nodes and positions from row to row.
     """
     depth: dict[str, int] = {}
 

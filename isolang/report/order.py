@@ -30,8 +30,6 @@ class Order(Struct, frozen=True, kw_only=True):
         kind: ``serial`` if each read returns its value when the transactions run one after another
             in this order; ``commit`` if the order only puts each transaction after those it read
             from or overwrote, as under snapshot isolation.
-        sessions: whether the order agrees with session order.
-        txns: the transactions that took effect, in order.
     """
 
     kind: Literal["serial", "commit"]

@@ -80,8 +80,6 @@ class Picture(Struct, frozen=True, kw_only=True):
 
     Attributes:
         title: a description of the picture, for people who cannot see it.
-        width: the width in points.
-        height: the height in points.
         shapes: the shapes in drawing order, background first.
     """
 
@@ -180,9 +178,6 @@ def _dashed(dash: Sequence[float]) -> str:
 
 def save_picture(picture: Picture, path: str | Path) -> str:
     """Write a picture to a file, in the format selected by the suffix of its name (``KINDS``).
-
-    Returns:
-        The name of the file.
 
     Raises:
         OptionError: if the picture cannot be written, or needs matplotlib but it is not installed.

@@ -14,10 +14,6 @@ def plain_page(title: str, body: str, *, script: str = "", refresh: int = 0) -> 
     """Return a page with a title and a body.
 
     Args:
-        title: the title of the page.
-        body: the HTML of the body. All texts from the input must have been escaped with
-            :func:`text`.
-        script: the name of a script in ``page/``; empty for no script.
         refresh: the seconds after which the page reloads itself; 0 for never.
     """
     style = (files("isolang.report") / "page/plain.css").read_text("utf-8")
@@ -53,13 +49,7 @@ def figure(picture: Picture, *, caption: str = "") -> str:
 
 
 def table(heads: list[str], rows: list[list[str]], *, numbers: frozenset[int] = frozenset()) -> str:
-    """Return a table as HTML, for the script ``sort.js`` to sort by the selected column.
-
-    Args:
-        heads: the column headings.
-        rows: for each row, the texts of its cells.
-        numbers: the indices of the columns that contain numbers.
-    """
+    """Return a table as HTML, for the script ``sort.js`` to sort by the selected column."""
     head = "".join(f'<th scope="col"><button>{text(name)}</button></th>' for name in heads)
     body = "".join(
         "<tr>"

@@ -17,7 +17,6 @@ class Style(Struct, frozen=True):
     """The style of a relation's edges.
 
     Attributes:
-        colour: the colour on a white background.
         dash: the alternating lengths of dashes and gaps; empty for a solid line.
         meaning: the meaning in words of an edge from one transaction to another.
     """
@@ -50,7 +49,6 @@ class Drawing(Struct, frozen=True, kw_only=True):
     Attributes:
         colour: the name of the colour in the classes and variables of ``page/style.css``.
         dash: the alternating lengths of dashes and gaps.
-        long: the text in the legend.
         late: whether edges enter a transaction at its end rather than its begin.
     """
 

@@ -23,12 +23,7 @@ _CLASSES: Final = {"valid": "valid", "invalid": "invalid"}
 
 
 class Curve(Struct, frozen=True, kw_only=True):
-    """A curve of one number over time.
-
-    Attributes:
-        name: the name of the number, with its unit.
-        values: the value of the number at each of the page's times.
-    """
+    """A curve of one number over time."""
 
     name: str
     values: Sequence[float]
@@ -46,11 +41,7 @@ def watched_page(
     """Return the page about a watch.
 
     Args:
-        title: the title, including the names of the logs.
-        outcome: the outcome so far.
-        rows: the names and values to list.
         seconds: the times of the points, in seconds since the start of the watch.
-        curves: the curves, each with one value for every one of these times.
         refresh: the seconds after which the page reloads itself; 0 for never.
     """
     list_ = "".join(f"<dt>{text(name)}</dt><dd>{text(value)}</dd>" for name, value in rows)

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 def import_package(name: str, extra: str) -> Any:
     """Import the Python package that clients need to use a database.
 
-    Args:
-        name: the name of the package.
-        extra: the optional dependency group of isolang that installs the package.
-
     Raises:
         NoDriverError: the package is not installed.
     """
@@ -119,11 +115,7 @@ class MarkedTarget(BaseTarget):
     _owned: Ownership | None = None
 
     def start_renewing_mark(self, connect: Callable[[], Marks]) -> None:
-        """Start a thread that regularly renews the mark, to show others that this run is alive.
-
-        Args:
-            connect: a function that opens the connection through which the thread writes the mark.
-        """
+        """Start a thread that regularly renews the mark, to show others that this run is alive."""
         self._owned = Ownership(self.owner, connect)
 
     def ownership(self, *, now: bool = False) -> OwnershipState:
@@ -191,11 +183,7 @@ class ServerTarget(BaseTarget):
         super().start()
 
     def _require_no_name(self) -> None:
-        """Check that the address names no database and no user, because a new server has neither.
-
-        Raises:
-            TargetError: the address names a database or a user.
-        """
+        """Check that the address names no database and no user, because a new server has neither."""
         a = self.address
         if a.database or a.user:
             what = f"the database {a.database!r}" if a.database else f"the user {a.user!r}"

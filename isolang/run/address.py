@@ -32,7 +32,6 @@ class Address(Struct, frozen=True, kw_only=True):
             in that case, ``host`` and ``port`` are those of the first node.
         database: the name of the database; for a file, its path; for ``exec``, the command; for
             ``sqlalchemy``, the whole URL, with its password.
-        options: the options after ``?``, as a mapping from names to values.
     """
 
     kind: str
@@ -127,11 +126,7 @@ _OPTION: Final = re.compile(r"(?<=[?&])(password|passwd|pwd)=[^&]*&?")
 
 
 def _nodes(rest: str) -> tuple[str, tuple[tuple[str, int | None], ...]]:
-    """Return a URL with only the first host of its host list, and the nodes of that list.
-
-    Raises:
-        ValueError: a port is not a number.
-    """
+    """Return a URL with only the first host of its host list, and the nodes of that list."""
     found = _HOSTS.match(rest)
     if found is None:
         return rest, ()

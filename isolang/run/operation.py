@@ -312,8 +312,6 @@ def map_operations(
     Args:
         program: the conversation to change. For each of its operations, it receives the result of
             that operation's last replacement.
-        change: a function that returns an operation's replacements; if it returns an empty tuple,
-            the conversation ends.
     """
     result: Any = None
     while True:
@@ -334,10 +332,7 @@ def with_savepoints(
     """Return a program in which an undone write precedes some of the updates and appends.
 
     Args:
-        program: the program to change.
-        random: the random number generator that chooses these updates and appends.
         share: the share of the updates and appends preceded by an undone write, from 0 to 1.
-        value: an iterator over values for the undone writes; no other write has these values.
     """
 
     def undone(operation: Operation) -> tuple[Operation, ...]:
@@ -363,7 +358,6 @@ def with_available_features(program: Program, offers: Container[str]) -> Program
     """Return the program with substitutes for the statements that a database lacks.
 
     Args:
-        program: the program to change.
         offers: the features of the database, as listed in ``offers`` of its target. Each statement
             that needs another feature is replaced by a similar statement: a SELECT replaces a
             statement that skips locked rows or deletes a range, an UPDATE replaces an upsert, and
@@ -409,8 +403,6 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
     """Return a program that pauses for up to four milliseconds before some of its operations.
 
     Args:
-        program: the program to change.
-        random: the random number generator that chooses these operations.
         share: the share of operations that follow a pause, from 0 to 1.
     """
 
@@ -425,14 +417,7 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
 def with_paths(
     program: Program, random: Random, *, reads: bool = True, writes: bool = False
 ) -> Program:
-    """Return the program with a random access path for its reads, or a random form for its writes.
-
-    Args:
-        program: the program to change.
-        random: the random number generator that chooses access paths and forms.
-        reads: whether each read and DELETE finds its rows through a random access path.
-        writes: whether each UPDATE writes in a random form.
-    """
+    """Return the program with a random access path for its reads, or a random form for its writes."""
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
         finds = reads and isinstance(operation, Read | Delete | Scan | SelectRange | SelectWhere)

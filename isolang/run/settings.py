@@ -36,7 +36,6 @@ class Shape(CheckedOptions, frozen=True, kw_only=True):
         keys: the number of keys, pairs, accounts or users, whichever the workload counts.
         distribution: of the chosen keys: ``uniform``; ``zipfian`` with ``theta``; ``hotspot``: 80
             % of the operations on 20 % of the keys; ``exponential``: 95 % on the first 6/7.
-        theta: the exponent of ``zipfian``.
         span: the number of transactions that commit while a long one is open.
     """
 

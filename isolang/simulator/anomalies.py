@@ -30,7 +30,6 @@ class Bug(Struct, frozen=True, kw_only=True):
     """A bug that plants one anomaly.
 
     Attributes:
-        name: the name accepted by ``--bug``.
         title: the operations of the transactions, in the notation of ``docs/anomalies.md``.
         strongest: the strongest levels that the transactions satisfy on their own.
         weakest: the weakest levels that the transactions violate; they also violate all stronger

@@ -19,16 +19,6 @@ def change_reads(history: History, count: int, *, seed: int = 0) -> History:
     changed history may still satisfy a level, for example if another write of the value is also a
     possible source. No read becomes an intrinsic anomaly (thin air, aborted, intermediate, own
     writes). Therefore a refutation of the changed history needs version orders.
-
-    Args:
-        history: a history of registers, which itself stays unchanged.
-        count: the number of reads to change. If fewer reads have another possible value, change
-            only those.
-        seed: the seed for the random choice.
-
-    Returns:
-        A copy of the history with changed reads, without its truth, and with a note on the number
-        of changed reads.
     """
     import numpy as np
 

@@ -33,7 +33,6 @@ class Rule(Struct, frozen=True, kw_only=True):
     """A rule for the reads of transactions, and the level guaranteed by the rule.
 
     Attributes:
-        name: the name accepted by ``--rule``.
         level: the strongest level that every history under the rule satisfies.
         reads: the mechanism by which reads choose versions (``Reads`` in
             ``native/simulator/workload.hpp``).

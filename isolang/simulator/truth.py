@@ -46,7 +46,6 @@ class Planted(Struct, frozen=True, kw_only=True):
         bug: the name of the bug in :data:`isolang.simulator.BUGS`.
         transactions: the names of the planted transactions, in the order of the bug's description.
         keys: the numbers of the anomaly's keys: x, and y if it uses two keys.
-        violates: the weakest levels that the anomaly violates.
     """
 
     bug: str
@@ -59,12 +58,10 @@ class Truth(Struct, frozen=True, kw_only=True):
     """The levels that a generated history satisfies and violates by construction, and why.
 
     Attributes:
-        rule: the name of the database's rule.
         satisfies: the levels that the history satisfies by construction, the strongest level first.
             The history may satisfy a stronger level by chance; such a level is neither in
             ``satisfies`` nor in ``violates``.
         violates: the levels that the history violates because of planted anomalies.
-        planted: the planted anomalies with their locations.
     """
 
     rule: str
@@ -115,10 +112,6 @@ class Truth(Struct, frozen=True, kw_only=True):
         A format may number transactions differently. Planted transactions are identified by their
         operations on their keys, which no other transaction uses. Transactions that the format
         cannot express keep their names.
-
-        Args:
-            written: the history that this truth is about.
-            read: the same history, as read from its file.
         """
         name_of = {written.name_of(txn): txn for txn in range(written.t0)}
         planted = []

@@ -18,16 +18,7 @@ class AcyclicOrder:
         return len(self._added)
 
     def add(self, u: int, v: int, literal: int) -> list[int] | None:
-        """Add the edge from u to v, unless it would close a cycle.
-
-        Args:
-            u: the start node of the edge.
-            v: the end node of the edge.
-            literal: the literal under which the edge exists; 0 if it always exists.
-
-        Returns:
-            ``None`` if the edge was added; otherwise the literals of the cycle's edges, without 0.
-        """
+        """Add the edge from u to v, unless it would close a cycle."""
         place = self._place
         if place[u] >= place[v]:
             ahead, cycle = self._ahead(v, u)

@@ -58,12 +58,7 @@ class Unproved(Struct, frozen=True, kw_only=True):
 
 
 class Undecided(Struct, frozen=True, kw_only=True):
-    """The outcome when a solver did not decide whether a history has a model.
-
-    Attributes:
-        cause: the kind of reason, for programs.
-        reason: the reason as a sentence, for users.
-    """
+    """The outcome when a solver did not decide whether a history has a model."""
 
     cause: Cause
     reason: str
@@ -76,7 +71,6 @@ class Answer(Struct, frozen=True, kw_only=True):
         result: a model (a witness, or the relations that the specification quantifies over), a
             refutation, an unproved claim that no model exists, or the reason why nothing was
             decided.
-        statistics: the solver's counters, by name.
         formula: the formula passed to the solver; ``None`` if the history was not encoded as a
             formula.
         work: the number of times the native engine polled its budget.

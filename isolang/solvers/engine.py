@@ -36,11 +36,6 @@ def solve(
     """Decide a problem whose intrinsic anomalies the caller has already handled.
 
     Args:
-        columns: the columns of the history.
-        problem: the problem of the history.
-        automata: one automaton for each check.
-        seconds: the wall-clock time limit; ``None`` for no limit.
-        seed: the seed for breaking ties between variables; equal seeds give equal runs.
         clock_bytes: the memory limit for the reachability clocks, in bytes. With less memory, the
             engine prunes fewer choices and the search takes longer.
         search_bytes: the memory limit, in bytes, for the states kept by searches, and for the
@@ -54,11 +49,6 @@ def solve(
             second; 0 for no limit. With one thread, equal runs end after equal work.
         likely_order: transactions in the order in which they are likely to have happened. Searches
             start from this order, so it affects their running time and the answer they find.
-        progress: a function called from time to time with the current phase of the search.
-        presolve: whether to look first for a model of stronger checks, which most histories have.
-
-    Returns:
-        A witness or a refutation, with statistics.
 
     Raises:
         isolang._native.OutOfTime: if a time or work limit is reached (a ``TimeoutError``).

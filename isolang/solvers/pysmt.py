@@ -37,10 +37,6 @@ def names() -> list[str]:
 def terms(formula: Formula, environment: Any) -> tuple[list[Any], list[Any]]:
     """Translate a formula into pySMT terms.
 
-    Args:
-        formula: the formula.
-        environment: the pySMT environment to which the terms belong.
-
     Returns:
         The assertions, and the symbol of each variable by number. Variables are numbered from 1,
         and entry 0 is ``True``.

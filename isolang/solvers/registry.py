@@ -193,11 +193,7 @@ def theory_of(encoding: str, solver: Solver) -> Theory | None:
 
 
 def applicable_encodings(route: Route | None = None) -> tuple[str, ...]:
-    """Return the encodings that apply to a specification, starting with the engine's own.
-
-    Args:
-        route: the route of the specification; ``None`` if all encodings apply.
-    """
+    """Return the encodings that apply to a specification, starting with the engine's own."""
     if route is None or route.kind == "event graph":
         return EVENT_GRAPH, *ENCODINGS
     any_spec = tuple(name for name, row in ENCODINGS.items() if row.of == "specification")
@@ -222,10 +218,6 @@ def supported_pairs(
     """Yield pairs of an encoding that applies to a specification and a solver that supports it.
 
     Plugins are included. The engine with its own encoding comes first.
-
-    Args:
-        route: the route of the specification; ``None`` if all encodings apply.
-        installed: whether to yield only installed solvers.
     """
     load_plugins()
     for encoding in applicable_encodings(route):
@@ -245,15 +237,6 @@ def choose_pair(
     route: Route | None = None,
 ) -> tuple[Pair, str]:
     """Choose an encoding, a solver and a pruning stage for each argument that is ``auto``.
-
-    Args:
-        encoding: the name of an encoding, or ``auto``.
-        solver: the name of a solver, or ``auto``.
-        prune: a pruning stage, or ``auto``.
-        route: the route of the specification; ``None`` if all encodings apply.
-
-    Returns:
-        The pair, and text with the reasons for the choices; empty if no choice needs a reason.
 
     Raises:
         SolverError: if there is no such pair, its solver is not installed, or the pair does not

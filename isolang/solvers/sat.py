@@ -142,11 +142,7 @@ class _Graph:
         self._formula = formula
 
     def cycles(self, values: Any) -> Iterator[list[int]]:
-        """Yield clauses that each forbid a cycle; no two of these cycles share a node.
-
-        Args:
-            values: the assignment, which determines the present edges.
-        """
+        """Yield clauses that each forbid a cycle; no two of these cycles share a node."""
         edges = self._formula.edges[self._formula.present(values)]
         edges = edges[np.argsort(edges[:, 0], kind="stable")]
         start = np.searchsorted(edges[:, 0], np.arange(self._nodes + 1)).tolist()

@@ -55,8 +55,6 @@ class AppCall(Struct, frozen=True):
 
     Attributes:
         function: the function; the result of a coroutine function is awaited in a new event loop.
-        args: the positional arguments of the call.
-        kwargs: the keyword arguments of the call.
         begin: the number of the call's first transaction in the recording.
         end: the number after the one of the call's last transaction.
         shown: the text for the call in messages; if empty, messages show the function and its
@@ -134,7 +132,6 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
     """A prediction played on a database.
 
     Attributes:
-        prediction: the prediction.
         calls: the calls that make the prediction's transactions: first the stranger, then the path.
         confirmed: whether the played history violates the stronger level.
         anomaly: the name of the violation; empty if there was none.
@@ -171,10 +168,7 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
     """The predictions for a sequential test, with the results of playing them on a database.
 
     Attributes:
-        level: the weaker level.
         server: the name and version of the database that played the predictions.
-        predictions: all predictions.
-        played: one entry for each prediction.
     """
 
     level: str
@@ -251,14 +245,6 @@ def foresee(
 ) -> Foreseen:
     """Predict violations that the recorded calls allow at a level, and play each prediction.
 
-    Args:
-        isolation: the recordings of the test; its watches must have ended.
-        calls: the calls made by the test, one after another.
-        setup: a function that restores the database's state from before the first call.
-        level: a PostgreSQL level.
-        against: the level satisfied by the test.
-        most: the largest number of predictions.
-
     Raises:
         IsolangError: violations cannot be predicted at this level, or the run does not even satisfy
             ``against``.
@@ -286,13 +272,7 @@ def foresee(
 
 
 def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
-    """Play each prediction, recording each in a separate folder.
-
-    Args:
-        predictions: the predictions for the profile of the stage's level.
-        stage: the calls and the database.
-        folder: the parent folder for the recordings.
-    """
+    """Play each prediction, recording each in a separate folder."""
     played, server = [], ""
     fresh = (one for n in count(1) if not (one := folder / f"foreseen-{n}").exists())
     for prediction in predictions.found:
@@ -456,12 +436,7 @@ class _Player:
     def _diverging_calls(
         self, history: History, made: Mapping[int, AppCall | None]
     ) -> Iterator[AppCall]:
-        """Yield the calls whose transactions had different operations in the run.
-
-        Args:
-            history: the played history.
-            made: the played calls, by their numbers in the candidate.
-        """
+        """Yield the calls whose transactions had different operations in the run."""
         run, who = self._predictions.run, self._prediction.who
         played = [[op[:2] for op in one.ops] for one in history.transactions()]
         for i, call in made.items():

@@ -205,14 +205,7 @@ def _run_prepared(original: Any, statement: Any, *args: Any, **options: Any) -> 
 
 
 def _send_when_allowed(connection: Any, original: Any, *args: Any, **options: Any) -> Steps:
-    """Wait until the call may continue, then send its statement.
-
-    Args:
-        connection: the psycopg connection; ``None`` if the driver sends BEGIN as a statement.
-        original: the method to call.
-        args: the positional arguments of the method.
-        options: the keyword arguments of the method.
-    """
+    """Wait until the call may continue, then send its statement."""
     call = getattr(_HERE, "call", None)
     if call is None or call.inside:
         return (yield lambda: original(*args, **options))

@@ -48,8 +48,6 @@ class Application(Struct, frozen=True, kw_only=True):
     """The functions of an application.
 
     Attributes:
-        name: the origin of the functions, for messages.
-        functions: a module, or an object with the functions as attributes.
         setup: the function that restores the database's state from before the run.
     """
 
@@ -102,11 +100,6 @@ class Application(Struct, frozen=True, kw_only=True):
 
 def import_application(text: str, setup: str) -> Application:
     """Import the application named by the user.
-
-    Args:
-        text: a module or a file, followed by an object's name if the functions belong to an object:
-            ``bank``, ``bank.py`` or ``bank.py:service``.
-        setup: the name of the function that prepares the database.
 
     Raises:
         IsolangError: the module cannot be imported, or has no such object or function.
@@ -166,13 +159,6 @@ def play_run(
 
     The application finds the database through libpq's environment variables (such as ``PGHOST``)
     and through ``DATABASE_URL``. They are set before the application is imported.
-
-    Args:
-        predictions: the predictions, at a level of ``LEVELS``.
-        app: the application, as for :func:`import_application`, or ``STATEMENTS``.
-        setup: the name of the application's function that prepares the database.
-        database: ``postgres`` to start a new server, or the URL of a database.
-        folder: the folder for the recordings.
 
     Raises:
         IsolangError: the level cannot be played, the application cannot be imported, or the server

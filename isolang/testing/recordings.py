@@ -30,7 +30,6 @@ class Recordings:
     """The recordings of one test.
 
     Attributes:
-        seed: the seed for all random choices in the test.
         level: the level asserted by the test's mark; empty if the test has no mark.
         judged: the verdicts on the recorded histories so far.
     """
@@ -49,15 +48,7 @@ class Recordings:
         """Store the settings. No file is created before something is recorded.
 
         Args:
-            folder: the folder for the recorded histories.
-            seed: the seed for all random choices.
-            level: the level asserted by :meth:`assert_level` by default.
             timeout: the default time limit for each verdict, in seconds.
-            allow_unseen: the default for the ``allow_unseen`` argument of :meth:`assert_level`.
-            keep: the folder for keeping each checked history, with its certificate and page;
-                ``None`` to keep nothing.
-            superseded_reads: the default for the ``superseded_reads`` argument of
-                :meth:`assert_level`.
         """
         self.folder = Path(folder)
         self.seed = seed
@@ -106,16 +97,7 @@ class Recordings:
         plan: Sequence[RecordedOperation] = (),
         driver: Driver | None = None,
     ) -> RecordedTransaction:
-        """Record one transaction, like ``Recorder.transaction``.
-
-        Args:
-            connection: the connection to commit at the end of the block; ``None`` if the block
-                commits the transaction itself.
-            session: the session of the transaction; by default, this thread's session.
-            plan: the operations of the transaction if they are known in advance, as in
-                ``Recorder.transaction``.
-            driver: the driver for the connection, as in ``Recorder.transaction``.
-        """
+        """Record one transaction, like ``Recorder.transaction``."""
         from isolang.observe.drivers.callers import caller
         from isolang.run.outcome import driver_of
         from isolang.run.record.recorder import RecordedTransaction
@@ -165,17 +147,8 @@ class Recordings:
         """Call functions concurrently, each in separate threads, round by round.
 
         Args:
-            functions: the functions to call. They must record their transactions or use a watched
-                database.
-            times: the number of rounds; in each round, all calls start together.
-            clients: the number of threads for each function.
             pause: the longest time, in seconds, that a recorded transaction waits after each read.
                 The waits are random, and let other transactions interleave.
-            ignoring: the exceptions that calls may raise when the database rolls back a
-                transaction.
-
-        Returns:
-            The number of calls that raised an exception listed in ``ignoring``.
 
         Raises:
             Exception: a call raised another exception; the first such exception is re-raised.
@@ -228,13 +201,7 @@ class Recordings:
         """Run one of ``isocheck run``'s workloads on a database, and record its history.
 
         Args:
-            target: a name or a URL, as in docs/run.md. If it is a name, isocheck starts a server.
-            level: the isolation level of the database; if empty, the first level of the target.
-            workload: the name of the workload; ``auto`` runs several workloads one after another.
             seconds: the duration of the run, in seconds.
-            transactions: the number of transactions after which the run ends early; ``None`` means
-                no limit.
-            clients: the number of concurrent clients.
 
         Returns:
             The recorded history. It is checked by the next call to :meth:`assert_level`, or at the
@@ -267,9 +234,6 @@ class Recordings:
 
     def server(self, target: str = "postgres") -> str:
         """Start a database server for this test; it is removed when the test ends.
-
-        Args:
-            target: the name of the database system, which must be ``postgres``.
 
         Returns:
             The URL of the server for ``psycopg.connect`` and ``asyncpg.connect``, and for

@@ -59,16 +59,9 @@ class Watches(Recordings):
         and asynchronous connections. This includes the statements of Django and SQLAlchemy.
 
         Args:
-            conninfo: the PostgreSQL database, as a connection string for ``psycopg.connect``.
-            names: maps the names of tables in the database to their names in the history, where
-                they differ.
             versions: whether to read the database's log, which contains the order of versions and
                 the writes of unwatched clients. docs/versions.md lists the privileges that this
                 requires.
-            parameters: further arguments for ``psycopg.connect``.
-
-        Returns:
-            The watch; its ``unseen`` counts the activity that it could not record.
 
         Raises:
             IsolangError: the database cannot be reached, or ``versions`` is true and the database

@@ -41,11 +41,8 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
     """Transactions from the log that may prove a violation by themselves.
 
     Attributes:
-        transactions: the transactions, in log order.
-        places: each transaction's place in the log.
         assumed: pairs of a key and a value; the accusation assumes that no other transaction
             writes this value to this key.
-        unwritten: whether a value that was read may have no writer at all.
     """
 
     transactions: list[Transaction]
@@ -57,19 +54,7 @@ class Accusation(Struct, frozen=True, kw_only=True, eq=False):
 def accusation(
     rows: Rows, accused: Sequence[int], log: Log, source: History | None
 ) -> Accusation | None:
-    """Return the accused transactions together with all transactions they may have read from.
-
-    Args:
-        rows: the transactions of the window.
-        accused: the row numbers of the accused transactions.
-        log: the log of the stream.
-        source: the history of a batch, which records how the log is read; ``None`` before the first
-            batch.
-
-    Returns:
-        The accusation; ``None`` if the accused have read too many values, or if too many
-        transactions wrote these values.
-    """
+    """Return the accused transactions together with all transactions they may have read from."""
     import numpy as np
 
     own = rows.take(np.array(accused, np.int32))

@@ -35,7 +35,6 @@ class ByDefinition:
     """Checks the parts of a chain in order, and keeps the values they leave.
 
     Args:
-        plan: the compiled level.
         clock_error: the largest difference between two sessions' clocks, in nanoseconds.
     """
 
@@ -131,12 +130,7 @@ class ByDefinition:
         return with_clock_error(history, self._clock_error) if self._clock_error else history
 
     def _without_earlier_elements(self, op: Op, lists: set[_Key]) -> Op:
-        """Return an operation without the list elements appended by earlier parts.
-
-        Raises:
-            CertificateRejected: a list returned by a read does not begin with the elements of
-                earlier parts, or an operation other than a read or an append accesses a list.
-        """
+        """Return an operation without the list elements appended by earlier parts."""
         kind, key = op[0], op[1]
         if kind in {"delete", "append", "scan"} or op[2] is UNKNOWN:
             return op

@@ -50,8 +50,6 @@ class LogOptions(Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_u
 
     Attributes:
         clock_error: the largest difference between two sessions' clocks, in nanoseconds.
-        initial_value: the initial values, as the user wrote them after ``--initial-value``.
-        unwritten_initial: whether initial values are taken from reads (``--unwritten-initial``).
     """
 
     clock_error: Annotated[int, Meta(ge=0, lt=LARGEST_DURATION)] = 0
@@ -65,11 +63,6 @@ class Head(
     """The first entry of a chain, which records the level and the logs.
 
     Attributes:
-        format: the version number of the chain format.
-        spec_name: the name of the level.
-        spec_texts: the text of each specification file, by file name, as in certificates.
-        sources: the names of the logs.
-        reading: the options used to read the logs.
         previous: always empty, because no entry precedes the head.
     """
 
@@ -87,8 +80,6 @@ class Part(
     """The transactions that a single cut removed from the window, with their witness.
 
     Attributes:
-        previous: the SHA-256 of the previous line.
-        transactions: the number of transactions in the part.
         abandoned: the number of indeterminate transactions that the watch gave up on with this
             part, because no transaction had read from them.
         begin: the latest begin time in the part; ``None`` if the stream has no times.
@@ -112,7 +103,6 @@ class Back(
     """An entry that makes all parts after an earlier entry void, because they were put back.
 
     Attributes:
-        previous: the SHA-256 of the previous line.
         to: the SHA-256 of the earlier entry's line.
     """
 
@@ -123,12 +113,7 @@ class Back(
 class Begin(
     Struct, frozen=True, kw_only=True, tag="begin", tag_field="entry", forbid_unknown_fields=True
 ):
-    """An entry with initial values revealed by reads. Such an entry never becomes void.
-
-    Attributes:
-        previous: the SHA-256 of the previous line.
-        initial: the revealed initial values.
-    """
+    """An entry with initial values revealed by reads. Such an entry never becomes void."""
 
     previous: str
     initial: tuple[InitialValue, ...] = field(name="held")
@@ -140,7 +125,6 @@ class ChainEnd(
     """The last entry of a chain, which records the outcome of the watch.
 
     Attributes:
-        previous: the SHA-256 of the previous line.
         outcome: ``valid``, ``invalid``, ``suspected`` or ``unknown``.
         note: a sentence about the outcome's assumptions, or about the reason why it is unknown.
     """
@@ -163,7 +147,6 @@ class PartColumns(Struct, frozen=True, kw_only=True, eq=False):
             the part, because it took no effect or the watch gave up on it.
         source: the source of each external read (:class:`isolang.certify.proofs.Witness`).
         order_start: the index in ``order_txn`` where each key's version order begins.
-        order_txn: the version orders of all keys, concatenated.
         before: the last values that the part replaced, in the format of ``LastValues``.
     """
 
@@ -231,11 +214,7 @@ class UnwrittenPart(Protocol):
 
 @dataclass(slots=True)
 class WrittenPart:
-    """A part whose entry must be written again, because the chain before it has changed.
-
-    Attributes:
-        entry: the entry, with its columns.
-    """
+    """A part whose entry must be written again, because the chain before it has changed."""
 
     entry: Part
 
@@ -250,7 +229,6 @@ class KnownPart(Struct, frozen=True, array_like=True):
     Attributes:
         start: the byte offset of the part's line in the chain file; -1 if it is not written yet.
         hash: the SHA-256 of the line; empty if it is not written yet.
-        begin: the latest begin time in this part and all earlier parts.
         abandoned: the number of indeterminate transactions that the watch gave up on, up to and
             including this part.
     """
@@ -285,8 +263,6 @@ class Chain:
     The entries of the last parts are written later, because later reads may change their orders.
 
     Args:
-        path: the chain file; if the file exists, the chain is continued.
-        head: the first entry of the chain.
         size: the size of the file, in bytes, when the watch's state was saved; the parts after that
             byte become void.
         parts: the parts before that byte that are not void.
@@ -379,12 +355,7 @@ class Chain:
         return found
 
     def rewrite(self, first: int, parts: Sequence[UnwrittenPart]) -> None:
-        """Void the written entries of all parts from number ``first`` on, to write them again.
-
-        Args:
-            first: the number of the first part that has changed.
-            parts: this part and all later parts, with the same transactions as before.
-        """
+        """Void the written entries of all parts from number ``first`` on, to write them again."""
         written = len(self._parts) - len(self._unwritten)
         if first >= written:
             return
@@ -446,10 +417,6 @@ class Chain:
         """Append an entry as a line, and return the SHA-256 of that line.
 
         The hash of the previous line is added to the entry.
-
-        Raises:
-            HistoryError: the line cannot be written; the file is then truncated to its previous
-                size.
         """
         entry = msgspec.structs.replace(entry, previous=self._previous)
         line = msgspec.json.encode(entry) + b"\n"
@@ -524,12 +491,7 @@ def _lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
 
 
 def _check_initial(entries: Sequence[InitialValue], where: str) -> None:
-    """Check that the payload of each key and value has the type required by its kind.
-
-    Raises:
-        HistoryError: a payload has the wrong type, or a key that is not a list does not have
-            exactly one value.
-    """
+    """Check that the payload of each key and value has the type required by its kind."""
     for number, (key, is_list, values) in enumerate(entries):
         if not is_list and len(values) != 1:
             raise HistoryError(
@@ -559,7 +521,6 @@ class LiveChain(Struct, frozen=True, kw_only=True):
     Attributes:
         starts: for each part, the byte offset of its line in the chain file.
         spans: all bytes of the log that were read, as file, start, end and SHA-256.
-        initial: the initial values revealed by reads.
         end: the last entry; ``None`` if the chain has no end.
     """
 

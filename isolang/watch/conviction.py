@@ -39,14 +39,12 @@ class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
     """A violation proved by a few transactions of the log, without the rest of the stream.
 
     Attributes:
-        verdict: the verdict on the history that contains only these transactions.
         accused: the row numbers, in the window, of the transactions that violate the level.
         places: the transactions' places in the log, as ``file:line``.
         assumed: pairs of a key and a value; the verdict assumes that no transaction outside the
             history writes this value to this key.
         open_explanation: a sentence naming the later transactions that may still explain the
             violation; empty if none can.
-        waits: whether the watch waits for these later transactions.
     """
 
     verdict: Invalid
@@ -59,16 +57,6 @@ class ConfirmedViolation(Struct, frozen=True, kw_only=True, eq=False):
 
 class Conviction:
     """Confirms violations using only transactions of the log, without the values left by the parts.
-
-    Args:
-        judge: checks whether histories satisfy the level.
-        stream: the stream, whose log is searched for the writers of values.
-        window: the window of the watch.
-        horizon: the time before which no later transaction begins.
-        initial: the initial state of the stream.
-        name: the name of the stream, for messages.
-        most: the largest number of transactions in a window; if the window has more, a violation
-            is reported without waiting for an explanation.
 
     Attributes:
         waits_for: a message about what this round's violation is waiting for.
@@ -104,13 +92,6 @@ class Conviction:
         simplest: bool,
     ) -> ConfirmedViolation | None:
         """Return the violation proved by the accused transactions and the writers of their reads.
-
-        Args:
-            verdict: the verdict on the window.
-            stale: the row numbers of the transactions with a stale read of a list.
-            window: the transactions that the round has checked.
-            ended: whether the stream has ended.
-            simplest: whether to search for the simplest violation; ignored if the violation waits.
 
         Returns:
             The violation, or ``None`` if the log alone proves none. The result is also ``None`` if
@@ -201,12 +182,6 @@ class Conviction:
         """Return a sentence naming the later transactions that may explain the accused reads.
 
         Return an empty string if no later transaction can explain them.
-
-        Args:
-            rows: the transactions of the window.
-            accused: the row numbers of the transactions violating the level.
-            ended: whether the stream has ended.
-            unwritten: whether an accused transaction read a value that no transaction wrote.
         """
         columns, horizon = rows.columns, self._horizon
         ends = [int(columns.txn_end[t]) for t in accused if columns.txn_status[t] == c.COMMITTED]

@@ -73,15 +73,6 @@ def cut(  # noqa: PLR0917 — parallel columns
 
     Aborted transactions are ignored; the caller removes them.
 
-    Args:
-        window: the columns of the window, in an order that extends session order.
-        witness: a witness that the window satisfies the level.
-        limits: determines the transactions that must stay.
-        closed: the result of :meth:`CutLimits.certainly_ended`.
-        in_flight: for each transaction, whether its outcome is still unknown.
-        young: for each transaction, whether a later read may still reveal the version order of its
-            writes.
-
     Returns:
         The row numbers of the transactions in the cut, in ascending order.
     """
@@ -111,14 +102,7 @@ def last_cut(window: Columns) -> NDArray[np.int32]:
 def witness_of(
     window: Columns, witness: Witness, going: NDArray[np.int32], part: Columns
 ) -> Witness:
-    """Restrict a window's witness to the transactions of a cut.
-
-    Args:
-        window: the columns of the window that was checked.
-        witness: a witness that the window satisfies the level.
-        going: the row numbers of the transactions in the cut.
-        part: the columns of these transactions, with values numbered as in ``window``.
-    """
+    """Restrict a window's witness to the transactions of a cut."""
     return Witness(
         *_native.restrict_witness(
             window, witness.source, witness.order_start, witness.order_txn, going, part
@@ -137,16 +121,6 @@ def split_cut(
     ended: bool,
 ) -> tuple[NDArray[np.int32], NDArray[np.intp]]:
     """Return the transactions that a cut removes, split into its part and those without effect.
-
-    Args:
-        window: the transactions that a round has checked.
-        witness: a witness that the window satisfies the level.
-        limits: determines the transactions that must stay.
-        young_from: if a writer's number is at least this number, a later read may still reveal the
-            version order of its writes.
-        until: transactions stay if their number is at least this number; ``None`` means no limit.
-        wait_from: the watch no longer waits for indeterminate transactions with a smaller number.
-        ended: whether the stream has ended; if so, all transactions that took effect are removed.
 
     Returns:
         First the row numbers of the part. Then the row numbers of the transactions without effect:

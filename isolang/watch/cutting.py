@@ -22,15 +22,7 @@ _PARTS_AT_ONCE: Final = 16  # how many parts a cut divides the window into after
 
 
 class Cuts:
-    """Cuts parts off the window of a watch.
-
-    Args:
-        judge: checks whether parts satisfy the level.
-        window: the transactions in memory.
-        horizon: the time before which no later transaction begins.
-        parts: the collection that the parts are added to.
-        size: the number of new transactions that begin a round.
-    """
+    """Cuts parts off the window of a watch."""
 
     def __init__(
         self, judge: WindowJudge, window: Window, horizon: Horizon, parts: Parts, size: int
@@ -40,12 +32,6 @@ class Cuts:
 
     def cut(self, window: Snapshot, witness: Witness, *, ended: bool, again: bool) -> int:
         """Cut parts off the window, and return the number of transactions in them.
-
-        Args:
-            window: the transactions that the round checked.
-            witness: a witness that they satisfy the level.
-            ended: whether the stream has ended; then the last part takes all transactions.
-            again: whether this round has put parts back.
 
         Raises:
             HistoryError: the last part is not valid by itself.

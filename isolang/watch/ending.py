@@ -23,15 +23,8 @@ _NAMED: Final = 3  # the largest number of places that a report names
 class Ending:
     """Writes the report of a watch when it ends.
 
-    Args:
-        parts: the parts of the chain; their files are closed when the watch ends.
-        window: the transactions in memory.
-        initial: the initial state of the stream.
-        to_the_end: whether the watch continues after a violation.
-
     Attributes:
         report: the report; ``None`` until the watch ends.
-        violations: the number of violations found.
     """
 
     def __init__(

@@ -36,11 +36,8 @@ class RecentPart:
     """A part kept in memory.
 
     Attributes:
-        entry: the entry of the part, without the columns.
-        members: the transactions of the part, as recorded in the log.
         aside: the transactions that the cut removed without adding them to the part.
         columns: the members as columns whose initial values are those left by earlier parts.
-        witness: the witness that the part satisfies the level.
         before: the last values that the part replaced, in the format of ``LastValues``.
     """
 
@@ -102,14 +99,7 @@ class Exchanges:
     """The version orders in a chain's parts that may change because of later reads."""
 
     def __init__(self, chain: Chain, values: Values, recent: RecentParts, log: Log) -> None:
-        """Create an empty collection of version orders.
-
-        Args:
-            chain: the chain.
-            values: the last value of each key that the parts wrote.
-            recent: the parts in memory.
-            log: the log, from which the transactions of other parts are read again.
-        """
+        """Create an empty collection of version orders."""
         self._chain, self._values, self._recent, self._log = chain, values, recent, log
         self._loose = LooseKeys()
 
@@ -122,14 +112,7 @@ class Exchanges:
         self._loose.forget(len(self._chain))
 
     def unexplained(self, window: Columns) -> Reads:
-        """Return the reads of a window that another version order in some parts may explain.
-
-        Args:
-            window: the transactions of the window, as recorded in the log.
-
-        Returns:
-            For each of these parts, by its number, the reads.
-        """
+        """Return the reads of a window that another version order in some parts may explain."""
         import numpy as np
 
         if not len(self._loose):
@@ -144,14 +127,6 @@ class Exchanges:
         SOUND BECAUSE a part with changed orders must satisfy the level by itself, like every part,
         and no later part reads the keys whose orders changed, so all later parts still satisfy the
         level (docs/routes.md, *Exchanges*).
-
-        Args:
-            window: the transactions of the window, as recorded in the log.
-            shown: the result of :meth:`unexplained` for this window.
-            holds: returns whether a witness proves that a part satisfies the level.
-
-        Returns:
-            The number of parts with a changed order.
         """
         first = min(shown)
         parts = [*self._read_parts(first, shown), *self._recent.parts_from(first)]
@@ -216,17 +191,6 @@ class Exchanges:
         No other part after this one accesses a key that these reads concern. An exchange therefore
         changes only the part, the last values of these keys, and the values that the next of these
         parts replace.
-
-        Args:
-            part: the part, which is changed.
-            window: the transactions of the window, as recorded in the log.
-            reads: the reads of the window.
-            changes: the last values left by earlier parts that have changed, in the format of
-                ``LastValues``.
-            holds: returns whether a witness proves that a part satisfies the level.
-
-        Returns:
-            The last values that the part leaves for these keys; ``None`` if nothing has changed.
         """
         before = LastValues.of_reads(part.before, window, reads)
         before.replace(changes)
@@ -253,13 +217,6 @@ class Exchanges:
         The witness is ``None`` if no order of the part's writers explains the reads, or if the part
         violates the level under that order. The affected keys are the part's keys that the reads
         concern.
-
-        Args:
-            part: the part.
-            window: the transactions of the window, as recorded in the log.
-            reads: the reads of the window.
-            before: the values that the keys of these reads had before the part.
-            holds: returns whether a witness proves that a part satisfies the level.
         """
         import numpy as np
 
@@ -280,14 +237,7 @@ class Exchanges:
 def _last_values_of(
     part: Columns, witness: Witness, keys: NDArray[np.int32], before: LastValues
 ) -> bytes:
-    """Return the last values that a part leaves for some of its keys.
-
-    Args:
-        part: the columns of the part.
-        witness: the witness of the part.
-        keys: the keys.
-        before: the values of these keys before the part.
-    """
+    """Return the last values that a part leaves for some of its keys."""
     import numpy as np
 
     size = np.diff(witness.order_start)

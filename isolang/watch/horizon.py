@@ -25,7 +25,6 @@ class Horizon:
         clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         source: the history of the last batch, which records how the log is read; ``None`` before
             the first batch.
-        timed: whether the stream has real time.
         watermark: the time at or after which all later transactions begin, except those of ``idle``
             clients; ``None`` if the stream has no times.
         sure: the time at or after which all later transactions begin, including those of ``idle``
@@ -65,13 +64,7 @@ class Horizon:
         return history_of(columns, names, self.source, clock_error=self.clock_error)
 
     def limits(self, behind: int, *, real_time: bool) -> CutLimits:
-        """Return the limits of a cut, which determine the transactions that stay in the window.
-
-        Args:
-            behind: if the stream has no times, only transactions with a smaller number may be
-                removed.
-            real_time: whether the level uses ``rt``.
-        """
+        """Return the limits of a cut, which determine the transactions that stay in the window."""
         return CutLimits(
             before=self.watermark if self.timed else None,
             behind=behind,

@@ -33,15 +33,10 @@ if TYPE_CHECKING:
 class InitialState:
     """The initial values of a stream's keys.
 
-    Args:
-        values: the texts of ``--initial-value``: ``V`` for all keys, or ``KEY=V`` for one key.
-        unwritten: whether initial values are taken from reads (``--unwritten-initial``).
-
     Raises:
         HistoryError: both arguments are given, or a text is not a value.
 
     Attributes:
-        unwritten: whether initial values are taken from reads.
         entries: for each key with a known initial value, whether the key holds a list, and the
             value or the elements of the list.
         known: the keys whose stated initial values have been applied; these are all keys of earlier
@@ -154,10 +149,6 @@ class InitialState:
     def values_revealed_by(self, columns: Columns, touched: set[Atom]) -> list[InitialValue]:
         """Return the initial values revealed by the reads of a window.
 
-        Args:
-            columns: all transactions not in any part, as recorded in the log.
-            touched: the keys accessed by the parts; their initial values can no longer be found.
-
         Raises:
             HistoryError: the initial value of a key is ambiguous, because only indeterminate
                 transactions read it and they read different values.
@@ -226,11 +217,7 @@ class InitialState:
                 raise HistoryError(f"{key_name(*key)} held two values before the stream")
 
     def with_initial_values(self, history: History) -> History:
-        """Return the history with the initial values of this state.
-
-        Args:
-            history: a history with some of the log's transactions.
-        """
+        """Return the history with the initial values of this state."""
         if not self.is_stated:
             return history
         columns = copy(history.columns)

@@ -26,18 +26,7 @@ _NAMED: Final = 3  # the largest number of values named in a note
 
 
 class Intake:
-    """Adds the transactions of each batch to the window, and updates the horizon and the parts.
-
-    Args:
-        judge: checks whether windows satisfy the level.
-        stream: the stream that the batches come from.
-        window: the window that the transactions are added to.
-        horizon: the horizon, advanced by each batch.
-        initial: the initial state of the stream.
-        parts: the parts, which are put back into the window if a late transaction overlaps or
-            replaces one of their transactions.
-        most: the largest number of transactions in a window.
-    """
+    """Adds the transactions of each batch to the window, and updates the horizon and the parts."""
 
     def __init__(
         self,
@@ -92,11 +81,7 @@ class Intake:
         return len(new), ""
 
     def _check_predicates(self, rows: Rows) -> None:
-        """Check that the predicate reads of a batch can be watched.
-
-        Raises:
-            HistoryError: the level or the options do not allow predicate reads.
-        """
+        """Check that the predicate reads of a batch can be watched."""
         statements = rows.columns.statement_txn
         if not len(statements):
             return

@@ -44,10 +44,6 @@ class WindowJudge:
     Stricter levels come first because their witnesses allow larger cuts.
 
     Args:
-        plan: the compiled level.
-        values: the last values left by the parts.
-        horizon: the horizon, which records how the log is read.
-        log: the log, in which messages look up the places of transactions.
         timeout: the time limit for one check, in seconds; ``None`` means no limit.
     """
 
@@ -108,15 +104,6 @@ def columns_after_parts(
 ) -> tuple[Columns, NDArray[np.int32]]:
     """Return transactions as columns whose initial values are the last values of the parts.
 
-    Args:
-        rows: the transactions, as recorded in the log.
-        last: the last values left by the parts.
-        log: the log, in which messages look up the places of transactions; ``None`` to use numbers.
-
-    Returns:
-        The columns, and the row numbers of transactions that read a list not beginning with the
-        list's last value.
-
     Raises:
         HistoryError: the transactions contain something that cannot be watched.
     """
@@ -155,10 +142,6 @@ def history_of(
     """Return the transactions of a window as a history.
 
     Args:
-        columns: the columns returned by :func:`columns_after_parts`.
-        names: the names of the sessions.
-        source: the history of a batch, which records how the log is read; ``None`` before the first
-            batch.
         clock_error: the largest difference between two sessions' clocks, in nanoseconds.
     """
     history = History(
@@ -185,10 +168,6 @@ def check_with_plans(
     """Check a window against one plan after another until it satisfies one.
 
     Args:
-        history: the window.
-        plans: the plans of :func:`isolang.watch.levels.plans_to_try`; the last is the level.
-        first: the index of the plan to try first, which the last window satisfied.
-        simplest: whether to search for the simplest violation, for human readers.
         certify_valid: whether to check the witness of a valid verdict. A window that is only cut
             needs no check, because each of its parts is checked by itself.
         timeout: the time limit for each plan, in seconds; ``None`` means no limit.

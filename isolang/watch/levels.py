@@ -91,12 +91,7 @@ def _reason_not_watchable(chosen: Route) -> str:
 
 
 def plans_to_try(plan: Plan, *, timed: bool) -> Iterator[Plan]:
-    """Yield the plans of the stricter levels to try first, and finally the plan of the level.
-
-    Args:
-        plan: the compiled level.
-        timed: whether the stream has real time.
-    """
+    """Yield the plans of the stricter levels to try first, and finally the plan of the level."""
     name = plan.spec.name
     for strict in _STRICT:
         if timed and strict in IMPLIES and strict != name and name in implied_by(strict):

@@ -32,10 +32,6 @@ def pack(columns: Mapping[str, NDArray[np.integer[Any]] | bytes]) -> bytes:
 def unpack(data: bytes, where: str) -> dict[str, Any]:
     """Return the columns packed by :func:`pack`, with integers as int64.
 
-    Args:
-        data: the packed columns.
-        where: the name of the entry that contains them, for messages.
-
     Raises:
         HistoryError: the data were not packed by :func:`pack`.
     """

@@ -32,19 +32,12 @@ class Parts:
     """Adds parts to the chain, keeps the last values they left, and puts parts back.
 
     Args:
-        folder: the folder for the chain and for values that do not fit into memory.
-        head: the first entry of the chain, which records the level and the logs.
         memory: the memory limit for the last values, in bytes.
-        stream: the stream, whose log is used to read transactions again.
-        initial: the initial state of the stream.
-        window: the window that transactions are put back into.
 
     Raises:
         HistoryError: the chain belongs to another watch, or to a watch that has ended.
 
     Attributes:
-        chain: the chain, with one entry per part.
-        values: the last value of each key that the parts wrote.
         exchanges: the version orders in the parts that later reads may change.
         observed: whether any session has read, or missed, another session's write.
         abandoned_at: the places of the first few indeterminate transactions that the watch gave up
@@ -132,15 +125,7 @@ class Parts:
     # --- cutting and putting back ---
 
     def add(self, members: Rows, aside: Rows, part: Columns, witness: Witness) -> None:
-        """Append a part to the chain, and update the last values.
-
-        Args:
-            members: the transactions of the part, as recorded in the log.
-            aside: the transactions that the cut removes without adding them to the part, because
-                they took no effect or the watch gives up on them.
-            part: the members as columns whose initial values are those left by earlier parts.
-            witness: a witness that the part satisfies the level.
-        """
+        """Append a part to the chain, and update the last values."""
         import numpy as np
 
         replacement = self.values.last.left_by(part, witness.order_start, witness.order_txn)
@@ -193,7 +178,6 @@ class Parts:
         """Put back parts until no part has a transaction that began after a late transaction ended.
 
         Args:
-            end: the end time of the late transaction.
             clock_error: the largest difference between two sessions' clocks, in nanoseconds.
         """
         while (begin := self.chain.begin) is not None and end < begin + 2 * clock_error:
@@ -206,9 +190,7 @@ class Parts:
         or until the window has more than ``most`` transactions.
 
         Args:
-            file: the file of the transaction's invocation.
             offset: the byte offset of the invocation in that file.
-            most: the largest number of transactions in a window.
         """
         while not self._window.remove(file, offset):
             if not len(self.chain) or len(self._window.kept) > most:

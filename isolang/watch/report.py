@@ -17,17 +17,9 @@ class Round(Struct, frozen=True, kw_only=True):
     Attributes:
         number: the number of the round, from 1.
         seen: transactions seen so far, except those in flight.
-        judged: transactions that this round checked.
-        cut: transactions that this round cut off the window.
-        kept: transactions that stay in the window.
-        parts: parts of the certificate.
-        put_back: cuts that this round put back.
-        exchanged: parts in which this round exchanged the order of writers.
-        keys: keys with a last value in memory.
         given_up: indeterminate transactions that the watch no longer waits for.
         outcome: ``valid`` so far, or what the watch found.
         holding: what keeps the window long, in words.
-        violations: violations found so far.
         note: what the watch waits for, in words: of a suspected violation, before its verdict.
     """
 
@@ -54,8 +46,6 @@ class WatchReport(Struct, frozen=True, kw_only=True):
         outcome: ``suspected`` if the transactions seen violate the level, but later transactions,
             or values that the watch forgot, may explain the violation.
         note: what the outcome rests on, in words; empty if it rests on nothing else.
-        seen: transactions seen.
-        parts: parts of the certificate.
         verdict: the verdict on a part of an invalid stream, or on the last window of an undecided
             one.
         places: where the transactions of that verdict are in the log, as ``file:line``.

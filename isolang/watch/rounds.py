@@ -109,16 +109,10 @@ class RoundVariables:
     """The variables of one round, read and changed by its states.
 
     Attributes:
-        ended: whether the stream has ended.
-        window: the transactions that the round checks.
         verdict: the verdict on the window; ``None`` before the first check and for an empty
             window.
-        stale: the row numbers of transactions with a stale read of a list.
         unexplained: the reads that another order in some parts may explain.
-        tried: whether the round has tried to exchange orders.
-        exchanged: the number of parts whose orders the round has exchanged.
         step: the number of cuts to put back next.
-        put_back: the number of cuts that the round has put back.
         searched: whether the log has been searched for a proof of the current violation.
         full: whether no more cuts can be put back, because the chain has no parts left or the
             window is too large.
@@ -139,16 +133,6 @@ class RoundVariables:
 
 class Rounds:
     """Runs the rounds of a watch, according to :data:`TRANSITIONS`.
-
-    Args:
-        judge: checks whether windows satisfy the level.
-        window: the transactions in memory.
-        horizon: the time before which no later transaction begins.
-        parts: the parts that the cuts removed from the window.
-        conviction: confirms violations.
-        ending: ends the watch with a report.
-        size: the number of new transactions that begin a round.
-        most: the largest number of transactions in a window.
 
     Attributes:
         undecided: if the last round could not decide its window, the number of transactions in that
@@ -185,9 +169,6 @@ class Rounds:
     def run(self, *, ended: bool) -> Round:
         """Run one round, and return its record.
 
-        Args:
-            ended: whether the stream has ended; if so, the round ends the watch.
-
         Raises:
             HistoryError: the log, the chain or the state cannot be read or written.
         """
@@ -209,13 +190,7 @@ class Rounds:
     def record_of(
         self, state: State, attempt: RoundVariables | None = None, *, cut: int = 0
     ) -> Round:
-        """Return the record of the last round.
-
-        Args:
-            state: the final state of the round.
-            attempt: the variables of the round; ``None`` if no window was checked.
-            cut: the number of transactions that the round cut off the window.
-        """
+        """Return the record of the last round."""
         if self._number % _TRIM_EACH == 0:
             trim_heap()
         report, outcome = self._ending.report, OUTCOMES[state]

@@ -33,11 +33,6 @@ _NUMBERS_AND_TEXTS: Final = "(cell.value BETWEEN ? AND ? OR cell.value >= x'')"
 class RowsOnDisk:
     """Indexes on the table ``value``, one for each column compared by a predicate read.
 
-    Args:
-        data: the database that contains the table ``value``.
-        folder: the folder for the index file.
-        unsealed: checks the hash of an entry in the table, and returns the entry without it.
-
     Raises:
         sqlite3.Error: the index cannot be read or written; every method raises it.
     """

@@ -44,15 +44,12 @@ class Saved(Struct, frozen=True, kw_only=True):
 
     Attributes:
         chain: the size of the chain file, in bytes.
-        parts: the parts of the chain that are not void.
         rows: the window, as :func:`isolang.watch.stream.rows.saved` returns it.
         seen: the value of :attr:`isolang.watch.window.Window.seen`.
         again: the value of :attr:`isolang.watch.window.Window.again`.
         abandoned: the value of :attr:`isolang.watch.window.Window.abandoned`.
         since: the value of :attr:`isolang.watch.window.Window.since`.
         unjudged: the value of :attr:`isolang.watch.parts.Parts.unjudged`.
-        position: the position of the stream, as ``Stream.position`` returns it.
-        initial: the known initial values.
         known: the keys whose stated initial values have been applied.
         touched: the keys accessed by the parts; empty without ``--unwritten-initial``.
         values_hash: the SHA-256 of the last values that were in memory.
@@ -77,13 +74,8 @@ class Values:
     """The last value of each key that the parts wrote, in memory and on disk.
 
     Args:
-        folder: the folder of the state file; values are moved to that file if they take too much
-            memory.
         memory: the memory limit for the values, in bytes; if they take more, all of them are moved
             to disk.
-
-    Attributes:
-        last: the values kept in memory.
     """
 
     def __init__(self, folder: Path, *, memory: int) -> None:
@@ -194,13 +186,7 @@ class Values:
             yield self.last.records(first, _WRITTEN_AT_ONCE)
 
     def _write_memory(self, open_: sqlite3.Connection, *, nothing: bool) -> str:
-        """Write the values in memory for a resumed watch, and return their hash.
-
-        Args:
-            open_: the connection to the state file.
-            nothing: whether to write no values, because all values were moved to the table
-                ``value``.
-        """
+        """Write the values in memory for a resumed watch, and return their hash."""
         digest = hashlib.sha256()
         open_.execute("DELETE FROM held")
         if nothing:
@@ -240,11 +226,7 @@ class Values:
         self._path.unlink(missing_ok=True)
 
     def _unsealed(self, name: bytes, record: bytes) -> bytes:
-        """Return the entry of a key without the hash at its end.
-
-        Raises:
-            HistoryError: the entry has been changed.
-        """
+        """Return the entry of a key without the hash at its end."""
         if _seal_of(record[:-_SEAL]) != record[-_SEAL:] or not record.startswith(name):
             raise HistoryError(f"{self._path}: was changed")
         return record[:-_SEAL]
@@ -323,9 +305,6 @@ def position_in(folder: Path) -> bytes | None:
     """Return the ``resume`` argument that lets a :class:`Stream` continue an earlier watch.
 
     Return ``None`` if the stream must be read from its beginning.
-
-    Args:
-        folder: the folder of the watch, which need not exist.
 
     Raises:
         HistoryError: the state file cannot be read, or has been changed.

@@ -79,9 +79,6 @@ class CheckedChain(Struct, frozen=True, kw_only=True):
     """The result proved by an accepted chain.
 
     Attributes:
-        spec: the level, as defined by the texts in the chain.
-        transactions: the total number of transactions in the parts.
-        read_as: pairs of a name and a text that describe how the log was read.
         by_kernel: a sentence about the parts accepted by the kernel; empty if the kernel did not
             run.
     """
@@ -123,8 +120,6 @@ def check_chain(
     transaction of the log is in exactly one part.
 
     Args:
-        folder: the folder of the chain.
-        stream: a new stream that reads the same logs from their beginning without following them.
         by_definition: whether the checker by definition must also accept each part and the values
             that the part leaves. This checker accepts only parts of up to 2,000 transactions, and
             is much slower.
@@ -135,11 +130,6 @@ def check_chain(
             checks several parts at a time; ``None`` to check one part after another in this thread.
         memory: the memory limit for the last values of keys, in bytes; if they take more, they are
             moved to disk.
-        progress: a function called with the number of checked parts and the total number of parts.
-
-    Returns:
-        The statement proved by the chain, and how the log was read, because the meaning of the
-        statement may depend on that.
 
     Raises:
         ChainRejected: the chain does not prove that the log satisfies the level.
@@ -355,11 +345,7 @@ class _UncheckedTransactions:
             self._index()
 
     def check_all_in_parts(self) -> None:
-        """Check that the pool contains no committed transaction.
-
-        Raises:
-            ChainRejected: a committed transaction is not in any part.
-        """
+        """Check that the pool contains no committed transaction."""
         import numpy as np
 
         rest = np.flatnonzero(self._rows.columns.txn_status == c.COMMITTED)
@@ -400,12 +386,7 @@ class _ChainChecker:
         self._pending: deque[tuple[str, PendingCheck]] = deque()
 
     def begin(self, rows: Rows, source: History) -> None:
-        """Set the initial values for the keys of a batch, from its :init and from the head.
-
-        Raises:
-            ChainRejected: a transaction writes a value that is an initial value in the chain, or
-                the batch has predicate reads that cannot be watched.
-        """
+        """Set the initial values for the keys of a batch, from its :init and from the head."""
         self._source = source
         if len(rows.columns.statement_txn) and (self._initial.is_stated or self._no_predicates):
             raise ChainRejected(
@@ -431,12 +412,7 @@ class _ChainChecker:
                 self.by_definition.add_initial_values(entries)
 
     def check(self, part: PartColumns, members: Rows, where: str) -> None:
-        """Check the next part, and update the last values.
-
-        Raises:
-            ChainRejected: the part does not satisfy the level, or an edge leads from the part back
-                to an earlier part.
-        """
+        """Check the next part, and update the last values."""
         self._order.add(members, where)
         self._values.fetch(members.columns)
         columns, stale = columns_after_parts(members, self._values.last)
@@ -501,11 +477,7 @@ class _ChainChecker:
         )
 
     def finish(self) -> None:
-        """Wait until the executor has checked all parts.
-
-        Raises:
-            ChainRejected: a part does not satisfy the level.
-        """
+        """Wait until the executor has checked all parts."""
         while self._pending:
             self._await_first()
 
@@ -514,12 +486,6 @@ def _check_part(
     columns: Columns, spec: Spec, witness: Witness, written: Spec | None
 ) -> tuple[str, str]:
     """Check a part with the native checker, and with the kernel if ``written`` is given.
-
-    Args:
-        columns: the transactions of the part.
-        spec: the specification for the native checker, possibly restated by a theorem.
-        witness: the witness of the part.
-        written: the specification as it was written, for the kernel; ``None`` to run no kernel.
 
     Returns:
         The reason why a checker rejects the part, and the reason why the kernel cannot decide it.
@@ -552,15 +518,6 @@ def _witness(part: PartColumns, where: str, touched: int, keys: int) -> Witness:
     """Return the witness of a part for all keys of its columns.
 
     The version order is empty for each key not accessed by any member of the part.
-
-    Args:
-        part: the columns of the part in the chain.
-        where: the name of the part, for messages.
-        touched: the number of keys accessed by the members.
-        keys: the number of keys in the columns.
-
-    Raises:
-        ChainRejected: the columns are not a witness for these keys.
     """
     import numpy as np
 

@@ -23,8 +23,6 @@ class Snapshot:
     """The transactions that one round checks: first the finished ones, then those in flight.
 
     Attributes:
-        rows: the transactions, as recorded in the log.
-        in_flight: bool: for each transaction, whether it is in flight.
         columns: the transactions as columns whose initial values are the last values of the parts;
             ``None`` before the check.
     """
@@ -49,8 +47,6 @@ class Window:
     then on, the transaction is kept as an indeterminate transaction until it ends.
 
     Args:
-        round: the number of transactions in a round.
-        grace: the number of rounds after which the watch gives up on an indeterminate transaction.
         grace_seconds: the number of seconds that must also have passed since that transaction was
             first read.
 
@@ -60,7 +56,6 @@ class Window:
         seen: the number of transactions that have finished or been given up on so far, which is
             also the number of the next transaction. A transaction that finished after it was given
             up on is counted twice, so it has two numbers.
-        again: the number of transactions with two numbers.
         abandoned: the file and offset of each transaction that was in flight for too long.
         since: the value of ``seen`` when each transaction in flight was first read, by its file and
             offset.
@@ -107,10 +102,6 @@ class Window:
 
         If a transaction has been in flight for too long, the watch gives up on it, and keeps it as
         an indeterminate transaction from then on.
-
-        Args:
-            rows: the transactions of the batch.
-            in_flight: for each of them, whether it is in flight.
 
         Returns:
             The file and offset of each transaction in flight that the watch has given up on. Later
@@ -165,12 +156,7 @@ class Window:
         self.kept = rows.take(np.argsort(rows.numbers, kind="stable"))
 
     def keep(self, window: Snapshot, *, gone: NDArray[np.bool_]) -> None:
-        """Keep the finished transactions of a snapshot, except those that a cut removed.
-
-        Args:
-            window: the snapshot.
-            gone: for each transaction of the snapshot, whether a cut removed it.
-        """
+        """Keep the finished transactions of a snapshot, except those that a cut removed."""
         import numpy as np
 
         self.kept = window.rows.take(np.flatnonzero(~window.in_flight & ~gone))

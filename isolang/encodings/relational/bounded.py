@@ -42,9 +42,7 @@ class Bounded(Interpretation[At]):
     """The elements and the given relations of a problem, or of a subset of its transactions.
 
     Attributes:
-        problem: the problem.
         txns: the number in the history of each transaction element, including T0.
-        reads: the external reads that have at least one candidate.
     """
 
     reads: list[ExternalRead]
@@ -61,10 +59,6 @@ class Bounded(Interpretation[At]):
         """Number the elements, and create a literal for each possible source of a read.
 
         Args:
-            problem: the problem.
-            circuit: the circuit in which to create literals.
-            events: whether operations are also elements.
-            only: the numbers of the transactions to keep; ``None`` to keep all transactions.
             reads: whether to include reads. Without reads, no literals are created for sources; the
                 relations about times, sessions and names of transactions are unaffected.
         """

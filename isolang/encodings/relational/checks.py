@@ -39,16 +39,7 @@ class Checks:
         evaluator: CoreEvaluator[Relation],
         tick: Callable[[], object],
     ) -> None:
-        """Prepare to add checks to an encoding.
-
-        Args:
-            interpretation: the elements.
-            circuit: the circuit to which clauses and gates are added.
-            graph: the graph to which edges are added, which must be acyclic.
-            algebra: the operators on relations.
-            evaluator: evaluates expressions.
-            tick: a function called from time to time, which may raise ``TimeoutError``.
-        """
+        """Prepare to add checks to an encoding."""
         self._interpretation = interpretation
         self._circuit = circuit
         self._graph = graph

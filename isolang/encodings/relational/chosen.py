@@ -18,7 +18,6 @@ class GuardedGraph(Struct):
     """A graph that must be acyclic, with edges that are present if their literals are true.
 
     Attributes:
-        nodes: the number of nodes.
         edges: three numbers ``from, to, literal`` for each edge. The literal of an edge that is
             always present is 0.
         layers: for each layer of nodes, the first node, each node's element, and the name of the
@@ -58,9 +57,6 @@ class OrderVariables(Struct, frozen=True):
 
     def extended(self, true: Callable[[int], bool]) -> list[int]:
         """Return the elements in a total order that agrees with all decided pairs.
-
-        Args:
-            true: a function that returns whether a variable is true.
 
         Raises:
             NoOrderError: if the decided pairs form a cycle.
@@ -105,14 +101,7 @@ class Chooser:
     def order(
         self, over: Relation, least: Relation, most: Relation | None, *, name: str
     ) -> Relation:
-        """Create a strict total order on a set; it is transitive because the graph is acyclic.
-
-        Args:
-            over: the set.
-            least: pairs that the order must contain.
-            most: the relation that must contain the order; ``None`` for no bound.
-            name: the name of the order in the specification.
-        """
+        """Create a strict total order on a set; it is transitive because the graph is acyclic."""
         circuit, graph = self._circuit, self._graph
         member = {j: literal for _, j, literal in over.pairs()}
         certain = transitive_closure(least.must)

@@ -20,12 +20,7 @@ _TIMES = 2  # the number of times a gate may be replaced by its inputs before cl
 
 
 class Circuit:
-    """Variables, gates over them, and clauses.
-
-    Attributes:
-        variables: the number of variables; variable 1 is always true.
-        clauses: the literals of all clauses, with a 0 after each clause.
-    """
+    """Variables, gates over them, and clauses."""
 
     def __init__(self) -> None:
         """Create a circuit with a single variable, ``TRUE``."""

@@ -33,7 +33,6 @@ class Cost(Struct, frozen=True, kw_only=True):
     """The estimated size of an encoding.
 
     Attributes:
-        transactions: the number of transactions that may be included, without T0.
         pairs: the number of pairs in chosen relations that the solver has to decide.
         steps: the estimated number of times the encoder processes a pair.
     """
@@ -64,14 +63,7 @@ def estimate_cost(
     *,
     most: int | None = None,
 ) -> Cost:
-    """Estimate the cost of encoding a specification for a problem.
-
-    Args:
-        problem: the problem.
-        spec: the specification.
-        tick: a function called from time to time, which may raise ``TimeoutError``.
-        most: the number of steps at which the estimate stops with an error; ``None`` for no limit.
-    """
+    """Estimate the cost of encoding a specification for a problem."""
     bounded = _AnySource(problem, Circuit(), events=uses_events(spec))
     return _Estimate(bounded, spec, tick, most).cost()
 
@@ -80,11 +72,6 @@ def require_affordable(
     problem: Problem, spec: Spec, tick: Callable[[], object] = lambda: None
 ) -> Cost:
     """Estimate the cost of an encoding, and raise an error if it exceeds ``LARGEST_COST``.
-
-    Args:
-        problem: the problem.
-        spec: the specification.
-        tick: a function called from time to time, which may raise ``TimeoutError``.
 
     Raises:
         UnsupportedError: if the encoding would be too large.
@@ -125,11 +112,7 @@ class _Sizes:
         self._most = most
 
     def count(self, steps: int) -> None:
-        """Add steps to the estimate.
-
-        Raises:
-            _TooManyStepsError: if the sum exceeds the limit.
-        """
+        """Add steps to the estimate."""
         self.steps += steps
         if self._most is not None and self.steps > self._most:
             raise _TooManyStepsError

@@ -30,9 +30,7 @@ class RelationalEncoding:
     """The encoding of a specification for a problem, or for a subset of its transactions.
 
     Attributes:
-        circuit: the variables and clauses.
         interpretation: the elements and the relations determined by the history.
-        graph: the graph that must be acyclic.
         flags: for each flagged check, by name, a variable that is true iff the check is met.
     """
 
@@ -48,14 +46,10 @@ class RelationalEncoding:
         """Encode the condition that a history satisfies a specification.
 
         Args:
-            problem: the problem, which must have no intrinsic anomalies if the specification uses
-                ``wr``.
-            spec: the specification.
             checks: the checks to encode instead of the specification's own; flagged checks among
                 them are ignored. ``None`` to encode the specification's checks.
             only: the transactions to encode. A read that may have a source outside this set may
                 have any source, or none. ``None`` to encode all transactions.
-            tick: a function called from time to time, which may raise ``TimeoutError``.
         """
         self.spec = spec
         self.circuit = circuit = Circuit()
@@ -169,11 +163,7 @@ class RelationalEncoding:
         return meanings
 
     def chosen(self, model: Callable[[int], bool]) -> Relations:
-        """Return the relations chosen by a model, with elements numbered as in proofs.
-
-        Args:
-            model: a function that returns whether a literal is true in the model.
-        """
+        """Return the relations chosen by a model, with elements numbered as in proofs."""
         bounded = self.interpretation
         number = bounded.number
         relations: dict[str, dict[int, Pairs]] = {}

@@ -141,17 +141,7 @@ class CoreEvaluator(Generic[R]):
         exists: Sequence[Exists],
         names: QuotedNames[R],
     ) -> None:
-        """Prepare to evaluate expressions over the relations of a history.
-
-        Args:
-            algebra: the operators.
-            of_history: a function that returns a relation or set determined by the history, such as
-                ``Interpretation.of_history``.
-            keys: all keys.
-            exists: the relations that :meth:`choose` will choose, and ``rf``, which is returned by
-                ``of_history``.
-            names: the meanings of quoted names.
-        """
+        """Prepare to evaluate expressions over the relations of a history."""
         self._algebra = algebra
         self._of_history = of_history
         self._keys = keys
@@ -166,15 +156,7 @@ class CoreEvaluator(Generic[R]):
         self._kept_alive: list[Core] = []
 
     def choose(self, exists: Exists, choose: Choose[R], side: Side = Side.ABOVE) -> None:
-        """Create the value of a chosen relation; a keyed relation gets a value for each key.
-
-        Args:
-            exists: the declaration of the relation.
-            choose: a function that creates the relation from the values of the parts of its
-                declaration.
-            side: the side on which the pairs that the relation must contain may be wrong; its upper
-                bound may be wrong on the opposite side.
-        """
+        """Create the value of a chosen relation; a keyed relation gets a value for each key."""
         keys: Sequence[int | None] = (None,) if exists.key is None else self._keys
         for key in keys:
             binding = {} if key is None or exists.key is None else {exists.key: key}

@@ -48,7 +48,6 @@ class RelationalInput(Struct, frozen=True, kw_only=True):
     Attributes:
         problem: the problem, as returned by :func:`relational_input`. It must have no intrinsic
             anomalies if the specification uses ``wr``.
-        spec: the specification as the user wrote it.
         cost: the cost of the encoding, if it has been estimated and is not too high.
     """
 
@@ -70,11 +69,7 @@ def relational_input(problem: Problem, spec: Spec) -> RelationalInput:
 
 
 class RelationalFormula(Formula, frozen=True, kw_only=True):
-    """The formula of a specification.
-
-    Attributes:
-        relations: the encoding used to build the formula.
-    """
+    """The formula of a specification."""
 
     relations: RelationalEncoding
 
@@ -140,10 +135,6 @@ def with_units(formula: RelationalFormula, literals: Sequence[int]) -> Relationa
 
 def decode_relations(formula: RelationalFormula, values: NDArray[np.int8]) -> Relations:
     """Return the relations chosen by an assignment.
-
-    Args:
-        formula: the solved formula.
-        values: the value of each variable, 0 or 1. Entry 0 is unused.
 
     Raises:
         NoOrderError: if the present edges form a cycle.

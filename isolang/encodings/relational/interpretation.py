@@ -55,8 +55,6 @@ class ReadEvent(Struct, frozen=True, kw_only=True):
     Attributes:
         op: the number of the operation in the history. In a symbolic history, it is the index of
             the read among the reads of the key by one transaction.
-        reader: the element of the reading transaction.
-        key: the key read.
         of_predicate: whether the read is part of a predicate read, and states that the key had no
             matching row.
     """
@@ -74,11 +72,7 @@ class Primitives(ABC, Generic[M]):
     operations. ``M`` is the type of a moment.
 
     Attributes:
-        circuit: the circuit in which to create literals.
-        keys: all keys.
         included: the inclusion literal of each transaction element.
-        reads: the external reads.
-        events: whether operations are also elements.
     """
 
     circuit: Circuit
@@ -116,12 +110,6 @@ class Primitives(ABC, Generic[M]):
         """Return a moment of a transaction or of one of its operations.
 
         If the moment is unknown, return ``None``.
-
-        Args:
-            what: the kind of moment.
-            t: the transaction.
-            of: the read to which the moment belongs, or the key of the write; ``None`` for moments
-                of the whole transaction.
         """
 
     @abstractmethod
@@ -225,10 +213,6 @@ class Interpretation(Primitives[M]):
         """Return the value of a relation or set determined by the history.
 
         If the relation has a separate value for each key and ``key`` is ``None``, return ``None``.
-
-        Args:
-            name: the name of the relation or set.
-            key: the key, or ``None``.
 
         Raises:
             SpecError: if this interpretation has no such relation.
@@ -394,10 +378,6 @@ class Interpretation(Primitives[M]):
         """Yield transactions that commit before a read is sent, or after it is answered.
 
         Each item is a transaction, the read, and the literal. The reader itself is left out.
-
-        Args:
-            commit: the COMMIT moment to compare.
-            before: whether the transactions commit before the read.
         """
         both, commits = self.circuit.both, self._of_transaction(commit)
         for read, own in self._of_reads(Moment.READ_SENT if before else Moment.READ_ANSWERED):

@@ -43,12 +43,6 @@ def external_reads(
     """Return all external reads that have candidates, including repeated reads of the same value.
 
     The problem itself has a single row for repeated reads of the same value in a transaction.
-
-    Args:
-        problem: the problem.
-        txns: the number in the history of each transaction element, starting with T0.
-        element_of: the inverse of ``txns``.
-        ops: the successful operations of each transaction element except T0.
     """
     native = problem.native
     operations = _OperationsByKey(problem.history)

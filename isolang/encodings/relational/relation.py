@@ -69,13 +69,7 @@ class Algebra:
     """The operators of the language on relations; uncertain pairs become gates."""
 
     def __init__(self, circuit: Circuit, everything: Relation, tick: Callable[[], object]) -> None:
-        """Prepare to add gates to a circuit.
-
-        Args:
-            circuit: the circuit.
-            everything: the set of all elements.
-            tick: a function called from time to time, which may raise ``TimeoutError``.
-        """
+        """Prepare to add gates to a circuit."""
         self.circuit = circuit
         self.tick = tick
         self.identity = self.lift(everything)

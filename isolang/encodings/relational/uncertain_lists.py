@@ -25,13 +25,7 @@ class UncertainLists:
     def __init__(
         self, history: History, operations: Sequence[Sequence[int]], included: Sequence[int]
     ) -> None:
-        """Collect the list reads by transactions that may be excluded.
-
-        Args:
-            history: the history.
-            operations: the operations of elements 1, 2, …, without failed operations.
-            included: the inclusion literal of each element, starting with T0.
-        """
+        """Collect the list reads by transactions that may be excluded."""
         self._columns = columns = history.columns
         self._operations = operations
         self._kind = columns.op_kind.tolist()

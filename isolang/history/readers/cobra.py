@@ -15,9 +15,7 @@ def read(files: Files, *, timeout: float, timestamps: bool = False) -> Reading:
     """Read the logs of one history.
 
     Args:
-        files: the name and contents of each log.
         timeout: the time limit in seconds; 0 for no limit.
-        timestamps: whether a time follows each start and each commit.
 
     Raises:
         HistoryError: the input is malformed; the message names the file and byte.

@@ -219,11 +219,7 @@ def _invocations_and_completions(log: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def session_names(processes: list[int]) -> tuple[str, ...]:
-    """Return the session names, such as ``3.2`` for the second session of process 3.
-
-    Args:
-        processes: the process of each session.
-    """
+    """Return the session names, such as ``3.2`` for the second session of process 3."""
     seen: Counter[int] = Counter()
     names = []
     for process in processes:

@@ -65,23 +65,12 @@ def _utf8(arg: Any) -> Any:
 
 
 def quantity(count: int, one: str, many: str | None = None) -> str:
-    """Return a count with its noun, such as ``1 read`` or ``2 reads``.
-
-    Args:
-        count: the number.
-        one: the noun in the singular.
-        many: the noun in the plural; by default the singular plus an s.
-    """
+    """Return a count with its noun, such as ``1 read`` or ``2 reads``."""
     return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def count_remarks(report: Mapping[str, Any], *forms: tuple[str, str, str]) -> list[str]:
-    """Return a sentence for each nonzero count in a native reader's report.
-
-    Args:
-        report: the reader's report, with counts by name.
-        forms: for each count, its name, the singular noun, and the rest of the sentence.
-    """
+    """Return a sentence for each nonzero count in a native reader's report."""
     return [f"{quantity(report[name], one)} {rest}" for name, one, rest in forms if report[name]]
 
 

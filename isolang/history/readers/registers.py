@@ -20,7 +20,6 @@ def read(files: Files, *, failed_cas: str = "auto", timeout: float) -> Reading:
     """Read the history in one file.
 
     Args:
-        files: the file's name and contents.
         failed_cas: how to interpret a failed compare-and-set: ``compared`` means that it saw a
             different value, ``nothing`` that the value it saw is unknown. ``auto`` means
             ``compared`` for log lines and for maps whose ``:error`` names the comparison, and

@@ -99,13 +99,8 @@ def write_history(
     """Write a history to a file, a folder or a stream.
 
     Args:
-        history: the history to write.
-        target: a path or a binary stream; for formats in :data:`FOLDERS`, the path of a folder that
-            must not exist yet.
-        format: one of :data:`WRITABLE`; ``dbcop`` means dbcop's bincode.
         renumber: whether keys and values that the format cannot express are replaced by numbers.
             Each read still has exactly the same possible sources.
-        drop: the names of the parts to leave out, from :data:`DROPPABLE`.
 
     Raises:
         HistoryError: the format cannot express the history (in this case nothing is written), or

@@ -176,9 +176,6 @@ def _check_initial_rows(part: Outline, declarable: NDArray[np.bool_]) -> None:
 
     Without a declaration, predicate reads would ignore such a row, and nil would mean both the row
     and its deletion.
-
-    Raises:
-        HistoryError: the format cannot declare one of these rows.
     """
     import numpy as np
 
@@ -205,8 +202,6 @@ class _Texts:
 
     Attributes:
         json: whether the texts are in JSON rather than EDN.
-        keys: the texts of keys, by atom.
-        values: the texts of values, by atom.
     """
 
     def __init__(self, history: History, *, json: bool) -> None:
@@ -236,11 +231,7 @@ class _Texts:
         return fits
 
     def check_keys(self, part: Outline) -> None:
-        """Make and cache the texts of the keys to write.
-
-        Raises:
-            HistoryError: the format cannot express a key.
-        """
+        """Make and cache the texts of the keys to write."""
         import numpy as np
 
         keys = np.unique(self._columns.op_key[part.ops])
@@ -378,11 +369,7 @@ class _Texts:
         return json.dumps(payload) if kind == STRING else str(payload)
 
     def versions(self, part: Outline) -> dict[int, str]:
-        """Return the texts of all versions that are not numbers.
-
-        Raises:
-            HistoryError: the format cannot express a version.
-        """
+        """Return the texts of all versions that are not numbers."""
         import numpy as np
 
         columns, texts = self._columns, dict[int, str]()
@@ -404,11 +391,7 @@ class _Texts:
         return texts
 
     def groups(self, part: Outline) -> dict[int, str]:
-        """Return the texts of groups, by group number.
-
-        Raises:
-            HistoryError: the format cannot express a group.
-        """
+        """Return the texts of groups, by group number."""
         import numpy as np
 
         columns, texts = self._columns, dict[int, str]()
@@ -478,9 +461,6 @@ def _check_indeterminate_reads(part: Outline, names: Names) -> None:
     """Check that no indeterminate transaction reads the initial state.
 
     In ``:info`` maps, nil means an unknown result.
-
-    Raises:
-        HistoryError: an indeterminate transaction reads the initial state.
     """
     import numpy as np
 
@@ -502,9 +482,6 @@ def _continued_session_notes(part: Outline, drop: frozenset[str]) -> list[str]:
     """Return a note if there are sessions that continue after an indeterminate transaction.
 
     In the format, a process starts a new session after ``:info``.
-
-    Raises:
-        HistoryError: such sessions exist, and the user has not agreed to drop their order.
     """
     import numpy as np
 

@@ -47,7 +47,6 @@ class Names(Struct, frozen=True, kw_only=True):
         of: for each operation to write, the name of its value: an atom or a list number, the code
             for an unknown value, :data:`INITIAL`, or the code for a new number.
         declared: for each key, whether the file must declare its initial value.
-        notes: a phrase for each kind of change.
     """
 
     of: NDArray[np.int64]
@@ -68,15 +67,10 @@ def name_values(
     """Choose a name for each operation's value.
 
     Args:
-        part: the part of the history to write.
         tau: the atom used by the format as the name of the initial state; a number below -1 if the
             history has no such atom.
         expressible: a function that takes an array of atoms and returns a mask of those that the
             format can express.
-        tau_writable: whether the format can tell a write of ``tau`` from the initial state.
-        renumber: whether values may get new names.
-        declarable: for each key, whether the file can declare its initial value; ``None`` if it
-            cannot declare any.
         declared: the declarable keys whose initial values are always declared. The initial value of
             any other key is declared only if the format's name for the initial state cannot replace
             it.
@@ -143,10 +137,6 @@ def _check_named(part: Outline) -> None:
     """Check that each read with an explicit source returns the value that its source wrote.
 
     Otherwise the read is an intrinsic anomaly, and renaming values would hide it.
-
-    Raises:
-        HistoryError: a read returns a different value, or one that the initial transaction
-            overwrote.
     """
     import numpy as np
 
@@ -313,18 +303,7 @@ def _renumber(
     *,
     tau_writable: bool,
 ) -> tuple[str, int] | None:
-    """Replace the values of one key by numbers.
-
-    Args:
-        ops: the operations to write.
-        which: the indices of the operations on the key.
-        names: the names of values, to be changed by this function.
-        tau_writable: whether an operation may write the format's name for the initial state.
-
-    Returns:
-        ``None`` if the values were numbered; otherwise the reason why they cannot be, and the
-        operation at fault.
-    """
+    """Replace the values of one key by numbers."""
     at = which.tolist()
     value = dict(zip(at, ops.value[which].tolist(), strict=True))
     source = dict(zip(at, ops.source[which].tolist(), strict=True))

@@ -25,11 +25,7 @@ class Numbered(Struct, frozen=True, kw_only=True):
     """The part of a history to write, with numbers for keys and values.
 
     Attributes:
-        part: the part of the history to write.
-        keys: the number of each operation's key.
         values: the number of the value written or read by each operation; 0 is the initial state.
-        notes: a phrase for each kind of change.
-        key_numbers: for each key that got a new number, its name and the new number.
     """
 
     part: Outline
@@ -74,7 +70,6 @@ class NumberedTransaction(Struct, frozen=True, kw_only=True):
 
     Attributes:
         ordinal: the transaction's number among all written transactions, counted from 1.
-        committed: whether the transaction committed.
         ops: for each operation, whether it is a write, its key's number, and its value.
     """
 
@@ -95,12 +90,7 @@ def number_history(
     """Select the part of a history to write, and number its keys and values.
 
     Args:
-        history: the history to write.
-        target: the features of the format.
         bits: the number of bits in the format's unsigned numbers.
-        zero_writable: whether the format can tell a write of 0 from the initial state.
-        renumber: whether keys and values that are not numbers may be numbered.
-        drop: the names of the parts to leave out.
 
     Raises:
         HistoryError: a key or value is not a number and may not be numbered, or the format cannot

@@ -21,20 +21,7 @@ class FormatFeatures(Struct, frozen=True, kw_only=True):
     """The features of a format. Each flag tells whether the format can express a feature.
 
     Attributes:
-        name: the name of the format in messages.
-        lists: appends, list reads and set-reads.
-        rows: deletes and predicate reads.
-        initial: initial values of keys.
-        indeterminate: transactions with an unknown outcome.
-        aborted: transactions that aborted.
-        real_time: the order of begins and ends.
-        groups: groups of transactions.
-        versions: the versions stated by operations.
-        labels: labels and requested levels of transactions.
-        statements: the statements that executed operations.
-        failed: operations that failed inside their transaction.
         unknown: reads with unknown results in uncommitted transactions.
-        empty: transactions without operations.
         hint: advice, for messages, on a format that can express more.
     """
 
@@ -59,12 +46,9 @@ class Outline(Struct, frozen=True, kw_only=True):
     """The part of a history to write.
 
     Attributes:
-        history: the whole history.
-        target: the format's name in messages.
         txns: the numbers of the transactions to write, in the history's order and without T0.
         start: for each transaction, the index of its first operation in ``ops``; one final entry
             marks the end of ``ops``.
-        ops: the numbers of the operations to write.
         notes: a phrase for each kind of omitted part.
     """
 

@@ -20,11 +20,7 @@ class WriteReport(Struct, frozen=True, kw_only=True):
     """A report on a written history and its differences from the original.
 
     Attributes:
-        format: the name of the format.
-        transactions: the number of transactions written.
-        operations: the number of operations written.
         notes: a phrase with a count for each kind of translation, renaming or omission.
-        key_numbers: for each key that got a new number, its name and the new number.
     """
 
     format: str

@@ -59,8 +59,6 @@ class Automaton(Struct, frozen=True, kw_only=True):
     such a cycle spells a word of L(e)⁺ (docs/routes.md#event-graphs).
 
     Attributes:
-        check: the name of the check.
-        states: the number of states, which are 0 … states - 1.
         steps: for each letter, its steps ``(q, q')``. A letter is one of ``LETTERS``, such a letter
             with quoted names (``wr["audit/*"]``), or ``label "audit"``. For a pair T → S of the
             relation, a step becomes the product edge (T, q) → (S, q'). If the letter is a test that
@@ -137,10 +135,6 @@ class Automaton(Struct, frozen=True, kw_only=True):
 
         If the result is false, the walk is certainly not a violation. If it is true, the walk need
         not be a violation: its transactions may fail tests, or its reads may be of another kind.
-
-        Args:
-            walk: the relations of the edges, in order. The last edge leads to the start of the
-                first edge.
         """
         if self.back or self.direct or self.sites != "transactions":
             return True

@@ -127,10 +127,6 @@ class Plan(Route, frozen=True, kw_only=True):
 def classify(spec: Spec) -> Plan:
     """Compile each check of a specification to an automaton whose event graph decides it.
 
-    Args:
-        spec: the specification. It compiles only if it declares no relations other than ``rf`` and
-            ``ww``.
-
     Raises:
         NotAnEventGraph: if a check or a declaration does not compile. The error names the first
             such check or declaration, and the reason.
@@ -375,14 +371,7 @@ def letter_text(letter: str) -> str:
 def generating_set(
     stretched_language: Dfa, *, acyclic: bool, transitive: frozenset[str] = TRANSITIVE
 ) -> Dfa:
-    """Return a finite language F whose closure F⁺ consists of the words forbidden by a check.
-
-    Args:
-        stretched_language: the language L(e), with each transitive letter r replaced by r⁺.
-        transitive: the transitive letters.
-        acyclic: whether the check is ``acyclic``. Otherwise it is ``irreflexive``, and L(e)·L(e) ⊆
-            L(e) must hold.
-    """
+    """Return a finite language F whose closure F⁺ consists of the words forbidden by a check."""
     # For `irreflexive`, condition 2 implies K = L = L⁺, even after each transitive letter r is
     # replaced by r⁺.
     whole = plus(stretched_language) if acyclic else stretched_language

@@ -72,14 +72,6 @@ def simplify(e: Core, *, splits: bool = False) -> Core:
 
     The parts are ``iwr | pwr`` and ``irw | prw``.
 
-    Args:
-        e: the expression.
-        splits: whether to split ``wr`` and ``rw`` even if none of their parts occurs.
-
-    Returns:
-        The simplified expression, which is the form that the other functions of this module
-        require.
-
     >>> brief(simplify(Union((Rel("irw"), Rel("wr")))))
     'irw | (iwr | pwr)'
     """
@@ -240,11 +232,6 @@ def language_of(
     e: Core, *, stretch: Iterable[str] = (), letters: tuple[str, ...] = RELATIONS
 ) -> Dfa:
     """Return the minimal automaton that accepts the words of an expression.
-
-    Args:
-        e: an expression returned by ``simplify``.
-        stretch: the letters r that are replaced by r⁺ in the words.
-        letters: the relations that may occur in words.
 
     Raises:
         NotRegularError: if the expression is not regular. The error contains the offending

@@ -63,10 +63,8 @@ class Observed(Struct, frozen=True, kw_only=True):
     """Axioms on a total order of the transactions, rewritten as checks over dependencies.
 
     Attributes:
-        order: the order's name.
         acyclic: the union of ``ww`` and all relations that the order must contain; this union must
             be acyclic.
-        return_paths: the paths that must not be closed by a single ``rw``.
     """
 
     order: str

@@ -15,12 +15,9 @@ class Route(Struct, frozen=True, kw_only=True):
     """The way a specification is decided. Subclasses add the inputs of their engines.
 
     Attributes:
-        spec: the specification to decide.
-        kind: the decision procedure.
         uses_reads_from: whether the checks use ``rf``. If so, intrinsic anomalies are violations.
         uses_version_order: whether a witness includes version orders, even if no check uses them.
             If so, a history whose list reads contradict each other has no witness.
-        uses_sessions: whether the checks use ``so``.
         uses_real_time: whether the checks use ``rt``. If so, the history must have times.
         warnings: the warnings of ``spec``, and warnings about checks that cannot fail.
         reasons: a sentence for each faster route explaining why it does not apply, and a sentence

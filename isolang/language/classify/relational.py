@@ -59,14 +59,7 @@ def _contains_shown_order(exists: Exists) -> bool:
 def relational(
     spec: Spec, reasons: tuple[str, ...] = (), parts: SpecSplit | None = None
 ) -> Relational:
-    """Return the relational route of a specification.
-
-    Args:
-        spec: a specification with at least one check.
-        reasons: a sentence for each other route explaining why it does not apply.
-        parts: the specification split into the checks decided by the native engine and the other
-            checks; ``None`` if the engine decides none.
-    """
+    """Return the relational route of a specification."""
     return Relational(
         spec=spec,
         uses_reads_from=mentions.uses_reads_from(spec),

@@ -95,11 +95,6 @@ class _NotHornError(Exception):
 def classify_return_paths(spec: Spec, why_no_event_graph: str = "") -> Plan:
     """Compile a specification to event graphs and return paths.
 
-    Args:
-        spec: the specification.
-        why_no_event_graph: the reason why ``classify`` failed, to be included in ``Plan.reasons``;
-            empty if ``classify`` was not tried.
-
     Raises:
         NotAnEventGraph: if return paths cannot express the specification either. The error gives
             the reason.
@@ -312,9 +307,6 @@ class _Compiler:
 
         The rest of such a word leads from the reader back to the source. The words need not be
         closed under composition.
-
-        Returns:
-            Whether the language has this form.
         """
         if self._splits or "wr" not in language.letters or most_uses(language, "wr") > 1:
             return False

@@ -51,9 +51,6 @@ def route(spec: Spec) -> Route:
 def native_plan(spec: Spec) -> Plan:
     """Compile a specification for the native engine, to event graphs or else to return paths.
 
-    Args:
-        spec: a specification with at least one check.
-
     Raises:
         NotAnEventGraph: if the specification does not compile. The message explains why it does not
             compile to event graphs, and ``return_path_refusal`` explains why it does not compile to

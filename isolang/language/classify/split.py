@@ -30,10 +30,8 @@ class SpecSplit(Struct, frozen=True, kw_only=True):
         part: the specification with only the checks decided by the engine, and only the
             declarations of relations mentioned by these checks.
         plan: the part's route. It relies on a theorem if the part's checks mention a chosen order.
-        other_checks: the unflagged checks that are not in the part.
         unchosen: the declared relations not mentioned in the part; a model of the part has no
             values for them.
-        flags: the flagged checks.
     """
 
     part: Spec
@@ -81,15 +79,7 @@ def _list_checks(checks: Sequence[Check]) -> str:
 
 
 def split(spec: Spec, plan_of: Callable[[Spec], Plan]) -> SpecSplit | None:
-    """Split off the largest set of checks that the native engine can decide together.
-
-    Args:
-        spec: the specification.
-        plan_of: a function that returns the native engine's route or raises ``NotAnEventGraph``.
-
-    Returns:
-        The part and the other checks; ``None`` if the engine decides none of the checks.
-    """
+    """Split off the largest set of checks that the native engine can decide together."""
     judged = tuple(check for check in spec.checks if not check.flag)
     flags = tuple(check for check in spec.checks if check.flag)
     # The engine cannot decide negated checks or checks of the kind `empty`.

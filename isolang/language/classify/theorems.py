@@ -50,10 +50,8 @@ class Theorem(Struct, frozen=True, kw_only=True):
     """A theorem stating that a specification is equivalent to an event graph.
 
     Attributes:
-        original: the specification as written by the user.
         spec: the equivalent specification, which has one ``acyclic`` check and declares ``rf`` and
             ``ww``.
-        sentence: a sentence stating the theorem for users.
         order: the name of the total order in the original. Any total order that contains the
             relation in ``spec``'s check can serve as this order.
         vis: the name of the visibility relation in the original, and an expression over the total
@@ -205,15 +203,7 @@ def _form(
     latest: bool,
     more: Sequence[Core] = (),
 ) -> Core:
-    """Return the relation ``C | ww | V ; rw``, which the total order must contain.
-
-    Args:
-        inside: the letters that are parts of C.
-        before: the expression V, or ``None`` if the axioms have no V.
-        steps: the letters that are also words of V.
-        latest: whether the order must contain all of ``rw``.
-        more: other parts of C.
-    """
+    """Return the relation ``C | ww | V ; rw``, which the total order must contain."""
     alone = [Rel(r) for r in _sorted(inside | steps | {"ww"}) if r not in steps]
     parts: list[Core] = [*alone, *more, *((Rel("rw"),) if latest else ())]
     if before is not None:

@@ -226,9 +226,7 @@ class Example(Struct, frozen=True):
     """A small history that a specification should allow or forbid.
 
     Attributes:
-        pos: the place of the example in the text.
         allows: true if the specification should allow the history, false if it should forbid it.
-        history: the history, in the notation of :mod:`isolang.history.notation`.
     """
 
     pos: Position
@@ -254,7 +252,6 @@ class Spec(Struct, frozen=True, kw_only=True):
         warnings: warnings for users about parts that are legal but probably mistakes.
         texts: the text of each file by file name, in the order in which they were read, for
             messages and certificates.
-        examples: the examples in the main text, to be checked by ``spec lint``.
     """
 
     name: str

@@ -116,9 +116,6 @@ class _Shared(Struct, frozen=True):
 
     Attributes:
         term: the term. It is kept alive because otherwise a new object could be given its identity.
-        number: a number shared by all terms that differ only in positions.
-        size: the number of operators and names in the whole term.
-        depth: the depth of nested operators in the term.
     """
 
     term: Core
@@ -129,10 +126,6 @@ class _Shared(Struct, frozen=True):
 
 def lower(items: tuple[ast.Item, ...], scope: Scope) -> Lowered:
     """Expand all definitions of a specification.
-
-    Args:
-        items: the items of all files in order, already accepted by ``check_sorts``.
-        scope: the result of ``check_sorts``.
 
     Raises:
         SpecError: if a definition of ``wr``, ``rw``, ``rf`` or ``ww`` differs from the language's

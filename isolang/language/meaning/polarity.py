@@ -23,9 +23,6 @@ def polarity_warnings(spec: Spec) -> list[str]:
 
     The warnings concern only relations and checks in the main text, because a fragment in another
     text may be intentionally incomplete.
-
-    Args:
-        spec: the specification to warn about.
     """
     own = [check for check in spec.checks if check.file == spec.source]
     chosen = {exists.name for exists in spec.exists}

@@ -46,12 +46,7 @@ _ELSEWHERE = {
 
 
 def suggest_name(name: str, known: Collection[str]) -> str:
-    """Return a hint for an unknown name.
-
-    Args:
-        name: the unknown name, in any case.
-        known: the names that the user may have meant, in the order in which to list them.
-    """
+    """Return a hint for an unknown name."""
     if name in _ELSEWHERE:
         return _ELSEWHERE[name]
     if name in FRAGMENTS:

@@ -28,13 +28,6 @@ argument sorts, and there can be many such combinations.
 def check_sorts(items: Iterable[ast.Item], main: SourceText) -> Scope:
     """Resolve all names and check all sorts in a specification.
 
-    Args:
-        items: the items of all files, in the order in which they apply.
-        main: the main text. Unused names are reported only for this text.
-
-    Returns:
-        The names in the specification, and any warnings.
-
     Raises:
         SpecError: if a name or a sort is wrong. The error reports the first mistake, with its
             place, a caret and a hint.

@@ -24,8 +24,6 @@ class Colour(Struct, frozen=True):
     Attributes:
         pattern: a regular expression that works in both Python and Oniguruma; all groups are
             ``(?:…)``.
-        scope: the colour's name in TextMate.
-        token: the colour's name in Pygments.
         end: for tokens that may span several lines, the pattern that ends them; otherwise empty.
     """
 

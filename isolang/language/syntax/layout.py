@@ -47,9 +47,6 @@ class _Piece(Struct, frozen=True):
 def format_text(source: SourceText) -> str:
     """Return a specification in the standard layout.
 
-    Args:
-        source: the text. Its includes are not read.
-
     Raises:
         SpecError: if the text does not follow the grammar.
     """

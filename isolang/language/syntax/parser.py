@@ -44,12 +44,6 @@ def tokens(source: SourceText) -> list[Token]:
 def parse(source: SourceText) -> ast.File:
     """Parse one text.
 
-    Args:
-        source: the text and its name.
-
-    Returns:
-        The syntax tree of the text. Names and sorts have not been checked yet.
-
     Raises:
         SpecError: if the text does not follow the grammar. The error message includes the place, a
             caret and a hint.

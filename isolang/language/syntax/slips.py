@@ -29,7 +29,6 @@ class Got(Struct, frozen=True):
     Attributes:
         type: the terminal of the token; ``$END`` at the end of the text; ``character`` if the next
             character does not begin a token.
-        text: the text of the token.
         accepts: the tokens allowed by the grammar here, as users type them.
     """
 
@@ -39,15 +38,7 @@ class Got(Struct, frozen=True):
 
 
 class StopPoint(Struct, frozen=True):
-    """The point where the parser stopped, and the tokens around it.
-
-    Attributes:
-        before: the tokens before this point.
-        got: the unexpected token.
-        keywords: the words that cannot be names.
-        rest: the text after this point.
-        on_new_line: whether the unexpected token is the first on its line.
-    """
+    """The point where the parser stopped, and the tokens around it."""
 
     before: Sequence[Token]
     got: Got
@@ -422,15 +413,7 @@ def explain(
     *,
     rest: str = "",
 ) -> SpecError:
-    """Return an error that explains an unexpected token or character.
-
-    Args:
-        span: the place of the unexpected token.
-        before: the tokens before the unexpected token.
-        got: the unexpected token.
-        keywords: the words that cannot be names.
-        rest: the rest of the text, starting with the unexpected token.
-    """
+    """Return an error that explains an unexpected token or character."""
     on_new_line = not before or before[-1].end_line != span.line
     place = StopPoint(before, got, keywords, rest, on_new_line)
     what, hint = next((one for rule in RULES if (one := rule(place))), ("syntax error", ""))

@@ -20,7 +20,6 @@ class SourceText(Struct, frozen=True, eq=False):
 
     Attributes:
         name: the name: a path, ``library:NAME.iso`` or ``<text>``.
-        text: the content.
     """
 
     name: str

@@ -87,10 +87,6 @@ def outcome_of(transaction: object, witness: Any) -> Outcome | None:
     SOUND BECAUSE: a server that has been restarted or has recovered from a crash may reuse the
     numbers of lost transactions. In that case, however, the witness connection would not have
     survived.
-
-    Args:
-        transaction: the server's number for the transaction.
-        witness: a connection in autocommit mode, opened before the transaction began.
     """
     sql, until = "SELECT pg_xact_status(%s::text::xid8)", time.monotonic() + RESOLVE_TIMEOUT_S
     while time.monotonic() < until:

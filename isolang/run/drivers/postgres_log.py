@@ -70,11 +70,6 @@ class PostgresLog:
     def __init__(self, connect: Callable[[], Any], who: str) -> None:
         """Create the temporary logical slot.
 
-        Args:
-            connect: a function that opens a psycopg connection in autocommit mode, used only by the
-                log.
-            who: the prefix of error messages, such as the target's name.
-
         Raises:
             TargetError: the server does not keep such a log, or the user may not read it.
         """

@@ -21,13 +21,7 @@ class Commands:
     """A connection to a Redis server."""
 
     def __init__(self, redis: Any, a: Address, path: str) -> None:
-        """Connect to the server.
-
-        Args:
-            redis: the package ``redis``, already imported.
-            a: the address of the server.
-            path: the path of the server's socket; if it is empty, the address is used.
-        """
+        """Connect to the server."""
         common = {"decode_responses": True, "protocol": 2, "db": int(a.database or 0),
                   "username": a.user or None, "password": a.password or None}  # fmt: skip
         if not path and a.host.startswith("/"):

@@ -236,7 +236,6 @@ class BufferedClient(BaseClient):
         appended: the elements appended so far by the transaction, by list key.
         token: the token of the transaction; empty if it needs no token.
         swapping: whether a compare-and-set has been sent and its response has not arrived.
-        raw: the connection to the store.
     """
 
     raw: Store

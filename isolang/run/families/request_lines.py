@@ -33,11 +33,7 @@ class UnclearAnswer(Exception):  # noqa: N818 - an answer
 
 
 class ClientProgram:
-    """A running client program; its responses are limited in time and length.
-
-    Attributes:
-        ended: whether the program must receive no more requests.
-    """
+    """A running client program; its responses are limited in time and length."""
 
     def __init__(self, command: str) -> None:
         # The program belongs to our process group, so it always dies with the group.
@@ -56,9 +52,7 @@ class ClientProgram:
         """Send a request, and return the value in the response to it.
 
         Args:
-            do: the action to perform, such as ``read``.
             within: the time limit for the response in seconds.
-            more: the other fields of the request.
 
         Raises:
             RolledBack: the transaction was not applied, and never will be.
@@ -146,11 +140,7 @@ class ClientProgram:
 
 
 def _answer(line: bytes, number: int) -> tuple[str, Any, str]:
-    """Parse a response, and return its type, its value and its error.
-
-    Raises:
-        BadAnswer: the response does not fit the request.
-    """
+    """Parse a response, and return its type, its value and its error."""
     shown = ascii(line.decode(errors="replace").strip()[:80])
     try:
         answer = json.loads(line)

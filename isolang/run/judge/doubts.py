@@ -19,7 +19,6 @@ class Doubt(Struct, frozen=True, kw_only=True):
     """A reason to trust a verdict less.
 
     Attributes:
-        text: the reason, as a sentence.
         grave: whether the doubt makes a valid verdict meaningless, in which case the exit code is
             3.
     """

@@ -30,7 +30,6 @@ class JudgedRun(Struct, frozen=True, kw_only=True):
     """A run together with its verdict.
 
     Attributes:
-        recorded: the run, with its recorded history.
         verdict: the verdict on the history against the claimed specification.
         certificate: the file with the certificate; ``None`` if no certificate was saved.
         minimal: the file with the smallest part of the history that is still invalid. ``None`` if
@@ -75,13 +74,6 @@ def judge_run(
     little: bool = True,
 ) -> JudgedRun:
     """Judge a run; save the certificate and the smallest invalid part next to its history.
-
-    Args:
-        recorded: the run.
-        target: the run's target, for reconstructing the statements of operations; it may be closed.
-        levels: whether to determine the levels that the history satisfies.
-        smallest: whether to search for the smallest part of the history that is still invalid.
-        little: whether to check if a valid verdict is vacuous.
 
     Raises:
         IsolangError: the history is empty, or the level cannot be judged.
@@ -185,12 +177,7 @@ def with_vacuity_doubt(judged: JudgedRun) -> JudgedRun:
 def with_strongest_levels(
     judged: JudgedRun, *, progress: Callable[[str], object] = lambda phase: None
 ) -> JudgedRun:
-    """Return the run with the strongest levels it is found to satisfy within the work limit.
-
-    Args:
-        judged: the run with its verdict.
-        progress: a function called with the name of each level before it is checked.
-    """
+    """Return the run with the strongest levels it is found to satisfy within the work limit."""
     strongest, all_known = _strongest(judged.verdict, judged.recorded.claims, progress)
     return replace(judged, strongest=strongest, all_levels=all_known)
 

@@ -36,11 +36,7 @@ class _AcknowledgedWrite(Struct, kw_only=True):
 
 
 def lost_commits(path: Path) -> tuple[str, ...]:
-    """Return a message about each lost commit, in order of acknowledgement.
-
-    Args:
-        path: the file that contains the recorded history.
-    """
+    """Return a message about each lost commit, in order of acknowledgement."""
     from isolang.history import read_history
 
     kills: list[tuple[int, int]] = []

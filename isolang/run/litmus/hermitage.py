@@ -31,8 +31,6 @@ class Phenomenon(Struct, frozen=True, kw_only=True):
     """A phenomenon, and the interleaving in which it may occur.
 
     Attributes:
-        name: the name in Hermitage.
-        title: what happens, in words.
         forbidden_by: the weakest level of the library that forbids it.
         programs: the transactions, on the keys ``x`` and ``y``. Predicates select the values from
             100 to 199 or those from 200 to 299.
@@ -50,9 +48,6 @@ class Occurrence(Struct, frozen=True, kw_only=True):
     """The result of playing a phenomenon at a level of a database.
 
     Attributes:
-        name: the name in Hermitage.
-        title: what the phenomenon is, in words.
-        level: the level of the database.
         forbidden_by: the weakest level of the library that forbids the phenomenon.
         outcome: whether it occurred; ``not played`` if the database lacks what it needs.
         anomaly: the name of the violation; empty if it did not occur.
@@ -159,10 +154,6 @@ PHENOMENA: Final = (
 
 def play_hermitage(playing: LitmusSettings, levels: Sequence[str]) -> tuple[Occurrence, ...]:
     """Play all phenomena at the given levels of a database, and return the results.
-
-    Args:
-        playing: the options for litmus tests, including the database.
-        levels: the names of the database's levels.
 
     Raises:
         TargetError: the database cannot be reached, or the level does not exist.

@@ -64,8 +64,6 @@ class Litmus(Struct, frozen=True, kw_only=True):
     """A program made from a history, together with the results in that history.
 
     Attributes:
-        name: the name of the history and of the program.
-        sessions: for each session, the operations of each of its transactions.
         shown: for each session, its transactions with the results of their operations in the
             history.
         before: pairs of transactions, the first of which ended before the second began; a
@@ -105,10 +103,6 @@ class Litmus(Struct, frozen=True, kw_only=True):
 
 def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
     """Turn a history into a program.
-
-    Args:
-        history: a history of a few committed transactions; all their operations must be playable.
-        violation: a violation in the history, with remarks on the rows of queries.
 
     Raises:
         HistoryError: the history is too large, or has an operation that cannot be played.
@@ -165,12 +159,7 @@ def litmus_of(history: History, violation: Violation | None = None) -> Litmus:
 
 
 def _range(history: History, op: Op) -> tuple[int, int]:
-    """Return the bounds of a query's value range.
-
-    Raises:
-        HistoryError: the predicate is not a range of values, or a row has a value that is not an
-            integer.
-    """
+    """Return the bounds of a query's value range."""
     with suppress(ValueError, TypeError):
         low, high = bounds_in(op[1])
         numbers = all(isinstance(value, int) for value in op[2].values())
@@ -269,7 +258,6 @@ class PlayedSchedule(Struct, frozen=True, kw_only=True):
     """The results of playing one interleaving.
 
     Attributes:
-        schedule: for each step, the session that did it.
         shown: for each session and each of its transactions, the operations with their results; if
             the transaction did not commit, the reason for that.
         as_in_history: whether all transactions committed with the same results as in the history.
@@ -287,12 +275,7 @@ class LitmusResult(Struct, frozen=True, kw_only=True):
     """The results of a litmus test at one level of a database.
 
     Attributes:
-        litmus: the played program.
-        database: the name and version reported by the database.
-        level: the name of the level.
-        outcomes: the results of each played interleaving.
         possible: the number of interleavings that could reproduce the history.
-        seconds: the duration of the test.
     """
 
     litmus: Litmus
@@ -393,7 +376,6 @@ class LitmusQuestion(Struct, frozen=True, kw_only=True):
     """A program to play, with the specification that judges its results.
 
     Attributes:
-        litmus: the program.
         spec: the specification; ``None`` if the results are not judged.
     """
 
@@ -409,12 +391,6 @@ def play_litmus_tests(
     progress: Callable[[str], object] = lambda phase: None,
 ) -> list[LitmusResult]:
     """Play programs on a database in many interleavings, and return the results.
-
-    Args:
-        questions: the programs, and the specifications against which to judge their results.
-        playing: the options, including the database.
-        level: the name of the database's level; if it is empty, the database's first level is used.
-        progress: a function called with the name of each program before it is played.
 
     Raises:
         TargetError: the database cannot be reached, or lacks a feature.

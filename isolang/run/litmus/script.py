@@ -38,9 +38,7 @@ class ScriptStep(Struct, frozen=True, kw_only=True):
     """One step of an interleaving.
 
     Attributes:
-        session: the name of the connection that performs the step.
         operation: the operation; ``None`` if the step is COMMIT.
-        begins: whether the step is the first step of its transaction.
         shown: the result of a read in the history; ``None`` for other operations.
         load: whether additional clients run their transactions after the step.
         remarks: the violation's remarks on the rows of a query.
@@ -58,11 +56,6 @@ class LitmusScript(Struct, frozen=True, kw_only=True):
     """The content of a script, before it is written in one of the languages.
 
     Attributes:
-        steps: the steps in the order in which they are performed.
-        names: the names of the sessions' connections.
-        registers: the keys that hold numbers.
-        lists: the keys that hold lists.
-        level: the name of the database's level.
         load: the number of additional transactions to run after each COMMIT during which another
             transaction is open.
         module: the DB-API module imported by a ``python`` program.
@@ -113,14 +106,8 @@ def script_of(
     """Write a litmus test as a program, and return its text.
 
     Args:
-        litmus: the litmus test.
-        kind: the kind of program: ``psycopg``, ``python`` or ``sql``.
-        level: the name of the database's level; if it is empty, ``serializable`` is used.
         schedule: the session of each step. If it is empty, the recorded order is used; if no order
             was recorded, the sessions take turns as far as the history allows.
-        load: the number of additional transactions to run after each COMMIT during which another
-            transaction is open.
-        module: the DB-API module imported by a ``python`` program: ``sqlite3`` or ``duckdb``.
     """
     registers, lists = litmus.keys()
     program = LitmusScript(

@@ -30,7 +30,6 @@ def resolve_token(token: str, whether: Callable[[str], bool | None]) -> Outcome:
     """Determine how a transaction ended by writing its token unless the token exists.
 
     Args:
-        token: the token; empty if the transaction has no token.
         whether: a function that writes the token unless it already exists, and returns whether the
             transaction has committed, or ``None`` if that cannot be known yet. If it raises an
             error, the server is assumed to be down.

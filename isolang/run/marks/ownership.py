@@ -82,17 +82,11 @@ class Ownership:
     """Keeps renewing the mark of this run in a thread, and notices if the mark is lost.
 
     Attributes:
-        owner: the name of this run in the mark.
         lost: whether the thread has found the mark missing or owned by another run.
     """
 
     def __init__(self, owner: str, connect: Callable[[], Marks]) -> None:
-        """Start the thread that renews the mark.
-
-        Args:
-            owner: the name of this run, whose :func:`initial_mark` must be in the database.
-            connect: a function that opens the thread's connection to the mark.
-        """
+        """Start the thread that renews the mark."""
         self.owner, self.lost = owner, False
         self._connect, self._mark = connect, initial_mark(owner)
         self._turn = threading.Condition()
@@ -126,11 +120,7 @@ class Ownership:
         self._thread.join(CHECK_TIMEOUT_S)
 
     def end_with_check(self) -> bool:
-        """End the thread, and read the mark one last time.
-
-        Returns:
-            Whether the mark still belongs to this run.
-        """
+        """End the thread, and read the mark one last time."""
         self.end()
         if self.lost:
             return False

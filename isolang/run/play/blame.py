@@ -23,11 +23,6 @@ _STANDARD_LIBRARY: Final = sysconfig.get_paths()["stdlib"]
 def blame_error(error: BaseException, target: Target) -> TargetError | None:
     """Return an error message that names the package and line that raised an unexpected error.
 
-    Args:
-        error: an unexpected error, with its traceback.
-        target: the target whose adapter was called; the message names its module if no line is
-            known.
-
     Returns:
         An error that names the innermost line outside isocheck and the standard library. If there
         is no such line and the adapter is part of isolang, ``None``, because then isocheck itself
@@ -69,12 +64,7 @@ def _hanging_call(frame: FrameType | None) -> str:
 
 
 def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
-    """Return the calls in which another process's clients hang, from a dump of its threads.
-
-    Args:
-        dump: the output of ``faulthandler``; for each thread the innermost call comes first, and
-            the main thread is the last.
-    """
+    """Return the calls in which another process's clients hang, from a dump of its threads."""
     found, last = [], ""
     for stack in dump.split("\n\n"):
         lines = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]

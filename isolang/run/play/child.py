@@ -33,14 +33,7 @@ class Child:
     def __init__(
         self, work: Callable[..., None], /, *, files: tuple[int, ...] = (), **arguments: object
     ) -> None:
-        """Start the process.
-
-        Args:
-            work: a function at the top level of a module; the child calls it with the child's end
-                of the pipe and ``arguments``.
-            files: file descriptors that the child inherits under the same numbers.
-            **arguments: the keyword arguments for the function, pickled for the child.
-        """
+        """Start the process."""
         self.pipe, theirs = Pipe()
         with theirs:
             paths = [os.path.abspath(one) for one in sys.path]

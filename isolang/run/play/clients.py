@@ -60,7 +60,6 @@ class Clients:
     """The clients of a run, which play the current workload until the run ends.
 
     Attributes:
-        state: the progress of the run, updated by the clients.
         fatal: the error that ended the run; ``None`` if there was none.
         stopped: an event that is set when the run ends, or when a client cannot continue.
     """
@@ -85,12 +84,7 @@ class Clients:
         self.fatal: BaseException | None = None
 
     def start(self, share: ClientShare = ClientShare()) -> None:  # noqa: B008 - it cannot change
-        """Start the clients in a share, each in its own thread.
-
-        Args:
-            share: the clients to run in this process; if there are several shares, the processes
-                share the recorder's file.
-        """
+        """Start the clients in a share, each in its own thread."""
         if share.of > 1:
             self._share = share
             self._recorder.divide(share.number, share.of)
@@ -164,9 +158,6 @@ class Clients:
         The reads belong to one transaction in its own session. SOUND BECAUSE: the copy begins after
         this transaction has begun, and is complete before the transaction ends. Therefore the copy
         must contain everything that such a transaction would read.
-
-        Args:
-            way: the target's name for the method of copying.
 
         Raises:
             Exception: the copy failed.

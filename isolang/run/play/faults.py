@@ -72,16 +72,8 @@ class Nemesis:
         """Start the thread that injects the faults.
 
         Args:
-            faults: names from ``FAULTS``, or ``exec:COMMAND``.
-            target: the target; its servers must have been started by isocheck.
-            recorder: the recorder that notes the faults in the history.
-            seed: the seed for the random choice of faults and times.
             every: the number of seconds from the end of a fault to the next fault; ``None`` for a
                 random time of 0.5 to 3 seconds.
-            restarted: a function called after a killed server has been restarted.
-            back_up: a function that copies the target's tables by a given method from the target's
-                ``backups``, and records the rows of the copy.
-            failed: a function called with the error when a fault cannot be injected or undone.
         """
         self.done: dict[str, int] = dict.fromkeys(faults, 0)
         self.busy = False
@@ -181,11 +173,7 @@ class Nemesis:
         self._run_command(command, "end")
 
     def _run_command(self, command: str, when: str) -> None:
-        """Run the user's command with ``begin`` or ``end`` as an additional argument.
-
-        Raises:
-            TargetError: the command failed.
-        """
+        """Run the user's command with ``begin`` or ``end`` as an additional argument."""
         try:
             done = subprocess.run(
                 f"{command} {when}",

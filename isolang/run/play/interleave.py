@@ -37,7 +37,6 @@ class InterleavedResult(Struct, frozen=True, kw_only=True):
     """The outcome of one transaction in an interleaving.
 
     Attributes:
-        outcome: the outcome of the transaction in the history.
         error: the client's error message on one line; empty if the client raised no error.
         blocked: whether one of its steps waited for another transaction.
     """
@@ -61,12 +60,6 @@ def interleave(
     Args:
         programs: the programs of the transactions. A transaction has one step per operation and a
             last step for COMMIT; its first step also begins it.
-        schedule: for each step, the index of the transaction that performs it; steps missing from
-            the schedule are performed at the end.
-        target: a started target whose tables contain the keys.
-        level: one level for all transactions, or a level for each transaction.
-        recorder: the recorder that writes the transactions into a history.
-        session: the first part of each session name in the history.
 
     Raises:
         IsolangError: the target cannot run the transactions.
@@ -93,16 +86,6 @@ def interleave_sessions(
     settled: Callable[[int], None] = lambda place: None,
 ) -> tuple[tuple[InterleavedResult, ...], ...]:
     """Run sessions of several transactions step by step, as :func:`interleave` runs transactions.
-
-    Args:
-        sessions: for each session, the programs of its transactions in order.
-        schedule: for each step, the index of the session that performs it.
-        target: a started target whose tables contain the keys.
-        level: one level for all sessions, or a level for each session.
-        recorder: the recorder that writes the transactions into a history.
-        session: the first part of each session name in the history.
-        settled: a function called after each step of the schedule, with the index of the step, once
-            every session is blocked or waits for its next step.
 
     Raises:
         IsolangError: the target cannot run the transactions.

@@ -31,7 +31,6 @@ class TransactionLevel(Struct, frozen=True):
     """The level at which a transaction runs.
 
     Attributes:
-        level: the target's name for the level.
         recorded: the name of the level in the history; ``None`` if all transactions of the run have
             the same level, in which case the history records no levels.
     """
@@ -46,8 +45,6 @@ class LevelMix(Struct, frozen=True, kw_only=True):
     Attributes:
         level: the level of the run. For a mix, this is an artificial level: its name combines the
             names of the levels, and its claim is the specification that judges the mix.
-        parts: the levels at which the transactions run.
-        sums: the cumulative shares: for each level, the sum of its share and all earlier shares.
     """
 
     level: Level
@@ -120,11 +117,7 @@ def _shares(text: str, target: Target) -> dict[Level, float]:
 
 
 def _spec_for_mix(target: Target, parts: tuple[Level, ...]) -> str:
-    """Return the name of the library specification for judging a mix of these levels.
-
-    Raises:
-        TargetError: the library has no specification for such a mix.
-    """
+    """Return the name of the library specification for judging a mix of these levels."""
     names = {recorded_name(part) for part in parts}
     if names <= _LOCKING_LEVELS:
         return "mixed"

@@ -42,14 +42,11 @@ class LiveVerdict(Struct, frozen=True, kw_only=True):
     """The verdict on a prefix of the history.
 
     Attributes:
-        outcome: ``valid``, ``invalid`` or ``unknown``.
-        transactions: the number of transactions in the prefix.
         anomaly: the name of the anomaly that violates the level; empty if no violation was found.
         little: for a vacuous verdict, why the prefix could not have violated the level; otherwise
             empty.
         watched: whether the next check will judge only the new transactions.
         ended: whether this is the verdict on the whole file, after the end of the run.
-        parts: the number of parts in the chain; 0 unless ``ended``.
         note: the assumptions on which the watch's verdict depends; empty unless ``ended``.
         places: the file's line for each transaction that violates the level.
         folder: the folder that contains the chain and the violation, if there is one.
@@ -75,13 +72,7 @@ class Watcher:
     """
 
     def __init__(self, path: Path, spec: str, *, seconds: float) -> None:
-        """Start the child process.
-
-        Args:
-            path: the file written by the recorder.
-            spec: the specification against which to judge the file.
-            seconds: the time limit for each check.
-        """
+        """Start the child process."""
         self.last: LiveVerdict | None = None
         self.refuted = threading.Event()
         self._path, self._spec, self._seconds = path, spec, seconds
@@ -106,11 +97,7 @@ class Watcher:
             self._child.kill()
 
     def finish(self) -> LiveVerdict | None:
-        """Return the watch's verdict on the whole file, after the recorder has closed the file.
-
-        Returns:
-            ``None`` if the file is short or was not watched; a full check must then judge it.
-        """
+        """Return the watch's verdict on the whole file, after the recorder has closed the file."""
         last = self.last
         if last is None or not last.watched or self._path.stat().st_size < LONG_FILE:
             return None
@@ -198,14 +185,7 @@ def chain_folder(path: Path) -> Path:
 
 
 class _GrowingWatch:
-    """A watch of a growing file; it gives up if it does not support the history in the file.
-
-    Args:
-        path: the file written by the recorder.
-        spec: the specification against which to judge the file.
-        seconds: the time limit for one window.
-        folder: the folder in which the chain is saved.
-    """
+    """A watch of a growing file; it gives up if it does not support the history in the file."""
 
     def __init__(self, path: Path, spec: str, seconds: float, *, folder: Path) -> None:
         self._path, self._spec, self._seconds = path, spec, seconds
@@ -219,7 +199,6 @@ class _GrowingWatch:
 
         Args:
             size: the length of the prefix in bytes.
-            last: whether the prefix is the whole file.
         """
         if self._refused:
             return None
@@ -296,13 +275,7 @@ class _GrowingWatch:
 
 
 def judge_prefix(data: bytes, spec: str, seconds: float) -> LiveVerdict:
-    """Judge a prefix of the history as a whole, and return the verdict.
-
-    Args:
-        data: the first lines of the recorder's file, each of them complete.
-        spec: the specification against which to judge the prefix.
-        seconds: the time limit for the check.
-    """
+    """Judge a prefix of the history as a whole, and return the verdict."""
     import io
 
     from isolang.api import check, load_history

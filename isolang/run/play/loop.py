@@ -39,12 +39,6 @@ class RunLoop:
         """Store the parts of the run without starting anything.
 
         Args:
-            settings: the options of the run.
-            plan: the phases of the run.
-            target: the database, in which the tables exist.
-            clients: the clients.
-            recorder: records the history.
-            watcher: checks the growing history.
             show: a function called with the progress a few times a second.
         """
         self._settings, self._plan, self._target = settings, plan, target
@@ -53,11 +47,7 @@ class RunLoop:
         self._children: ClientProcesses | None = None
 
     def play(self, scripts: ScriptPlayer) -> None:
-        """Play the scripts, and then let the clients play the workloads.
-
-        Args:
-            scripts: the player of the run's scripts.
-        """
+        """Play the scripts, and then let the clients play the workloads."""
         clients, watcher = self._clients, self._watcher
         try:
             scripts.play(clients, self._show)

@@ -52,7 +52,6 @@ class RunPlan(Struct, frozen=True, kw_only=True):
     """The scripts and workloads of a run.
 
     Attributes:
-        scripts: the scripts, played first, one after the other.
         phases: the workloads, played by many clients after the scripts.
     """
 
@@ -93,13 +92,7 @@ class WorkloadTurns:
     """
 
     def __init__(self, plan: RunPlan, *, began: float, until: float) -> None:
-        """Plan the turns of a run.
-
-        Args:
-            plan: the workloads of the run and their shares.
-            began: the value of ``time.monotonic()`` at the beginning of the run.
-            until: the value of ``time.monotonic()`` at the end of the run.
-        """
+        """Plan the turns of a run."""
         self._plan, self._until = plan, until
         workloads = [phase.workload for phase in plan.phases]
         self._all = [one.name for one in sorted(workloads, key=lambda one: one.long > 0)]
@@ -109,13 +102,7 @@ class WorkloadTurns:
         self._together = False
 
     def choose(self, now: float, played: Mapping[str, int], client: int = 0) -> str:
-        """Return the name of the workload for a client to play now.
-
-        Args:
-            now: the current ``time.monotonic()``.
-            played: for each workload, the number of its committed transactions.
-            client: the number of the client; clients may play different workloads.
-        """
+        """Return the name of the workload for a client to play now."""
         while self.ends < float("inf"):
             if self._together:
                 unplayed = [one for one in self._all if played.get(one, 0) < MIN_COMMITS]

@@ -62,7 +62,6 @@ class RunStep(Struct, frozen=True, kw_only=True):
 
     Attributes:
         doing: the step, as a verb that fits after "no answer in 8 s to".
-        seconds: the time limit for the step.
         version: the name and version of the database; empty until the database has reported them.
         notes: the doubts raised by the adapter's self-test.
     """
@@ -74,12 +73,7 @@ class RunStep(Struct, frozen=True, kw_only=True):
 
 
 class FailedMessage(Struct, frozen=True, kw_only=True):
-    """The child's message that it cannot play a run.
-
-    Attributes:
-        why: the reason, as an error message for the user.
-        internal: whether the cause must be a bug in isolang.
-    """
+    """The child's message that it cannot play a run."""
 
     why: str
     internal: bool = False
@@ -97,9 +91,6 @@ class _InterruptHandler:
     The first signal only stops the clients, so that the recorded history can still be judged. A
     second signal raises an error. Only the main thread receives signals, so in other threads this
     class does nothing.
-
-    Attributes:
-        noted: whether a first signal has arrived.
     """
 
     def __init__(self) -> None:
@@ -127,12 +118,7 @@ class Player:
     """Plays one run after another on the same target, and kills the child process if it hangs."""
 
     def __init__(self, target: str, prefix: str) -> None:
-        """Prepare the player without starting a process.
-
-        Args:
-            target: the target, as written by the user.
-            prefix: the prefix of the table names.
-        """
+        """Prepare the player without starting a process."""
         self._named, self._prefix = target, prefix
         self._child: Child | None = None
         self._dump = tempfile.TemporaryFile()  # noqa: SIM115 - open as long as the player
@@ -145,7 +131,6 @@ class Player:
         """Play a run; return at most ``MAX_OVERRUN_S`` seconds after its requested end.
 
         Args:
-            settings: the options of the run; the target must be that of this player.
             show: a function called with the state several times a second.
 
         Raises:
@@ -370,17 +355,7 @@ def _count(path: Path, state: RunState) -> RunState:
 
 
 def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], str]:
-    """Remove the tables left by killed runs, in a child process.
-
-    Args:
-        target: the target, as written by the user.
-        prefix: the prefix of the table names.
-        owner: the name of the run whose tables to remove; if it is empty, remove those of all ended
-            runs.
-
-    Returns:
-        The names of the removed tables, and the reason why tables may remain (empty if none does).
-    """
+    """Remove the tables left by killed runs, in a child process."""
     named = target_named(target, prefix=prefix)
     if not named.address.host and (isinstance(named, StartsServer) or not named.address.database):
         return (), ""  # in this case no table has outlived the server or the file
@@ -390,9 +365,6 @@ def clean(target: str, prefix: str, owner: str = "") -> tuple[tuple[str, ...], s
 
 def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
     """Test the adapter for a target in a child process, and return the results of its checks.
-
-    Args:
-        settings: the options of a run; only the target, level and claims are used.
 
     Raises:
         TargetError: the adapter cannot be tested; the message says why.
@@ -409,11 +381,7 @@ def test_adapter(settings: Settings) -> tuple[AdapterCheck, ...]:
 def _run_in_child(
     work: Callable[..., Sequence[Any]], *arguments: object, seconds: float
 ) -> tuple[tuple[Any, ...], str]:
-    """Run a function in a child process that is killed when the time limit is reached.
-
-    Returns:
-        The function's result, and the reason for having no result (empty if there is one).
-    """
+    """Run a function in a child process that is killed when the time limit is reached."""
     child = Child(_send_result, work=work, arguments=arguments)
     found: tuple[tuple[Any, ...], str] = (), f"no answer within {seconds:g} s"
     try:
@@ -431,17 +399,7 @@ def _run_in_child(
 def _serve_player(
     pipe: Connection, *, named: str, prefix: str, owner: str, scratch: str, parent: int, dump: int
 ) -> None:
-    """Play the runs requested by a player; this is the main function of its child process.
-
-    Args:
-        pipe: the connection to the player.
-        named: the target, as written by the user.
-        prefix: the prefix of the table names.
-        owner: the name of the owner in the marks of the child's runs.
-        scratch: the folder for all temporary files.
-        parent: the process id of the player.
-        dump: the file descriptor to which SIGUSR1 writes the calls of all threads.
-    """
+    """Play the runs requested by a player; this is the main function of its child process."""
     faulthandler.register(signal.SIGUSR1, file=dump, all_threads=True)
     tempfile.tempdir = scratch
     threading.Thread(target=_end_with_player, args=(parent, scratch), daemon=True).start()

@@ -28,12 +28,7 @@ class ClientProcesses:
     """The processes that play the clients of a run."""
 
     def __init__(self, clients: Clients, count: int) -> None:
-        """Start the processes.
-
-        Args:
-            clients: the clients, to be divided among the processes.
-            count: the number of processes.
-        """
+        """Start the processes."""
         context = multiprocessing.get_context("fork")
         self._stop = context.Event()
         self._reports: list[Connection] = []

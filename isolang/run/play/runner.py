@@ -35,10 +35,7 @@ class Runner:
     """Plays one run on a target in this process, step by step.
 
     Attributes:
-        target: the database under test.
-        mix: the level of the run, or its mix of levels.
         level: the level of the run; for a mix, an artificial level whose name combines all names.
-        tests_adapter: whether the adapter is tested before the run.
         notes: the doubts raised by the self-test.
     """
 
@@ -46,7 +43,6 @@ class Runner:
         """Resolve the names of the target, level and workloads, without starting anything.
 
         Args:
-            settings: the options of the run.
             target: a started target without tables, which keeps running after the run. If it is
                 ``None``, the runner starts and stops the target named in the settings.
 
@@ -112,7 +108,6 @@ class Runner:
 
         Args:
             show: a function called with the progress a few times a second.
-            began: a function called with the path of the history once that file exists.
 
         Raises:
             IsolangError: the run cannot continue, and no transaction has committed.
@@ -196,11 +191,7 @@ class Runner:
         return replace(run, notes=(*run.notes, *self.target.account(run.path)))
 
     def _require_ownership(self, path: Path) -> None:
-        """Check that the tables still belong to the run; otherwise no verdict is possible.
-
-        Raises:
-            TargetError: another run owns the tables now, or the mark is missing.
-        """
+        """Check that the tables still belong to the run; otherwise no verdict is possible."""
         target = self.target
         owned = target.ownership(now=True) if isinstance(target, MarksTables) else "ours"
         if owned == "lost":
@@ -263,7 +254,6 @@ def run(settings: Settings, show: Callable[[RunState], None] = lambda state: Non
     """Run a workload on a database in this process, and return the run.
 
     Args:
-        settings: the options of the run.
         show: a function called with the progress a few times a second.
 
     Raises:
@@ -288,11 +278,7 @@ def _choose_statements(target: SqlTarget, settings: Settings, plan: RunPlan, *, 
 
 
 def _check_options(settings: Settings, target: Target) -> None:
-    """Check that a target supports the chosen options, and prepare the target for them.
-
-    Raises:
-        TargetError: the target does not support an option.
-    """
+    """Check that a target supports the chosen options, and prepare the target for them."""
     own = not target.address.host  # isocheck starts the server
     if settings.faults:
         check_faults(settings.faults, target)

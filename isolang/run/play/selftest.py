@@ -80,8 +80,6 @@ class AdapterCheck(Struct, frozen=True, kw_only=True):
     """The result of one check of the self-test.
 
     Attributes:
-        name: the property that must hold.
-        outcome: the result of the check.
         why: the reason why the check did not pass; empty if it passed.
     """
 
@@ -95,9 +93,6 @@ class SelfTest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: the version, which changes when a field changes its meaning or goes.
-        target: its address, without secrets.
-        level: its level under test.
-        checks: the checks with their results.
     """
 
     schema: Literal[1] = 1
@@ -122,8 +117,6 @@ def selftest_levels(mix: LevelMix, target: Target, claims: str) -> tuple[Adapter
     """Test an adapter at the level of a run; if the run mixes levels, test it at each of them.
 
     Args:
-        mix: the level of the run, or its mix of levels.
-        target: a started target, without tables before and after the test.
         claims: the specification of the run. It is ignored if the run mixes levels, because no
             single level of a mix claims it.
 
@@ -151,14 +144,6 @@ def selftest(
     only: str = "",
 ) -> tuple[AdapterCheck, ...]:
     """Test an adapter at one level, and return the results of its checks.
-
-    Args:
-        target: a started target, without tables before and after the test.
-        level: the level under test.
-        claims: the specification of the run; a history passes if it satisfies this specification or
-            the level's own claim.
-        other_levels: other levels at which transactions run on the same connection in between.
-        only: the name of the check to play; if it is empty, play all checks.
 
     Raises:
         TargetError: the tables cannot be created.
@@ -223,8 +208,6 @@ class Bench:
     """A target under test, together with the clients, keys and values that its checks use.
 
     Attributes:
-        target: the started target, with its tables.
-        level: the level under test.
         claims: the specifications, at least one of which each recorded history must satisfy.
         other_levels: other levels at which transactions run on the same connection in between.
     """
@@ -306,10 +289,6 @@ class Bench:
     def expect_records(self, *program: Operation, shows: Sequence[object]) -> None:
         """Play a transaction, and check that it commits and records the expected values.
 
-        Args:
-            program: the transaction's operations.
-            shows: the required value of each recorded operation.
-
         Raises:
             CheckFailed: the transaction does not commit, or its history has other values.
         """
@@ -329,11 +308,6 @@ class Bench:
 
     def wait_for_value(self, key: str, *expected: object, by: str = "other") -> object:
         """Read a key with another client until it has an expected value, and return that value.
-
-        Args:
-            key: the key to read.
-            expected: the acceptable values.
-            by: the name of the reading client.
 
         Raises:
             CheckFailed: the key still has none of the expected values when a commit must have

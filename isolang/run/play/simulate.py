@@ -36,14 +36,6 @@ def simulate(
 ) -> History:
     """Simulate a run of one of ``isocheck run``'s workloads, and return its history.
 
-    Args:
-        name: the name of the workload.
-        rule: the guarantee of the simulated database; a key of ``RULES``.
-        shape: the workload's sizes; ``None`` for its default sizes.
-        transactions: the number of transactions, including aborted ones.
-        sessions: the number of clients.
-        seed: the seed for all random choices; the same seed gives the same history.
-
     Raises:
         TargetError: the workload or rule does not exist.
     """

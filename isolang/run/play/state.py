@@ -29,18 +29,9 @@ class RunState(Struct, kw_only=True):
     Attributes:
         began: the value of ``time.monotonic()`` at the first transaction.
         ended: the value of ``time.monotonic()`` when the clients were told to stop; 0 until then.
-        committed: the number of committed transactions.
-        aborted: the number of transactions that certainly aborted.
-        maybe: the number of transactions with an unknown outcome.
         latency: the total duration of all committed transactions, in seconds.
-        level: the name of the run's level.
-        workload: the workload that is being played now.
         errors: the number of errors, by class and by the first words of the message.
-        faults: for each fault, how often it has been injected.
         look: the latest verdict on a prefix of the history; ``None`` before the first check.
-        played: for each workload, the number of its committed transactions.
-        committed_by_level: for each level of the database, the number of transactions committed at
-            it.
         bad_responses: the number of responses that cannot be recorded in a history, by the message
             that describes them.
         answered: the value of ``time.monotonic()`` at the last response.
@@ -51,7 +42,6 @@ class RunState(Struct, kw_only=True):
             injected faults.
         silent_from: the number of seconds from ``began`` to the start of this longest silence.
         hung: the calls still hanging after the clients should have ended.
-        unplayed_scripts: the scripts that the run had no time for.
         problem: why the run ended early; empty if it did not.
     """
 
@@ -91,15 +81,7 @@ class RunState(Struct, kw_only=True):
         level: str = "",
         workload: str = "",
     ) -> None:
-        """Count a transaction that has ended.
-
-        Args:
-            outcome: the outcome of the transaction.
-            seconds: the duration of the transaction.
-            error: the error raised by the client; ``None`` if there was none.
-            level: the target's name for the transaction's level.
-            workload: the transaction's workload; if it is empty, the current workload.
-        """
+        """Count a transaction that has ended."""
         setattr(self, outcome, getattr(self, outcome) + 1)
         if outcome == "committed":
             self.latency += seconds
@@ -111,13 +93,7 @@ class RunState(Struct, kw_only=True):
             self.bad_responses[str(error)[:200]] += 1
 
     def note_silence(self, now: float, *, excused: bool = False) -> float:
-        """Return the seconds since the last response, and update the longest silence.
-
-        Args:
-            now: the current ``time.monotonic()``.
-            excused: whether an injected fault prevents the server from responding; if so, the
-                silence is not counted.
-        """
+        """Return the seconds since the last response, and update the longest silence."""
         if excused:
             self.answered = now
         silent = now - max(self.answered, self.began)
@@ -149,11 +125,6 @@ class SwarmRound(Struct, frozen=True, kw_only=True):
     """A round and its verdict.
 
     Attributes:
-        command: the command that repeats it.
-        workload: the workload that it played.
-        level: the level of the database, or the mix of levels.
-        history: the file of its history.
-        committed: how many transactions committed.
         verdict: ``valid``, ``invalid`` or ``unknown``; or ``not played``, with the reason.
         anomaly: the name of the anomaly; empty without a violation.
         reason: why the history could not be judged; empty if it was.
@@ -177,14 +148,7 @@ class Run(Struct, frozen=True, kw_only=True):
     """A run that has ended, with its recorded history.
 
     Attributes:
-        settings: the options of the run.
-        version: the name and version reported by the database.
-        mix: the level of the run, or its mix of levels.
-        claims: the specification that the history must satisfy.
-        path: the file that contains the history.
-        state: the progress of the run when it ended.
         seconds: the time in seconds from the first transaction to the end of the last one.
-        interrupted: whether Ctrl-C ended the run.
         planned: the workloads that the clients were supposed to play.
         leftover: why some tables may remain in the database; empty if none do.
         notes: the doubts raised by the adapter's self-test, and other remarks.

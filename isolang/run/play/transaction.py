@@ -77,27 +77,6 @@ def play(
 ) -> tuple[Outcome, Exception | None]:
     """Play a program as one recorded transaction.
 
-    Args:
-        program: the program of a workload; a tuple of operations or a conversation.
-        recorder: the recorder that writes the transaction into the history.
-        session: the transaction's session in the history.
-        client: a client without an open transaction.
-        driver: the target's driver, from :func:`driver_for`.
-        level: the target's name for the transaction's level.
-        recorded: the name of the level in the history, if the run mixes several levels.
-        rows: whether a missing row is recorded as missing, as workloads with predicates require, or
-            as the value ``DELETED``.
-        nulls: whether transactions may have written NULL; if not, NULL means that the row still has
-            its initial value.
-        lists: the keys that hold lists, needed to detect responses of the wrong type; ``None`` for
-            no type checks.
-        wait: a function that keeps the transaction open during a :class:`Wait`.
-        pace: a function called before each operation and before COMMIT; it can block until a
-            schedule allows the next step.
-
-    Returns:
-        The outcome in the history, and the error raised by the client (``None`` if there was none).
-
     Raises:
         IsolangError: the run cannot continue.
     """
@@ -319,13 +298,8 @@ def note_copy(
     """Record the rows in a copy of the tables as reads by one transaction.
 
     Args:
-        t: the transaction that represents the copy.
-        rows: all rows of the copy: each key with its value or its list.
-        keys: the keys that workloads declare.
         predicates: whether workloads have predicates. If so, the transaction is recorded as a
             predicate read of all rows whose value is not NULL; otherwise as a read of each key.
-        nulls: whether transactions have written NULL. If so, the predicate matches all rows.
-        lists: the keys that hold lists.
     """
     found: dict[str, list[Any]] = {}
     for key, value in rows:
@@ -399,12 +373,6 @@ def to_written_type(key: str, value: Any, lists: Container[str] | None = None) -
     return 3.0 or ``Decimal(3)``. In Python these values are equal, but in a history they differ, so
     the read would seem to return a value that no transaction wrote, and the database would be
     accused.
-
-    Args:
-        key: the key that was read.
-        value: the value that the adapter returned.
-        lists: the keys that hold lists; ``None`` if transactions may also write values of other
-            types.
 
     Raises:
         BadAnswer: no transaction can have written the value: it is not an integer, or it is a list

@@ -41,8 +41,6 @@ class LoggedVersion(Struct, frozen=True, kw_only=True):
     """A version in the database's log.
 
     Attributes:
-        transaction: the database's number for the transaction that wrote the version.
-        key: the key of the version, as named in the history.
         value: the written value; ``DELETED`` if the row was deleted.
         row: all columns of the row as text for reports; empty if the value is enough.
     """
@@ -57,7 +55,6 @@ class RewriteCounts(Struct, frozen=True, kw_only=True):
     """The counts of versions and transactions in a rewritten history.
 
     Attributes:
-        versions: the number of versions in the log.
         stated: the number of operations whose version is now known.
         unknown: the number of operations in committed transactions whose version is still unknown.
         others: the number of unrecorded transactions that have been added.
@@ -95,14 +92,8 @@ def rewrite_history(
     sessions and ends after them. Therefore the history claims nothing about its time.
 
     Args:
-        path: the history, whose lines state versions as strings and name the transactions.
-        log: the versions of all keys in the history; each key's versions are in the order in which
-            they were installed.
         is_initial: a function that returns whether a version is older than the log. A version is a
             string that begins with the number of the transaction that wrote it.
-        into: the file to write; if it is ``None``, the history itself is replaced.
-        values_are_writers: whether each value in the history is the number of the transaction that
-            wrote it, and transactions may have unrecorded operations.
     """
     from isolang.history import read_history
 
@@ -155,11 +146,7 @@ class _NumberedVersion(NamedTuple):
 
 
 class _RepairedLines:
-    """The lines of a history whose values name their writers, completed with the log's contents.
-
-    Attributes:
-        text: all lines.
-    """
+    """The lines of a history whose values name their writers, completed with the log's contents."""
 
     def __init__(
         self,

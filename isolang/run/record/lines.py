@@ -56,14 +56,7 @@ def with_remarks(
 
 
 def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None) -> bytes:
-    """Add to a completion's line the versions that its operations read or wrote.
-
-    Args:
-        line: the line, without versions.
-        versions: for each operation, the version that it read or wrote; ``None`` if unknown.
-        transaction: the database's name for the transaction; ``None`` if the line does not record
-            it.
-    """
+    """Add to a completion's line the versions that its operations read or wrote."""
     shown = " ".join([str(v) if type(v) is int else to_edn(v) for v in versions])
     named = "" if transaction is None else f", :xid {to_edn(transaction)}"
     return line.removesuffix(b"}\n") + f", :versions [{shown}]{named}}}\n".encode()

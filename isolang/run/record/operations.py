@@ -23,7 +23,6 @@ class RecordedOperations:
     """The operations of one transaction, added one by one by its block of code.
 
     Attributes:
-        operations: the operations so far.
         callers: the ``file:line`` of each operation's caller; empty if unknown.
         rows: the columns that each operation read or changed, as text; empty if unknown.
         statements: the statement of each operation, as text (docs/formats.md); empty if unknown.
@@ -43,14 +42,7 @@ class RecordedOperations:
         self._versions: dict[int, Any] = {}  # stated versions by the index of their operation
 
     def read(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record a read of a key and its result: a value, a list, or ``None`` (initial).
-
-        Args:
-            key: the key of the register, row or list.
-            value: the result of the read.
-            version: the database's name for the version that was read, if it reports one: an
-                integer or a string (docs/versions.md).
-        """
+        """Record a read of a key and its result: a value, a list, or ``None`` (initial)."""
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("r", key, value))
@@ -60,13 +52,7 @@ class RecordedOperations:
         self._done(("r-not-in", key, list(values)))
 
     def write(self, key: Any, value: Any, version: Any = None) -> None:
-        """Record a write of a key, either before or after it is sent.
-
-        Args:
-            key: the key of the register or row.
-            value: the written value.
-            version: the database's name for the version created by the write, if it reports one.
-        """
+        """Record a write of a key, either before or after it is sent."""
         if version is not None:
             self._versions[len(self.operations)] = version
         self._done(("w", key, value))
@@ -80,22 +66,11 @@ class RecordedOperations:
         self._done(("delete", key, None))
 
     def insert(self, key: Any, row: Any) -> None:
-        """Record an insert of a row, either before or after it is sent.
-
-        Args:
-            key: the key of the row; ``(table, key)`` if predicates name tables.
-            row: a dictionary of the row's columns, or the value of its only column.
-        """
+        """Record an insert of a row, either before or after it is sent."""
         self._done(("insert", key, _row(row)))
 
     def scan(self, predicate: object, rows: Mapping[Any, Any]) -> None:
         """Record a predicate read: ``rows`` are all rows that matched the predicate.
-
-        Args:
-            predicate: the predicate (docs/predicates.md), such as ``("=", "room", 1)`` or
-                ``{"table": "booking", "where": ("<", "start", 8)}``.
-            rows: the rows by key; a row is a dictionary of all its columns, or the value of its
-                only column.
 
         Raises:
             HistoryError: the predicate is malformed.
@@ -120,10 +95,6 @@ class RecordedOperations:
 
         An ``UPDATE … SET x = x + 1`` is one statement with a read and a write. Predictions and
         templates (docs/foresee.md, docs/robustness.md) use this; verdicts do not.
-
-        Args:
-            lock: ``update`` or ``share`` if the statement locks the rows that it reads, as
-                ``SELECT … FOR UPDATE`` and ``SELECT … FOR SHARE`` do.
         """
         if lock not in ("", "update", "share"):
             raise HistoryError(f"statement: unknown lock (got {lock!r}, expected update or share)")
@@ -131,11 +102,7 @@ class RecordedOperations:
         self._statement = SentStatement(number, lock)
 
     def installed(self, versions: Mapping[Any, Any]) -> None:
-        """Record the database's names for the versions created by the transaction.
-
-        Args:
-            versions: for each key, the version created by the last write of the key.
-        """
+        """Record the database's names for the versions created by the transaction."""
         last = {key: i for i, (name, key, _) in enumerate(self.operations) if name in _WRITES}
         for key, version in versions.items():
             if key in last:

@@ -17,13 +17,7 @@ class Cluster:
     """
 
     def __init__(self, first: Server, size: int, user: str = "") -> None:
-        """Create all servers except the first, without starting them.
-
-        Args:
-            first: the first server, which has been created but not started.
-            size: the number of servers, including the first.
-            user: the user that runs the servers.
-        """
+        """Create all servers except the first, without starting them."""
         others = [Server(f"{first.name} ({number})", user) for number in range(1, size)]
         self.nodes: tuple[Server, ...] = (first, *others)
         self.network: Network | None = None

@@ -26,14 +26,7 @@ def start(
     answers: Callable[[HostAndPort], object],
     cluster: Cluster | None = None,
 ) -> tuple[HostAndPort, ...]:
-    """Start the servers on free ports of the loopback interface, and return their addresses.
-
-    Args:
-        nodes: the servers to start.
-        options: the command-line flags for all servers, without ``--``.
-        answers: a function that raises an error until the server at a given address responds.
-        cluster: the cluster, if there are several servers; its ``network`` is set.
-    """
+    """Start the servers on free ports of the loopback interface, and return their addresses."""
     daemon = find_program("etcd")
     if not daemon:
         hint = "install the package etcd-server, or give the URL of a server"

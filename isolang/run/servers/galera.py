@@ -23,13 +23,7 @@ def start(
     options: Mapping[str, str],
     answers: Callable[[Server], object],
 ) -> None:
-    """Initialize the first node's data, and start all nodes one after another.
-
-    Args:
-        nodes: the servers to start.
-        options: the settings for all servers.
-        answers: a function that raises an error until a node responds and has joined the cluster.
-    """
+    """Initialize the first node's data, and start all nodes one after another."""
     daemon, install = find_program("mariadbd", "/usr/sbin"), find_program("mariadb-install-db")
     library = next(iter(glob("/usr/lib*/galera*/libgalera_smm.so")), "")
     if not (daemon and install and library and find_program("rsync")):

@@ -10,13 +10,7 @@ from isolang.run.servers.server import Server, find_program
 
 
 def start(server: Server, options: Mapping[str, str], answers: Callable[[], object]) -> None:
-    """Initialize the data, and start the server on a socket in its folder, without passwords.
-
-    Args:
-        server: the server to start.
-        options: the settings for the server.
-        answers: a function that raises an error until the server responds.
-    """
+    """Initialize the data, and start the server on a socket in its folder, without passwords."""
     daemon, install = find_program("mariadbd", "/usr/sbin"), find_program("mariadb-install-db")
     if not daemon or not install:
         hint = "install the package mariadb-server, or give the URL of a server"

@@ -22,19 +22,10 @@ Partition: TypeAlias = Literal["halves", "one-node", "one-way"]
 
 
 class Network:
-    """The network between the nodes of a cluster, built from proxies.
-
-    Attributes:
-        proxies: the proxy for each node, in node order.
-    """
+    """The network between the nodes of a cluster, built from proxies."""
 
     def __init__(self, nodes: Sequence[Server], where: Sequence[tuple[str, int]]) -> None:
-        """Start a proxy for each node.
-
-        Args:
-            nodes: the servers of the cluster.
-            where: for each server, the address at which it listens for the other servers.
-        """
+        """Start a proxy for each node."""
         self._nodes = nodes
         self._cut: frozenset[tuple[int, int]] = frozenset()
         self.proxies = tuple(

@@ -29,7 +29,6 @@ class StartCommand(Struct, frozen=True, kw_only=True):
 
     Attributes:
         programs: the folder that contains the server's programs.
-        settings: the settings on the server's command line.
     """
 
     programs: str
@@ -39,13 +38,7 @@ class StartCommand(Struct, frozen=True, kw_only=True):
 def start(
     server: Server, options: Mapping[str, str], answers: Callable[[], object]
 ) -> StartCommand:
-    """Initialize the data, and start the server on a socket in its folder, without passwords.
-
-    Args:
-        server: the server to start.
-        options: the settings for the server; ``bin`` is the folder that contains its programs.
-        answers: a function that raises an error until the server responds.
-    """
+    """Initialize the data, and start the server on a socket in its folder, without passwords."""
     own = {"listen_addresses": "", "fsync": "off", "deadlock_timeout": "100ms"}
     settings = {**own, **options}
     folder = _programs(server, settings.pop("bin", ""))
@@ -65,17 +58,7 @@ def socket_of(server: Server) -> str:
 def start_standby(
     standby: Server, primary: Server, started: StartCommand, answers: Callable[[], object]
 ) -> Proxy:
-    """Start a standby that follows the log of a primary server through a proxy.
-
-    Args:
-        standby: the server to start.
-        primary: the running primary server.
-        started: the command that started the primary server.
-        answers: a function that raises an error until the standby responds.
-
-    Returns:
-        The proxy through which the standby is connected to the primary server.
-    """
+    """Start a standby that follows the log of a primary server through a proxy."""
     link = Proxy(socket_of(primary), name=f"link-{os.path.basename(standby.folder)}")
     at = os.path.dirname(str(link.where))
     data = os.path.join(standby.folder, "data")
@@ -91,12 +74,7 @@ def start_standby(
 
 
 def wait_until_followed(primary: Any, standby: Any) -> None:
-    """Wait until a standby has replayed everything that the primary server currently contains.
-
-    Args:
-        primary: a connection to the primary server, in autocommit mode.
-        standby: a connection to the standby, in autocommit mode.
-    """
+    """Wait until a standby has replayed everything that the primary server currently contains."""
     (end,) = primary.execute("SELECT pg_current_wal_lsn()").fetchone()
     sql = "SELECT coalesce(pg_last_wal_replay_lsn() >= %s, false)"
     until = time.monotonic() + START_TIMEOUT_S

@@ -25,7 +25,6 @@ class Proxy:
     """A proxy that forwards data between clients and a server, in its own threads.
 
     Attributes:
-        where: the address at which the proxy listens.
         delay: the number of seconds for which the proxy holds data before forwarding it.
     """
 
@@ -36,14 +35,7 @@ class Proxy:
         *,
         name: str = "proxy",
     ) -> None:
-        """Listen on a free port, or on a socket with the server's name in a new folder.
-
-        Args:
-            server: the address at which the server listens.
-            is_blocked: a function that returns, for the port of a client, the function that blocks
-                its connection; by default no connection is blocked.
-            name: the name of the folder that contains the socket.
-        """
+        """Listen on a free port, or on a socket with the server's name in a new folder."""
         self.delay = 0.0
         self._is_blocked = is_blocked
         self._server = server

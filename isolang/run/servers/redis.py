@@ -12,15 +12,7 @@ from isolang.run.servers.server import Server, find_program, free_port
 def start(
     server: Server, options: Mapping[str, str], answers: Callable[[], object], *, port: int = 0
 ) -> None:
-    """Start the server on a socket in its folder, and on a port if a replica needs one.
-
-    Args:
-        server: the server to start.
-        options: the settings for the server.
-        answers: a function that raises an error until the server responds.
-        port: the port on the loopback interface to which a replica connects; 0 if no port is
-            needed.
-    """
+    """Start the server on a socket in its folder, and on a port if a replica needs one."""
     daemon = find_program("redis-server")
     if not daemon:
         hint = "install the package redis-server, or give the URL of a server"
@@ -38,17 +30,7 @@ def start(
 def start_replica(
     replica: Server, options: Mapping[str, str], port: int, answers: Callable[[], object]
 ) -> tuple[Proxy, int]:
-    """Start a replica that follows a running server through a proxy.
-
-    Args:
-        replica: the server to start.
-        options: the settings for both servers.
-        port: the port on which the running server listens.
-        answers: a function that raises an error until the replica responds and contains all data.
-
-    Returns:
-        The proxy through which the replica is connected, and the port of the replica.
-    """
+    """Start a replica that follows a running server through a proxy."""
     link, own = Proxy(("127.0.0.1", port)), free_port()
     host, at = link.address
     more = {"replicaof": f"{host} {at}", "repl-diskless-sync-delay": "0"}

@@ -38,19 +38,13 @@ class Server:
     Attributes:
         folder: the folder with the data and the socket, owned by the user that runs the server.
         proxied: whether clients connect through a proxy.
-        process: the process id of the server while it is running.
     """
 
     proxied = False
     process = 0
 
     def __init__(self, name: str, user: str = "") -> None:
-        """Create the temporary folder, and start the keeper.
-
-        Args:
-            name: the name of the server in error messages.
-            user: the user that runs the server if isocheck runs as root; by default ``nobody``.
-        """
+        """Create the temporary folder, and start the keeper."""
         self.name = name
         self.folder = tempfile.mkdtemp(prefix="isocheck-")
         self._proxy: Proxy | None = None
@@ -87,10 +81,6 @@ class Server:
         """Start the server, and wait until it responds.
 
         Args:
-            command: the command that runs the server in the foreground.
-            answers: a function that raises an error until the server responds.
-            again: the command that restarts the server after it has been killed; by default, the
-                same command.
             patience: the number of seconds within which the server must start responding.
 
         Raises:
@@ -101,11 +91,7 @@ class Server:
         self._command = again or command
 
     def client_address(self, where: _Where) -> _Where:
-        """Return the address to which clients must connect: the server's or its proxy's.
-
-        Args:
-            where: the address at which the server listens.
-        """
+        """Return the address to which clients must connect: the server's or its proxy's."""
         if not self.proxied:
             return where
         if self._proxy is None:
@@ -193,11 +179,6 @@ class Server:
 
 def pipe(source: Sequence[str], sink: Sequence[str], *, seconds: float = _PIPE_TIMEOUT_S) -> None:
     """Pipe the output of one program into another, for example a dump into a restore.
-
-    Args:
-        source: the program that writes, with its arguments.
-        sink: the program that reads, with its arguments.
-        seconds: the time limit, after which both programs are killed.
 
     Raises:
         TargetError: a program failed, or did not end in time.

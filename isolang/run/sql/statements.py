@@ -73,7 +73,6 @@ class Query(Struct, frozen=True):
     """A query with two bounds, each of which may occur several times.
 
     Attributes:
-        sql: the statement.
         bounds: for each placeholder in order, whether it stands for the lower bound (0) or the
             upper bound (1).
     """
@@ -91,8 +90,6 @@ class Paths(Struct, frozen=True, kw_only=True):
 
     Attributes:
         reads: queries for one key, which is both the lower and the upper bound.
-        scans: queries for a range of keys.
-        selects: queries for a range of values.
         deletes: statements that delete the row with one key, which is both the lower and the upper
             bound.
     """
@@ -187,25 +184,15 @@ class Statements(Struct, frozen=True, kw_only=True):
     """The statements for the operations on a table; the attributes list their parameters in order.
 
     Attributes:
-        read: the key.
-        write: the parameters returned by ``write_parameters``.
-        append: the text and the key.
-        insert: the key, the key again, and the value.
-        delete: the key.
-        scan: the first and the last key.
-        select: the smallest and the largest value.
         change: the new value, and the smallest and the largest old value.
         changed: a value; the statement returns the keys of the rows with that value.
-        update: the form of ``write``.
         put: the key, the key again, and the value; empty if the database has no upsert.
         merge: the parameters of ``put``; empty if the database has no MERGE.
         insert_rows: the beginning of an INSERT of several rows, without the rows.
         returning: the clause at the end of an INSERT.
         within: the smallest and the largest value, and the first and the last key.
         take: the smallest and the largest value; empty if the database cannot skip locked rows.
-        remove: the smallest and the largest value.
         remove_row: the smallest and the largest value, and the key.
-        clear: the key.
         where: for each condition, several equivalent statements, with the smallest and the largest
             value (if the condition has a range), and the first and the last key.
     """
@@ -283,12 +270,7 @@ def insert_of_child(d: Dialect, table: str) -> str:
 
 
 def offered_features(d: Dialect, *, cascading: bool) -> frozenset[str]:
-    """Return the features of a dialect, as listed in a target's ``offers``.
-
-    Args:
-        d: the dialect.
-        cascading: whether there is a table of child rows.
-    """
+    """Return the features of a dialect, as listed in a target's ``offers``."""
     able = {
         "row locks": bool(d.locks),
         "skip locked": bool(d.skip),

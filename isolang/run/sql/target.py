@@ -430,11 +430,7 @@ class SqlMarks:
 
 
 class FileTarget(SqlTarget):
-    """The base class for a database in a file: the file in the URL, or a temporary file.
-
-    Attributes:
-        path: the path of the database file.
-    """
+    """The base class for a database in a file: the file in the URL, or a temporary file."""
 
     def __init__(self, address: Address, prefix: str) -> None:
         super().__init__(address, prefix)

@@ -25,8 +25,6 @@ class News(Struct, frozen=True, kw_only=True):
         kind: ``violation`` if a level is violated that was not violated before; ``anomaly`` if a
             level shows a new kind of anomaly; ``kept`` if the workloads that violated a level do
             not violate it any more; ``level`` if the earlier survey did not judge the level.
-        level: the name of the level.
-        text: the difference, as a sentence.
     """
 
     kind: Literal["violation", "anomaly", "kept", "level"]

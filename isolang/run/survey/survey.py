@@ -48,24 +48,14 @@ class Cell(Struct, frozen=True, kw_only=True):
     """The result of one workload at one level of a database.
 
     Attributes:
-        level: the level of the database.
-        claims: the specification to judge by.
-        workload: the workload of the clients.
         outcome: the verdict; ``not played``: the database lacks a feature that the workload needs;
             ``failed``: the run or its check raised an error.
         certified: whether an independent checker accepted the verdict's evidence.
         reason: of an unknown outcome, or why there is none.
-        strongest: the strongest satisfied levels of the library.
         anomalies: the counts of anomalies that serializability forbids, whether or not the level
             allows them: counterexamples no two of which share a transaction's reads.
         all_counted: whether the allowed work was enough to count them all.
-        committed: committed transactions.
-        aborted: aborted transactions.
-        maybe: transactions of unknown outcome.
-        abort_rate: aborted transactions as a share of all.
         throughput: committed transactions per second, with clients and database on one machine.
-        history: the saved history.
-        certificate: the saved certificate.
         minimal: the saved smallest part of a violation.
         page: the saved report, relative to the folder of the survey.
         doubts: reasons to trust the outcome less.
@@ -100,13 +90,7 @@ class Survey(Struct, frozen=True, kw_only=True):
     Attributes:
         schema: the version, which changes when a field changes its meaning or goes.
         target: the target as the user wrote it, without secrets.
-        database: the database's version.
-        seconds: the time limit of each cell.
         transactions: the most transactions of each cell; null for no limit.
-        sessions: the number of clients.
-        seed: of all random choices.
-        interrupted: whether it ended early.
-        cells: the results by level and workload.
     """
 
     schema: Literal[1] = 1
@@ -132,11 +116,7 @@ def survey(
     """Play workloads at the levels of a database, judge each run, and return all results.
 
     Args:
-        settings: the options of each run; if they name a level, only this level is surveyed.
-        workloads: the names of the workloads.
-        pages: whether to write a report as an HTML page for each cell, next to its history.
         show: a function called with the progress of the run a few times a second.
-        done: a function called after each cell, with the cell and the survey so far.
         submit: a function that has runs judged elsewhere while the next runs are played: like
             ``Executor.submit``, it takes a function and its arguments. ``None`` to judge each run
             here before the next run begins.
@@ -304,14 +284,6 @@ def count_anomalies(history: History, *, work: int = _COUNTING_WORK) -> tuple[Co
     rest of the history again, until it is valid. Therefore no two of the counted counterexamples
     share a transaction that reads. (A valid history remains valid without a read, because it then
     has less to satisfy.)
-
-    Args:
-        history: any history.
-        work: the work limit.
-
-    Returns:
-        The count of each anomaly, and whether the work limit sufficed to count all anomalies that
-        this method finds.
     """
     from isolang.errors import IsolangError
     from isolang.history.columns import READ, READ_LIST

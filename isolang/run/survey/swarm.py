@@ -67,13 +67,7 @@ def play_with_rounds(
     """Play a run; after the workloads of ``auto``, also play rounds with drawn options.
 
     Args:
-        settings: the options of the run.
-        player: the player of the target.
-        target: the target, which need not be started.
         show: a function called with the progress a few times a second.
-
-    Returns:
-        The run; if a round violated its level, the run of that round.
     """
     if not _plays_rounds(settings):
         return player.play(settings, show)
@@ -120,13 +114,7 @@ class Swarm:
     """
 
     def __init__(self, settings: Settings, target: Target, *, whole: bool) -> None:
-        """Prepare the random choices, seeded from the settings.
-
-        Args:
-            settings: the options shared by all rounds.
-            target: the target, which need not be started.
-            whole: whether to draw from all workloads and levels.
-        """
+        """Prepare the random choices, seeded from the settings."""
         self.whole = whole
         self._settings, self._target = settings, target
         self._random = Random(f"{settings.seed}/swarm")
@@ -225,9 +213,7 @@ class PlayedRounds(Struct, kw_only=True):
     """The rounds that were played.
 
     Attributes:
-        rounds: the rounds, in the order in which they were played.
         violated: the run of the round that violated its level; ``None`` if no round did.
-        interrupted: whether Ctrl-C ended the rounds.
         database: the database's version; empty before the first round.
     """
 
@@ -244,10 +230,6 @@ class SwarmReport(Struct, frozen=True, kw_only=True):
         schema: the version, which changes when a field changes its meaning or goes.
         target: the target as the user wrote it, without secrets.
         database: the database's version; empty if no round could be judged.
-        seconds: the time for all rounds.
-        seed: the seed of the draws.
-        rounds: the rounds, in the order in which they were played.
-        interrupted: whether Ctrl-C ended the swarm.
     """
 
     schema: Literal[1] = 1
@@ -301,13 +283,7 @@ def play_rounds(
     """Play rounds until the time is up or a round violates its level, and return the rounds.
 
     Args:
-        swarm: the swarm that draws the rounds.
-        player: the player of the target.
-        target: the target, for the statements of explanations; it need not be started.
-        seconds: the time for all rounds, including their verdicts.
-        to_the_end: whether to continue after a violation.
         show: a function called with the progress of a round a few times a second.
-        done: a function called with each round after its verdict.
 
     Raises:
         IsolangError: the first round could not be played; the message says what to do.

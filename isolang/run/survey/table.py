@@ -31,13 +31,7 @@ def markdown(survey: Survey) -> str:
 
 
 def html(survey: Survey, folder: Path, page: Path) -> str:
-    """Return the survey as an HTML page with a table.
-
-    Args:
-        survey: the survey to show.
-        folder: the folder that contains the reports for the cells.
-        page: the file for the page; links in the page are relative to it.
-    """
+    """Return the survey as an HTML page with a table."""
     levels, workloads, cells = _table_axes(survey)
     where = Path(os.path.relpath(folder.resolve(), page.resolve().parent)).as_posix()
     heads = "".join(

@@ -50,10 +50,6 @@ BUILT_IN: Final = {
 def target_named(text: str, *, prefix: str = "isocheck_") -> Target:
     """Create the target for a name or URL written by the user.
 
-    Args:
-        text: the name or URL, as written by the user.
-        prefix: the prefix of the table names.
-
     Raises:
         TargetError: there is no such target, or its adapter cannot be loaded.
     """

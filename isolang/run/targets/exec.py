@@ -35,12 +35,10 @@ class Hello(Struct, frozen=True, kw_only=True):
     """A program's response to ``hello``.
 
     Attributes:
-        name: the name and version of the database used by the program.
         levels: the levels of the database with their claims; the first level is the default.
         mixes: the specification that judges a run at several levels; ``None`` if transactions
             cannot choose their levels.
         steps: whether the program runs transactions one step at a time.
-        lacks: the features that the program lacks.
         problem: why the program did not respond properly; empty if it did.
     """
 

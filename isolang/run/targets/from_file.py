@@ -21,9 +21,6 @@ def adapter_in(named: str) -> Any:
 
     Like a program, the file can import modules from its own folder.
 
-    Args:
-        named: the path of the file and the name of the class, separated by ``:``.
-
     Raises:
         TargetError: the file or the class does not exist, or importing the file fails; in the last
             case, the message names the line.

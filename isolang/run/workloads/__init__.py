@@ -52,10 +52,6 @@ NAMES: Final = tuple(_HOME)
 def workload_named(name: str, shape: Shape | None = None) -> Workload:
     """Create the workload with this name.
 
-    Args:
-        name: one of ``NAMES``.
-        shape: the workload's sizes; ``None`` for its default sizes.
-
     Raises:
         TargetError: the workload does not exist.
     """

@@ -47,11 +47,7 @@ class FamilyStyle(Struct, frozen=True, kw_only=True):
     """The style of the transactions on one family of rows.
 
     Attributes:
-        family: the number of the family.
-        rows: the keys of its rows.
         steps: the names of the steps that occur; ``shares`` gives the relative frequency of each.
-        most: the largest number of steps in a transaction.
-        pauses: the share of steps that follow a pause.
         pause: the longest pause in milliseconds.
         again: the share of transactions that end by repeating their first query.
         long: the share of transactions that stay open while many other transactions end.

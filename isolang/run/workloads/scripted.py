@@ -19,7 +19,6 @@ class Script(Struct, frozen=True, kw_only=True):
     """A few transactions, with an order of steps that may reveal an anomaly.
 
     Attributes:
-        name: the name of the anomaly, which is also the name of the script.
         programs: the transactions, on the keys ``x`` and ``y``.
         schedule: for each step, the index of the transaction that performs it; the last step of
             each transaction is COMMIT.

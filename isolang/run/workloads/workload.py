@@ -19,20 +19,12 @@ class ProgramSource:
     """The random choices and the values for the transactions of one client.
 
     Attributes:
-        seed: the seed of the run.
         random: the random number generator, seeded with the run's seed and the client's number.
-        client: the number of the client, beginning with 0.
         made: the number of the client's transactions that have ended.
     """
 
     def __init__(self, seed: int | str, client: int, values: Iterator[int]) -> None:
-        """Seed the random number generator.
-
-        Args:
-            seed: the seed of the run.
-            client: the number of the client, beginning with 0.
-            values: an iterator of distinct values, shared by all clients.
-        """
+        """Seed the random number generator."""
         self.seed = seed
         self.random = Random(f"{seed}/{client}")
         self.client = client

@@ -90,7 +90,6 @@ class Batch(Struct, frozen=True, kw_only=True, eq=False):
             for process 3, ``3.2`` for its next session after an :info, and ``client/3`` if the
             stream has several logs. Times are positions in the log, in bytes, or nanoseconds if
             :attr:`clock` is ``time``.
-        places: the place of each transaction.
         sessions: int64: for each session of the columns, its number in the stream.
         in_flight: bool: for each transaction, whether its completion has not been read yet.
         late: bool: for each transaction, whether it contradicts the watermark of an earlier batch,

@@ -22,19 +22,10 @@ _REAL_TIME: Final = {
 
 
 class Batches:
-    """Builds batches from the transactions read by the clients of a stream.
-
-    Attributes:
-        releases: releases the transactions before the watermark.
-    """
+    """Builds batches from the transactions read by the clients of a stream."""
 
     def __init__(self, clients: LogClients, fronts: WatermarkRule) -> None:
-        """Create a builder that has not built any batch yet.
-
-        Args:
-            clients: the clients of the stream.
-            fronts: determines the slowest client and the idle clients.
-        """
+        """Create a builder that has not built any batch yet."""
         self._clients, self._fronts = clients, fronts
         self.releases = Releaser()
 
@@ -43,13 +34,7 @@ class Batches:
         return self._batch_of(release_block(block), _watermark_of(client), now, ended=ended)
 
     def released(self, now: float, *, read: bool, ended: bool) -> Batch | None:
-        """Return a batch with the transactions before the watermark; ``None`` if nothing is new.
-
-        Args:
-            now: the current time.
-            read: whether a client has read anything since the last batch.
-            ended: whether the stream has ended; if so, a last batch is needed.
-        """
+        """Return a batch with the transactions before the watermark; ``None`` if nothing is new."""
         watermark = self._fronts.watermark(self._clients, self.releases.watermark, now, ended=ended)
         if not ended and watermark <= self.releases.watermark and not read:
             return None
@@ -81,14 +66,7 @@ class Batches:
     def _batch_of(
         self, found: Released, watermark: int | None, now: float, *, ended: bool
     ) -> Batch:
-        """Return the released transactions as a batch.
-
-        Args:
-            found: the released transactions.
-            watermark: the time at or after which all later transactions begin; ``None`` if unknown.
-            now: the current time, which determines which clients are idle.
-            ended: whether this is the last batch.
-        """
+        """Return the released transactions as a batch."""
         clients = self._clients
         logs = list(clients)
         timed = any(client.follower.state.timed for client in logs)

@@ -26,7 +26,6 @@ class Waiting(Struct, kw_only=True, eq=False):
     """A block with transactions that have not been yielded yet.
 
     Attributes:
-        block: the transactions, as they were read.
         pending: bool: for each transaction, whether it is finished but has not been yielded yet.
         ready: for each transaction, the time by which it and all earlier transactions of its
             session had completed.
@@ -44,27 +43,13 @@ class LogClient:
     """Reads the log of one client, block by block.
 
     Args:
-        source: a path, ``-`` for the standard input, or a binary stream.
-        name: the name of the log.
-        number: the number of the client in the stream.
-        segments: the files of all clients; this client adds its own.
-        format: the name of a format, or ``auto`` to detect it.
         clock: ``auto``, ``bytes``, ``time`` or ``index``.
-        prefix: the text before the name of each session of this client.
-        follow: whether the log may grow.
-        spool: the file that a pipe is copied to; ``None`` to make no copy.
-        now: the current time.
 
     Attributes:
-        name: the name of the log.
-        tail: reads the lines of the log.
-        follower: reads the transactions in the lines.
         waiting: the blocks with transactions that have not been yielded yet.
         last: the last block; ``None`` before the first block.
         spans: the bytes read for the next batch.
         heard: when the log last had new data.
-        over: whether the log has ended.
-        stopped: whether the log has ended only because the watch was stopped.
         torn: the number of bytes of an incomplete last line that was dropped at the end of the log.
         format: the format of the log; empty before the first line.
     """
@@ -241,10 +226,6 @@ class LogClient:
         """Keep a block until the watermark has passed all of its transactions.
 
         Transactions that an earlier watch has yielded are not yielded again.
-
-        Args:
-            block: the block.
-            before: the state of the log before the block.
         """
         import numpy as np
 
@@ -299,11 +280,6 @@ class LogClient:
 
     def resume(self, state: bytes, yielded: list[tuple[int, int]]) -> None:
         """Continue reading from a state returned by :meth:`restart_state`.
-
-        Args:
-            state: the state.
-            yielded: for each earlier watch, the moment that it had reached in the log, and the time
-                up to which it had yielded transactions.
 
         Raises:
             HistoryError: the log no longer exists or has been changed.

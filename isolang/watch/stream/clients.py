@@ -24,9 +24,6 @@ class LogClients:
     """The clients of a stream, in the order their logs were found.
 
     Attributes:
-        by_path: the clients by log path; if a source is not a path, by its number.
-        segments: the files of all logs.
-        several: whether the stream has, or may later have, several clients.
         scanned: when new logs were last searched for.
     """
 
@@ -87,7 +84,6 @@ class LogClients:
             clients: for each client, the path and the name of the log, its state, the moment that
                 each earlier watch had reached in it, and the time up to which that watch had
                 yielded transactions.
-            now: the current time.
 
         Raises:
             HistoryError: a log is a pipe, or can no longer be read.
@@ -104,7 +100,6 @@ class LogClients:
         """Search for new logs, and return whether a client was added.
 
         Args:
-            now: the current time.
             at_once: whether to search even if the last search was less than a second ago.
         """
         if now - self.scanned < _RESCAN and not at_once:

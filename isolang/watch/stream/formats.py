@@ -29,11 +29,6 @@ WHY_NOT_FOLLOWED: Final = {
 def followed_format(data: bytes, format: str, name: str) -> str:  # noqa: A002 — as in Stream
     """Return the format of a log, and check that the format can be followed.
 
-    Args:
-        data: the first complete lines of the log.
-        format: ``auto``, or the name of a format.
-        name: the name of the log, for messages.
-
     Raises:
         HistoryError: the format of the log cannot be detected.
         UnsupportedError: the format of the log cannot be followed.

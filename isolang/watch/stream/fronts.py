@@ -25,14 +25,7 @@ class WatermarkRule(Struct, frozen=True, kw_only=True):
     def watermark(
         self, clients: Iterable[LogClient], before: int, now: float, *, ended: bool
     ) -> int:
-        """Return the time that all clients have reached, not counting idle clients.
-
-        Args:
-            clients: all clients.
-            before: the last watermark, which is returned if the new one would be lower.
-            now: the current time, which determines which clients are idle.
-            ended: whether the stream has ended.
-        """
+        """Return the time that all clients have reached, not counting idle clients."""
         found = list(clients)
         holding = [] if ended else self.awaited_clients(found, now)
         if not holding:

@@ -35,15 +35,7 @@ _BYTES_OF_ROW = 1 << 14  # lines between transactions are read if there are fewe
 
 
 class Log:
-    """Reads the input of a stream again.
-
-    Args:
-        segments: the files of the stream; places contain indices into this list.
-        clients: the clients of the stream, by path or number.
-
-    Attributes:
-        segments: the files of the stream.
-    """
+    """Reads the input of a stream again."""
 
     def __init__(self, segments: list[Segment], clients: Mapping[str, LogClient]) -> None:
         self.segments = segments
@@ -63,9 +55,6 @@ class Log:
 
     def writers(self, pairs: Sequence[tuple[Value, Value]]) -> list[list[LogPlace]]:
         """Return the transactions that write the given versions.
-
-        Args:
-            pairs: the versions, each as a key and a value.
 
         Returns:
             For each version, the places of its writers, in the order of each log. If a writer is
@@ -101,7 +90,6 @@ class Log:
         """Return the SHA-256 of a range of bytes, in hexadecimal.
 
         Args:
-            file: the file that the range begins in.
             start: the first byte of the range in that file.
             end: the byte after the last byte of the range. If it is beyond the end of the file, the
                 range continues in the next file of the log.
@@ -209,12 +197,7 @@ class Log:
 
 
 class _RowReader:
-    """Reads the transactions at some places of a log again.
-
-    Args:
-        log: the log.
-        files: its open files.
-    """
+    """Reads the transactions at some places of a log again."""
 
     def __init__(self, log: Log, files: _OpenFiles) -> None:
         self._log, self._files = log, files

@@ -76,9 +76,6 @@ class FollowState(Struct, kw_only=True):
 
     Attributes:
         reached: the place up to which the log was read.
-        lines: the number of lines before that place in its segment.
-        begun: the number of transactions begun so far.
-        numbered: the number of sessions so far.
         open: the open invocations, in the order of the log, except those that were set aside.
         aside: the open invocations that were set aside, encoded, by process.
         sessions: for each process, the number of its current session in the stream, and the number
@@ -103,7 +100,6 @@ class FollowState(Struct, kw_only=True):
         counts: the number of ignored maps and values, by kind.
         next_index: the least :index that has not been read yet, if :index is the clock.
         ahead: the :index values greater than ``next_index`` that have been read.
-        latest: the last :index of each process.
     """
 
     reached: ReachedPlace = ReachedPlace()
@@ -134,9 +130,6 @@ class FollowState(Struct, kw_only=True):
         """Advance the front to the latest time in a piece, and record by how much times go back.
 
         Args:
-            name: the name of the log, for messages.
-            piece: the lines read.
-            remarks: the native reader's remarks on these lines.
             clock: ``bytes``, ``time`` or ``index``.
 
         Raises:
@@ -219,11 +212,7 @@ class Block(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         columns: the transactions, whose times are in the unit of the clock.
-        sessions: for each session of the columns, its number in the stream.
-        names: for each session of the columns, its name.
         processes: for each session of the columns, its process; empty if the log has no processes.
-        file: for each transaction, the file with its invocation; if it has no invocation, the file
-            with its completion.
         offset: for each transaction, the byte offset of that line.
         done_file: for each transaction, the file with its completion; -1 if it is in flight.
         done: for each transaction, the byte offset of its completion; -1 if it is in flight.
@@ -254,10 +243,7 @@ class Follower:
     """Reads the transactions of one log, block by block.
 
     Args:
-        name: the name of the log, for messages.
-        prefix: the text before the name of each session.
         clock: ``auto``, ``bytes``, ``time`` or ``index``.
-        first: the number of the first session of the log in the stream.
 
     Attributes:
         state: the state of the log after the last block.
@@ -308,9 +294,6 @@ class Follower:
 
         All lines wait for the first :ok, because only an :ok shows whether operations have times.
 
-        Args:
-            last: whether these are the last lines, which need not wait.
-
         Raises:
             HistoryError: the lines are in a different syntax from earlier lines, or cannot be read.
             UnsupportedError: the lines can be read only as part of the whole file.
@@ -345,9 +328,6 @@ class Follower:
         SOUND BECAUSE a process has one open operation at a time, so the next map of its process
         completes the invocation or is an error, and :meth:`_read` then also reads the invocation.
         In a log without processes, any map may complete an invocation, so none is set aside.
-
-        Args:
-            places: the file and offset of each invocation; other places are ignored.
         """
         state, still = self.state, []
         for op in self.state.open:
@@ -372,11 +352,7 @@ class Follower:
         return self._first + self.state.numbered - 1
 
     def _read(self, piece: Piece, clock: str) -> Any:
-        """Read a piece after the open invocations, including those set aside that it may complete.
-
-        Returns:
-            The result of the native reader, to be passed to :meth:`_accept`.
-        """
+        """Read a piece after the open invocations, including those set aside that it may complete."""
         read = self._read_natively(piece, clock)
         aside = self.state.aside
         if aside and (again := aside.keys() & set(read[1]["processes"])):

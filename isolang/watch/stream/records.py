@@ -23,10 +23,6 @@ def transactions(history: History) -> list[Transaction]:
     Each key and each value is decoded only once, and the native columns are read as whole arrays.
     If the history has real time, a transaction with an unknown begin gets a begin before all other
     times.
-
-    Args:
-        history: the history. The slower method is used if it has predicate reads, operation times
-            or stated versions.
     """
     columns = history.columns
     plain = not len(columns.statement_start) and not columns.has_operation_times

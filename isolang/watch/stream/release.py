@@ -58,7 +58,6 @@ class Releaser:
     """Releases transactions up to a watermark that grows from batch to batch.
 
     Attributes:
-        watermark: the last watermark.
         handed: the file and offset of each transaction that was in flight in the last batch.
         aside: the file and offset of each transaction that was set aside and has not ended.
     """
@@ -69,13 +68,7 @@ class Releaser:
         self.aside: set[tuple[int, int]] = set()
 
     def release(self, clients: Sequence[LogClient], watermark: int) -> Released:
-        """Return the transactions that ended before the watermark or were in flight at it.
-
-        Args:
-            clients: the clients. Transactions that ended before the watermark are removed from
-                their waiting blocks.
-            watermark: the new watermark, which must not be before the last watermark.
-        """
+        """Return the transactions that ended before the watermark or were in flight at it."""
         import numpy as np
 
         gathered = _GatheredRows()
@@ -145,13 +138,7 @@ class _GatheredRows:
     def released(
         self, before: int, handed: set[tuple[int, int]], aside: set[tuple[int, int]]
     ) -> Released:
-        """Return all appended transactions as a batch.
-
-        Args:
-            before: the watermark of the last batch.
-            handed: the file and offset of each transaction that was in flight in the last batch.
-            aside: the same for those set aside; those that have ended are removed.
-        """
+        """Return all appended transactions as a batch."""
         import numpy as np
 
         empty = np.zeros(0, np.int64)

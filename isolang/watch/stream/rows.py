@@ -26,7 +26,6 @@ class Rows:
     """Transactions as recorded in the log, one per row.
 
     Attributes:
-        columns: the transactions and their operations.
         names: for each session of the columns, its name in the whole stream.
         at: int64[n, 5]: for each transaction, its number in the stream, from 0, the file and offset
             of its invocation, and the file and offset of its completion.
@@ -64,12 +63,7 @@ class Rows:
         return found
 
     def extend(self, other: Rows, rows: NDArray[np.int32] | None = None) -> None:
-        """Append transactions.
-
-        Args:
-            other: the rows that contain the transactions.
-            rows: the row numbers to append; ``None`` to append all rows.
-        """
+        """Append transactions."""
         import numpy as np
 
         if rows is None:
@@ -90,15 +84,7 @@ def append(
     others: Sequence[str],
     rows: NDArray[np.int32],
 ) -> None:
-    """Append transactions of other columns, and merge sessions that have the same name.
-
-    Args:
-        columns: the columns to extend.
-        names: the session names of ``columns``; new names are added to it.
-        other: the columns to copy from.
-        others: the session names of ``other``.
-        rows: the row numbers of the transactions to copy.
-    """
+    """Append transactions of other columns, and merge sessions that have the same name."""
     import numpy as np
 
     used, first = np.unique(other.txn_session[rows], return_index=True)

@@ -38,13 +38,10 @@ class Segment(Struct, kw_only=True):
 
     Attributes:
         path: the path where the file was last found.
-        client: the name of the log that the file belongs to.
-        device: the device number of the inode.
         inode: the inode number, which identifies the file after it was renamed.
         head: the first bytes after decompression, in hexadecimal, which identify the file after it
             was compressed.
         base: the moment of the first byte.
-        pipe: whether the file is a pipe, which can be read only once.
     """
 
     path: str
@@ -63,10 +60,6 @@ def compression(head: bytes) -> str:
 
 def open_bytes(path: Path) -> tuple[IO[bytes], str]:
     """Open a file. If the file is compressed, reading decompresses it.
-
-    Returns:
-        The open file, and the name of the compression format, which is empty if the file is not
-        compressed.
 
     Raises:
         HistoryError: the file cannot be read.

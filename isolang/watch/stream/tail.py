@@ -39,12 +39,10 @@ class Piece(Struct, frozen=True, kw_only=True):
     """Complete lines of a log.
 
     Attributes:
-        file: the number of the segment that the lines begin in.
         offset: the byte offset of the lines in that segment.
         moment: the position of that byte in the whole log.
         data: the lines. If a line continues in the next segment, it is a separate piece.
         size: the number of bytes that these lines occupy in the log.
-        last: whether this is the last line of the log, which may be torn.
     """
 
     file: int
@@ -100,9 +98,6 @@ class LineBuffer:
     def cut(self, path: str) -> Piece | None:
         """Return the complete lines; ``None`` if there are none.
 
-        Args:
-            path: the name of the log, for messages.
-
         Raises:
             HistoryError: a line is too long.
         """
@@ -145,19 +140,7 @@ class LineBuffer:
 
 
 class Tail:
-    """Reads the complete lines of one log, across its rotated files.
-
-    Args:
-        source: a path, ``-`` for the standard input, or a binary stream.
-        client: the name of the log.
-        segments: the files of all logs; this log adds its own.
-        spool: the file that a pipe is copied to; ``None`` to make no copy.
-        follow: whether the log may grow.
-
-    Attributes:
-        client: the name of the log.
-        ended: whether the log has ended.
-    """
+    """Reads the complete lines of one log, across its rotated files."""
 
     def __init__(
         self,
@@ -440,8 +423,6 @@ def check_growth(file: IO[bytes], path: str, position: int, seen: bytes) -> None
     """Check that a followed file has only grown since it was last read.
 
     Args:
-        file: the open file.
-        path: the path of the file, for messages.
         position: the number of bytes read from the file so far.
         seen: the last bytes read.
 

@@ -148,12 +148,6 @@ def _ordered_adds(
 ) -> tuple[list[PairedOperation], bool]:
     """Order the adds by "earliest deadline first".
 
-    Args:
-        adds: the adds that took effect or may have taken effect.
-        after: for each position, the event after which the add at that position takes effect.
-        before: for each position, the event before which the add at that position takes effect.
-        most: the number of positions determined by the reads; there are at least as many adds.
-
     Returns:
         The adds in order, and whether each of them is within its bounds. They are all adds that
         took effect, and the indeterminate adds that fill the remaining positions.

@@ -28,10 +28,7 @@ class PairedOperation(Struct, kw_only=True):
     """An operation, with its invocation and its completion.
 
     Attributes:
-        function: the operation's ``:f``.
-        line: the line of the invocation, or of the completion if the invocation is missing.
         number: the operation's number in messages: its ``:index``, or else its ordinal.
-        session: the session's number.
         begin: the position of the invocation among all events, or ``UNKNOWN_BEGIN`` if there is
             none.
         end: the position of the ``:ok`` or ``:fail`` among all events, or ``UNKNOWN_END`` if there
@@ -64,14 +61,10 @@ class Operations(Struct, frozen=True, kw_only=True):
     """All operations in a file.
 
     Attributes:
-        name: the file's name in messages.
         done: the operations, ordered by when they began.
         timed: whether the file has invocations, and therefore real time.
         by_index: whether events are ordered by ``:index`` instead of by line.
-        processes: whether events have a ``:process``.
-        session_names: the name of each session.
         ignored: a phrase for each kind of input that has no effect on verdicts.
-        notes: remarks on how the file was interpreted.
     """
 
     name: str
@@ -124,12 +117,7 @@ class _Event(Struct, frozen=True, kw_only=True):
     """An invocation or a completion, which is a map in the file.
 
     Attributes:
-        position: the event's index in the order of all events.
-        line: the line on which the map is.
-        number: the event's number in messages.
         process: the process as an integer; ``None`` if the map has no process.
-        function: the ``:f`` of the map.
-        value: the ``:value`` of the map.
     """
 
     position: int
@@ -294,11 +282,7 @@ class _Pairing:
             self.after_info.add(event.process)
 
     def completed_operation(self, now: list[PairedOperation], event: _Event) -> PairedOperation:
-        """Return the process's open operation that a completion belongs to.
-
-        Raises:
-            HistoryError: the completion fits several open operations.
-        """
+        """Return the process's open operation that a completion belongs to."""
         if len(now) == 1:
             return now[0]
         alike = [d for d in now if d.function == event.function]
@@ -426,7 +410,6 @@ class Translation:
         levels: the names of the levels that the history can be checked against; empty if it can be
             checked against all of them.
         sink: fills the columns with the translated operations.
-        notes: remarks on the translation, for the history's notes.
     """
 
     what: ClassVar[str]
@@ -448,12 +431,7 @@ class Translation:
         raise NotImplementedError
 
     def split(self, what: str = "") -> bool:
-        """Split the operations by independent key if they have such keys. Return whether they do.
-
-        Args:
-            what: the kind of object that each key stands for, used in a note about the split; if
-                empty, no note is added.
-        """
+        """Split the operations by independent key if they have such keys. Return whether they do."""
         done = self._ops.done
         if not have_independent_keys(done, lambda d: d.function == "read"):
             return False

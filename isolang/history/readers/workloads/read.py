@@ -31,10 +31,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
     """Read the history in one file.
 
     Args:
-        files: the file's name and contents.
         timeout: the time limit in seconds; 0 for no limit.
-        model: the kind of workload: ``bank``, ``counter`` or ``set``. If empty, the kind is
-            detected from the operations.
 
     Raises:
         HistoryError: the file is malformed; the message names the file and line.
@@ -66,11 +63,7 @@ def read(files: Files, *, timeout: float, model: str = "") -> Reading:
 
 
 def _detect_kind(ops: Operations, model: str) -> tuple[str, list[str]]:
-    """Detect the kind of workload and remove the operations that do not belong to it.
-
-    Returns:
-        The kind, and remarks about removed operations.
-    """
+    """Detect the kind of workload and remove the operations that do not belong to it."""
     functions = Counter(d.function for d in ops.done)
     kind = next((k for k, needs in _KNOWN.items() if (needs - {"read"}) & functions.keys()), None)
     if model and not (model == "set" and kind == "written"):
