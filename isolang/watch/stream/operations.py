@@ -352,7 +352,7 @@ class Follower:
         return self._first + self.state.numbered - 1
 
     def _read(self, piece: Piece, clock: str) -> Any:
-        """Read a piece after the open invocations, including those set aside that it may complete."""
+        """Read a piece after the open invocations, with those set aside that it may complete."""
         read = self._read_natively(piece, clock)
         aside = self.state.aside
         if aside and (again := aside.keys() & set(read[1]["processes"])):
