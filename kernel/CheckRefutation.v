@@ -415,12 +415,15 @@ Section Sound.
     Proof.
       intros J. destruct x as [|[x|]|x]; cbn [test set_means]; intros H.
       - exact J.
-      - apply (writes_it_ok h c) in H; auto. exists (n x). split; [reflexivity|exact H].
-      - rewrite orb_true_iff in H. destruct H as [H|H].
-        + apply same_ok in H. subst. exists 1%positive. split; [exact I|]. left; auto.
+      - apply (writes_it_ok h c) in H; auto.
+      - destruct (same t T0) eqn:Z.
+        + apply same_ok in Z. subst. apply negb_true_iff in H.
+          destruct (keys h) as [|k r] eqn:K; [unfold F, facts_of in H; cbn [f_keys] in H; rewrite K in H; discriminate|].
+          exists k. split; [left; auto|left; auto].
         + destruct (M.find t (f_writes F)) as [m|] eqn:K; try discriminate.
-          destruct (M.elements m) as [|[k v] r] eqn:Q; try discriminate.
-          exists k. split; [exact I|]. eapply wrote_writer, writes_find; eauto. apply M.elements_complete. rewrite Q. left; auto.
+          apply existsb_exists in H. destruct H as ([k v] & H & Q). cbn [fst] in Q.
+          exists k. split; [exact (keys_have (judged := judges_reads s) h k Q)|].
+          eapply wrote_writer, writes_find; eauto. apply M.elements_complete. exact H.
       - destruct (M.find t (f_reads F)) as [m|] eqn:K;
           try discriminate.
         apply existsb_exists in H. destruct H as ([i [k v]] & H & Q). apply andb_true_iff in Q.

@@ -193,7 +193,8 @@ Section Meaning.
   Definition set_means (n : env) (s : set) (a : tid) : Prop :=
     match s with
     | AllT => is_in h c a
-    | Writers x => exists k, keyed n x k /\ writer h c a k
+    | Writers (Some y) => writer h c a (n y)
+    | Writers None => exists k, In k (keys h) /\ writer h c a k      (* not even T0, without keys *)
     | Readers x => exists k i r, keyed n x k /\ external h c a i k r /\ explicable h a k r
     end.
 

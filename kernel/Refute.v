@@ -129,8 +129,10 @@ Section Eval.
   Definition test (n : env) (s : set) (t : tid) : bool :=
     match s with
     | AllT => true
-    | Writers None => same t T0 || match M.find t (f_writes F) with
-        Some m => match M.elements m with [] => false | _ => true end | None => false end
+    | Writers None =>
+      if same t T0 then negb (M.is_empty (f_keys F))
+      else match M.find t (f_writes F) with
+        Some m => existsb (fun p => M.mem (fst p) (f_keys F)) (M.elements m) | None => false end
     | Writers (Some x) => writes_it t (n x)
     | Readers x => match M.find t (f_reads F) with
         | Some m => existsb (fun p => key_is n x (fst (snd p)) && f_sourced F t (fst (snd p)) (snd (snd p))) (M.elements m)

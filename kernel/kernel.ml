@@ -1481,7 +1481,10 @@ let index_of h w judged inc =
   in
   let everyone = t0 :: (map fst inc) in
   let writers =
-    t0 :: (map fst (filter (fun p -> existsb is_write (snd p).ops) inc))
+    app (match h.keys with
+         | [] -> []
+         | _ :: _ -> t0 :: [])
+      (map fst (filter (fun p -> existsb is_write (snd p).ops) inc))
   in
   let readers = map (fun p -> snd (snd p)) taken0 in
   { given = (fun x ->
@@ -1997,12 +2000,12 @@ let test f n1 s t1 =
     (match x0 with
      | Some x -> writes_it f t1 (n1 x)
      | None ->
-       (||) (same t1 t0)
-         (match M.find t1 f.f_writes with
-          | Some m -> (match M.elements m with
-                       | [] -> false
-                       | _ :: _ -> true)
-          | None -> false))
+       if same t1 t0
+       then negb (M.is_empty f.f_keys)
+       else (match M.find t1 f.f_writes with
+             | Some m ->
+               existsb (fun p -> M.mem (fst p) f.f_keys) (M.elements m)
+             | None -> false))
   | Readers x ->
     (match M.find t1 f.f_reads with
      | Some m ->

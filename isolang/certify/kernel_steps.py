@@ -259,20 +259,12 @@ class _ListAnomalies:
 
     def tear(self, op: int) -> None:
         """Add a step for each contradiction between a single list read and the history's writes."""
+        if self._lacks_an_end(op):
+            return
         facts = self._facts
         txn, number = self._text.place[op]
         key, reader = facts.key[op], facts.txn_of[op]
-        values, own = facts.list_of(op), [facts.value[w] for w in facts.own_before(op)]
         condition, clause = self._literals.condition(reader), self._literals.unless(reader)
-        if own and values[-len(own) :] != own:
-            self._add(f"anomaly {self._literals.number(reader)} {condition}", clause)
-            return
-        beginning = self._text.beginning(key)
-        if facts.source[op] == FROM_MISSING:
-            values = []
-        if values[: len(beginning)] != beginning or len(values) < len(beginning) + len(own):
-            self._add(f"torn {txn} {number} {self._literals.number(reader)} {condition}", clause)
-            return
         others = self._literals.elements_of_others(op)
         writers = [facts.element_writer(key, value) for value in others]
         if facts.is_external(op) and not facts.candidates(op):
@@ -290,6 +282,27 @@ class _ListAnomalies:
             if again in blocks[: i - 1] and again is not None and between is not None:
                 self._split(op, again, between)
 
+    def _lacks_an_end(self, op: int) -> bool:
+        """Return whether a list lacks the initial elements or the reader's own ones, at its ends.
+
+        If so, add the step that shows this. The kernel accepts no other step about the list.
+        """
+        facts = self._facts
+        txn, number = self._text.place[op]
+        reader = facts.txn_of[op]
+        values, own = facts.list_of(op), [facts.value[w] for w in facts.own_before(op)]
+        condition, clause = self._literals.condition(reader), self._literals.unless(reader)
+        if own and values[-len(own) :] != own:
+            self._add(f"anomaly {self._literals.number(reader)} {condition}", clause)
+            return True
+        beginning = self._text.beginning(facts.key[op])
+        if facts.source[op] == FROM_MISSING:
+            values = []
+        if values[: len(beginning)] != beginning or len(values) < len(beginning) + len(own):
+            self._add(f"torn {txn} {number} {self._literals.number(reader)} {condition}", clause)
+            return True
+        return False
+
     def _split(self, op: int, a: int, b: int) -> None:
         """Add steps for a list read that shows an element of ``b`` between elements of ``a``."""
         self._opposite(op, op, a, b)
@@ -301,6 +314,8 @@ class _ListAnomalies:
 
     def state_shown(self, op: int) -> None:
         """Add steps that include the writers shown by a list read if its reader is included."""
+        if self._lacks_an_end(op):
+            return
         facts = self._facts
         txn, number = self._text.place[op]
         reader = facts.txn_of[op]

@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from contextlib import suppress
 from itertools import product
 
 import pytest
@@ -12,6 +13,7 @@ from support.kernel_definitions import every_choice, satisfies, says_where_from,
 from support.kernel_definitions import parse as parse_text
 from support.kernel_levels import random_level, small_histories
 
+from isolang import History, Transaction
 from isolang.api import check
 from isolang.certify.errors import NotCertifiedError
 from isolang.certify.kernel import check_by_kernel, run_kernel
@@ -83,10 +85,15 @@ def is_exact(text):
             "w(x,1) w(y,1) || w(x,2) w(y,2)",
             True,
         ),
+        (
+            "empty [W] | (wr ; rw) as c",
+            "?append(x,1) append(x,2) r(x,[1 2 3]) || append(x,3) r(x,[1 2])",
+            False,
+        ),
         ("irreflexive [R] ; rw ; rw as c", "r(x,nil) w(x,1) || r(x,nil) w(x,2)", False),
     ],
 )
-def test_small_cases(program, checks, notation, valid):
+def test_small_cases(kernel, checks, notation, valid):
     """Of every choice, the kernel says what the definition says.
 
     Where reads are not judged, a read that has a candidate has a source, and a key that is only
@@ -94,11 +101,26 @@ def test_small_cases(program, checks, notation, valid):
     """
     history, spec = to_tool(parse(notation)), load_spec(ADYA + checks + "\n")
     text = history_and_level(history, spec)
-    assert type(check(history, spec, certify=False)).__name__ == ("Valid" if valid else "Invalid")
+    verdict = check(history, spec, certify=False)
+    assert type(verdict).__name__ == ("Valid" if valid else "Invalid")
     assert satisfies(text) == valid
-    pairs = list(answers(program, text))
+    with suppress(NotCertifiedError):
+        check_by_kernel(history, verdict.spec, proof_of(verdict))
+    pairs = list(answers(kernel, text))
     assert all(accepts == right for accepts, right in pairs)
     assert any(accepts for accepts, _ in pairs) == valid
+
+
+def test_a_history_without_keys(program):
+    """W is the union over all keys, so it is empty, though T0 wrote every key."""
+    history, spec = (
+        History.from_transactions([Transaction([])]),
+        load_spec(ADYA + "empty [W] as c\n"),
+    )
+    text = history_and_level(history, spec)
+    assert type(check(history, spec, certify=False)).__name__ == "Valid"
+    assert satisfies(text)
+    assert list(answers(program, text)) == [(True, True)]
 
 
 @pytest.mark.parametrize("kind", ["o", "n"])

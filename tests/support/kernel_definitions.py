@@ -217,7 +217,7 @@ class Choice:
                 return {pair for key in keys for pair in getattr(self, name)(key)}
             case ("W", x):
                 keys = self.keys if x is None else [env[x]]
-                return {(T0, T0)} | {(t, t) for k in keys for t in self.order.get(k, ())}
+                return {(t, t) for k in keys for t in (T0, *self.order.get(k, ()))}
             case ("R", x):
                 keys = self.keys if x is None else [env[x]]
                 return {(t, t) for k in keys for _, t in self.wr(k)}
