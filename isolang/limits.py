@@ -27,6 +27,8 @@ class Seconds(Struct, frozen=True, kw_only=True):
         read: reading the history (0 for one that the caller has in memory).
         prepare: the pre-pass and the neutral problem.
         solve: running the engine, and explaining its answer.
+        certify: the independent checker.
+        total: all phases together.
     """
 
     read: float = 0.0

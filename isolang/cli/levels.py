@@ -54,11 +54,16 @@ class LevelReport(Struct, frozen=True, kw_only=True):
     """The verdict of one level of the library.
 
     Attributes:
+        name: the name of the level.
         standing: the verdict; ``no times`` if the level needs real time and the history has no
             times.
+        certified: whether a checker certified this verdict, or the verdict from which it follows.
         follows_from: the level from whose verdict this verdict follows; null if this level was
             checked.
+        anomaly: the name of the violation.
         reason: the meaning of the anomaly, or why the verdict is unknown.
+        seconds: how long the check took.
+        implies: the levels that this level implies directly.
     """
 
     name: str
@@ -75,6 +80,8 @@ class OwnReport(Struct, frozen=True, kw_only=True):
     """The verdict of the specification in ``--spec``, and its place among the levels.
 
     Attributes:
+        verdict: the verdict on the history.
+        certified: whether a checker certified the verdict.
         reason: why the history is not valid; empty if it is.
         place: where the specification lies among the levels.
     """
@@ -90,9 +97,14 @@ class LevelsReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        history: the history, as named on the command line.
+        strongest: the satisfied levels that no other satisfied level implies.
+        weakest_violated: the violated levels that imply no other violated level.
+        levels: the verdicts of all levels.
         own: the verdict of the specification in ``--spec``; null without this option.
         clock_errors: with ``--clock-error auto``, for each violated level that uses real time, the
             least clock error in nanoseconds with which it is satisfied; null if none suffices.
+        seconds: how long all checks took.
         notes: reasons why the satisfied levels may be no evidence.
     """
 

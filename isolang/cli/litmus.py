@@ -53,9 +53,15 @@ class LitmusReport(Struct, frozen=True, kw_only=True):
     Attributes:
         allowed_by: the level that allows the history; null if the history is from a file.
         forbidden_by: the level that forbids the history; null if no level was named.
+        program: the history in one line.
         database: the name and version of the database; null if nothing was run.
+        level: the level of the database.
         possible: how many interleavings could produce the history.
+        played: how many interleavings were run.
         violations: how many outcomes violate the level that forbids the history.
+        same: how many outcomes equal the history.
+        example: the first of these outcomes.
+        seconds: how long the interleavings took.
     """
 
     allowed_by: str | None
@@ -76,6 +82,7 @@ class LitmusReports(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        results: the outcomes of each program on each level.
         skipped: the edges of the lattice that no history with single-key reads separates.
         phenomena: with --suite, the result for each of Hermitage's phenomena at each level.
     """

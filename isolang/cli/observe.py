@@ -51,7 +51,12 @@ _ALL: Final = About("Explain every kind of violation, not only the first one.", 
 
 
 class UnseenForm(Struct, frozen=True, kw_only=True):
-    """A statement that was not recorded, without its values."""
+    """A statement that was not recorded, without its values.
+
+    Attributes:
+        statement: the statement, with ``?`` for each value.
+        count: how often it occurred.
+    """
 
     statement: str
     count: int
@@ -61,7 +66,10 @@ class NotSeen(Struct, frozen=True, kw_only=True):
     """A kind of operation that an application ran and that the observer did not record.
 
     Attributes:
+        kind: the name of the kind, which ``--allow-unseen`` accepts.
         what: a description of the operations, as the text output prints it.
+        count: the number of such operations.
+        first: the first example.
         forms: the statements without their values, the most frequent one first.
         harmless: whether these operations cannot change a verdict, or were allowed.
     """
@@ -78,6 +86,7 @@ class ObserveReport(Report, frozen=True, kw_only=True):
     """The report of a check, with the unseen operations.
 
     Attributes:
+        unseen: the operations that were not recorded, by kind.
         command_code: the exit code of the command; ``None`` if no command was given.
     """
 

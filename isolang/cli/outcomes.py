@@ -27,6 +27,8 @@ class OutcomeAtLevel(Struct, frozen=True, kw_only=True):
     """The verdict of one level on one outcome.
 
     Attributes:
+        level: the level, as named on the command line.
+        standing: whether the level allows the outcome.
         certified: whether an independent checker accepted the proof.
         anomaly: the name of the violation if the outcome is forbidden; otherwise null.
         reason: why the verdict is unknown; null if it is known.
@@ -44,7 +46,10 @@ class ProgramOutcome(Struct, frozen=True, kw_only=True):
 
     Attributes:
         number: the number of the outcome, from 1, with which the files of --save begin.
+        reads: the value that each read returned, by the name of the read.
         aborted: the numbers, from 1, of the transactions that aborted.
+        history: the history, in EDN.
+        levels: the verdict of each level.
     """
 
     number: int
@@ -58,6 +63,7 @@ class TargetAtLevel(Struct, frozen=True, kw_only=True):
     """The verdict of a level on a condition of the program.
 
     Attributes:
+        level: the level, as named on the command line.
         standing: allowed if the level allows some outcome that satisfies the condition.
     """
 
@@ -69,7 +75,10 @@ class TargetReport(Struct, frozen=True, kw_only=True):
     """A condition of the program.
 
     Attributes:
+        exists: the condition.
         title: the name of the condition in the program; may be empty.
+        outcomes: the numbers of the outcomes that satisfy the condition.
+        levels: whether each level allows one of these outcomes.
     """
 
     exists: str
@@ -83,7 +92,14 @@ class OutcomesReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        program: the name of the program.
         title: the title of the program; may be empty.
+        sessions: for each session the texts of its transactions.
+        levels: the levels, as named on the command line.
+        reads: the names of all reads.
+        outcomes: the distinct outcomes.
+        exists: the conditions that the program states.
+        seconds: how long the verdicts took.
     """
 
     schema: Literal[1] = 1

@@ -26,6 +26,8 @@ class ReadReport(Struct, frozen=True, kw_only=True):
     """A read that returns a different version in a predicted history.
 
     Attributes:
+        transaction: the name of the transaction that reads.
+        operation: the read as it was recorded.
         caller: the ``file:line`` that executed the read; empty if unknown.
         recorded: the transaction whose version the read returned; ``T0`` for the initial version.
         predicted: the transaction whose version the read returns in the predicted history.
@@ -43,6 +45,7 @@ class PlayedReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         database: the database, with its version; empty if nothing was played.
+        level: the isolation level of the played transactions.
         calls: the functions that were called: first by the stranger, then by the path.
         confirmed: whether the recorded history violates the stronger level, with a certificate.
         why: why the prediction was not confirmed; empty if it was confirmed.
@@ -67,14 +70,19 @@ class PredictionReport(Struct, frozen=True, kw_only=True):
     Attributes:
         rule: the rule of docs/foresee.md that derived the history: one stranger, or same
             statements.
+        anomaly: the name of the violation.
+        stranger: the transaction that reads other versions.
         overlooked: the transaction whose version the stranger overlooks.
         path: the transactions that close the cycle, beginning with the overlooked transaction.
         programs: the programs of the stranger, the overlooked transaction, and the last transaction
             of the path: labels, ``file:line`` or operations.
         changed: the reads that return different versions.
+        count: how many predictions of this kind the run has.
+        assumption: the assumption about the application.
         certified: whether checkers certified both verdicts on the whole predicted history.
         confirmed: whether the history was played on a database and violated the level there.
         played: the result of playing the history; ``None`` if it was not played.
+        transactions: the number of transactions of the predicted history.
         history: the predicted history, in EDN.
     """
 
@@ -100,12 +108,15 @@ class PredictReport(Struct, frozen=True, kw_only=True):
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
         history: the run, as named on the command line.
+        transactions: how many transactions of the run were considered.
+        at: the weaker level.
         against: the level that the run satisfies and the predicted histories violate.
         outcome: whether a prediction was found; if not, whether the search was complete. If nothing
             was found, the run need not be safe.
         predictions: one prediction of each kind; those that change the run least come first.
         more: how many further kinds were found but not certified, because of the limit --most.
         bound: the restriction of the search; empty if the levels need no restriction.
+        gave_up: the parts of the search that were not finished.
     """
 
     schema: Literal[1] = 1

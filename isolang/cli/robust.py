@@ -40,6 +40,8 @@ class RobustTransaction(Struct, frozen=True, kw_only=True):
     """A transaction of a counterexample.
 
     Attributes:
+        name: the name of the program, with the values of its parameters.
+        program: the name of the program.
         session: the number of the session, from 1.
     """
 
@@ -53,6 +55,7 @@ class RobustStatement(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transaction: the number of the statement's transaction, from 1.
+        text: the text of the statement.
     """
 
     transaction: int
@@ -64,10 +67,15 @@ class RobustCounterexample(Struct, frozen=True, kw_only=True):
 
     Attributes:
         transactions: the transactions; all except the first run alone.
+        statements: the statements in the order in which they run.
+        allowed_by: the specification that the execution satisfies.
+        forbidden_by: the specification that the execution violates.
+        anomaly: the name of the violation.
         certified: whether both independent checkers accepted the proofs of both verdicts.
         accepted: how much of the two proofs each checker accepted.
         locks_of_rows_refuse: whether two concurrent transactions write different columns of one
             row, which databases with row locks prevent.
+        history: the history, in EDN.
     """
 
     transactions: tuple[RobustTransaction, ...]
@@ -85,7 +93,10 @@ class RobustMend(Struct, frozen=True, kw_only=True):
     """A read that becomes an update that changes nothing.
 
     Attributes:
+        program: the program.
         step: the number of the step in the program, from 1.
+        read: the read.
+        update: the update that replaces the read.
     """
 
     program: str
@@ -95,7 +106,13 @@ class RobustMend(Struct, frozen=True, kw_only=True):
 
 
 class LowestLevel(Struct, frozen=True, kw_only=True):
-    """The lowest level of a program, if each other program runs at its own lowest level."""
+    """The lowest level of a program, if each other program runs at its own lowest level.
+
+    Attributes:
+        program: the program.
+        level: the level.
+        sql: the name of the level in SQL.
+    """
 
     program: str
     level: LevelName
@@ -107,15 +124,22 @@ class RobustReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        source: the file, or the text of the templates.
+        at: the level.
         against: the level that each execution should satisfy: ``ser``, or ``pl-3`` without
             sessions.
+        standing: the answer.
+        programs: the names of the programs.
+        branches: the number of ways through the programs.
         transactions: the number of transactions of the run that the templates describe; null
             without a run.
         dropped: how many ways are left out because they abort or touch no row; for a run, how many
             transactions did not certainly commit or touch no row.
+        conditions: the conditions under which the answer ``robust`` is correct.
         reason: why the answer is unknown; null if it is known.
         counterexample: an execution that is not serializable; null if none was found.
         mends: the smallest sets of changes, each of which makes the templates robust.
+        lowest: the lowest levels at which all programs together are robust.
         notes: the results that could not be computed, with reasons.
     """
 

@@ -50,13 +50,22 @@ class RunReport(Report, frozen=True, kw_only=True):
     """The report of a check, and facts about the run.
 
     Attributes:
+        database: the version of the database.
+        isolation: the level that the clients requested.
+        workload: the workload that the clients ran.
+        sessions_at_a_time: the number of concurrent clients.
+        seed: the seed of all random choices.
+        ran_seconds: how long the run took.
         throughput: the number of committed transactions per second.
+        abort_rate: the share of transactions that aborted.
         latency: the average duration of a committed transaction in seconds.
         errors: the most frequent errors of the database, with their counts.
         faults: the faults injected into the server, with their counts.
+        interrupted: whether the run was ended early.
         strongest: the strongest levels of the library that the history satisfies.
         first_transaction: the number, from 1, of the violation's first transaction in the history;
             0 without a violation.
+        statements: the statements that the transactions of the violation sent.
         doubts: reasons why the verdict may mean less than it seems to mean.
         grave: whether a doubt makes a valid verdict meaningless; if so, the exit code is 3.
         lost: acknowledged commits that a kill of the server lost.

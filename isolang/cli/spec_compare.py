@@ -62,6 +62,9 @@ class ProofReport(Struct, frozen=True, kw_only=True):
     """The proof that one specification implies another.
 
     Attributes:
+        stronger: the implying specification.
+        weaker: the implied specification.
+        argument: the sentences of the proof.
         one_at_a_time: whether the proof assumes that a session runs one transaction at a time.
     """
 
@@ -75,8 +78,14 @@ class WitnessReport(Struct, frozen=True, kw_only=True):
     """A history that one specification allows and another forbids.
 
     Attributes:
+        allowed_by: the specification that the history satisfies.
+        forbidden_by: the specification that the history violates.
+        transactions: the number of transactions.
+        operations: the number of operations.
+        keys: the number of keys.
         smallest: whether no other separating history has fewer transactions, then operations, then
             keys.
+        anomaly: the name of the violation.
         certified: whether the independent checker accepted both verdicts.
         shown: the operations in one line: `->` within a session, `||` between sessions.
         history: the history as EDN; null if EDN cannot express it.
@@ -105,6 +114,7 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
         b: the second specification.
         relation: how the first relates to the second; unknown if a direction has neither a proof
             nor a witness.
+        proof: the proofs, for each direction in which one specification implies the other.
         witnesses: a separating history for each direction in which the implication does not hold.
         searched: for ``a implies b`` and its reverse, up to how many transactions no witness
             exists; null for a direction with a proof or a witness.
@@ -115,6 +125,8 @@ class ComparisonReport(Struct, frozen=True, kw_only=True):
             time.
         lacking: relations that the searched histories have only in part: from the times of whole
             transactions, and from statements of one operation.
+        keys: the greatest number of keys of the searched histories.
+        seconds: how long the comparison took.
     """
 
     schema: Literal[1] = 1

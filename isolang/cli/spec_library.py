@@ -21,6 +21,10 @@ class LevelRow(Struct, frozen=True, kw_only=True):
     """One level of the library.
 
     Attributes:
+        name: the name for ``--spec``.
+        style: the style of the level's axioms.
+        kind: the route that decides the level; ``-`` if no engine decides it.
+        title: the title in the level's header.
         alias_of: the level of which this name is an alias; empty for none.
     """
 
@@ -35,7 +39,16 @@ class Shown(Struct, frozen=True, kw_only=True):
     """A specification, parsed and expanded.
 
     Attributes:
+        name: the name in the header, or else the name of the file.
+        title: the title in the header.
+        source: the file of the specification.
+        sha256: the hash of all texts.
+        texts: the texts by file, with the main text first.
+        exists: the existential relations.
+        checks: the checks, with all definitions expanded.
         shows: the relations that ``show`` statements name, with all definitions expanded.
+        notes: how the input was understood.
+        warnings: probable mistakes.
     """
 
     name: str

@@ -27,6 +27,8 @@ class LintFinding(Struct, frozen=True):
     """One error or warning.
 
     Attributes:
+        severity: ``error`` or ``warning``.
+        file: the file that the finding is about.
         line: the line, from 1; 0 if the finding has no place.
         column: the column, from 1; 0 if the finding has no place.
         message: the whole text, with the source line, a caret and the hint.
@@ -43,8 +45,11 @@ class Linted(Struct, frozen=True):
     """The errors and warnings of one file.
 
     Attributes:
+        file: the file, as named on the command line.
         findings: errors and warnings; those in the file itself come first, in the order of their
             lines.
+        notes: how the input was understood.
+        examples: how many examples have the verdict that the file states.
         search: which small histories were searched; empty if the search answered each question
             early.
     """

@@ -42,6 +42,8 @@ class Neighbour(Struct, frozen=True, kw_only=True):
     """A level next to a specification.
 
     Attributes:
+        name: the name of the level.
+        proof: the proof that one of the two implies the other.
         witness: a history that separates the two; null if none was found.
     """
 
@@ -51,7 +53,13 @@ class Neighbour(Struct, frozen=True, kw_only=True):
 
 
 class BoundedRelation(Struct, frozen=True, kw_only=True):
-    """The relation of a specification to a level on all histories up to a size."""
+    """The relation of a specification to a level on all histories up to a size.
+
+    Attributes:
+        name: the name of the level.
+        relation: how the specification relates to the level.
+        up_to: the greatest number of transactions of these histories.
+    """
 
     name: str
     relation: Literal["equal", "stronger", "weaker"]
@@ -63,7 +71,10 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        name: the name of the specification.
         equal: the levels that allow the same histories.
+        above: the weakest levels that are stronger.
+        below: the strongest levels that are weaker.
         bounded: the levels with neither a proof nor a history for some direction, and how the
             specification relates to them on all histories up to a size: those that it equals, or
             the nearest ones.
@@ -71,6 +82,7 @@ class PlaceReport(Struct, frozen=True, kw_only=True):
             whole transactions, and from statements of one operation.
         unknown: the levels whose relation to the specification is unknown on histories of any size.
         one_at_a_time: whether the place is known only if a session runs one transaction at a time.
+        seconds: how long the search took.
     """
 
     schema: Literal[1] = 1
@@ -89,6 +101,8 @@ class EdgeReport(Struct, frozen=True, kw_only=True):
     """Two neighbours in the lattice.
 
     Attributes:
+        stronger: the implying level.
+        weaker: the implied level.
         proof: the proof that the stronger level implies the weaker level.
         witness: a history that only the weaker level allows; null if none was found.
     """
@@ -118,10 +132,13 @@ class LatticeReport(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        classes: the classes of equal levels.
         edges: each level with the next weaker levels, by the first names of their classes. A level
             implies another iff a path of edges leads to it.
         separated: all other pairs of levels, each with a separating history with the fewest
             transactions.
+        unknown: the pairs of levels for which it is unknown whether one implies the other.
+        seconds: how long the comparisons took.
     """
 
     schema: Literal[1] = 1

@@ -23,15 +23,23 @@ class WatchLine(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         outcome: ``valid`` so far, or ``invalid``, ``suspected`` or ``unknown``.
+        ended: whether this is the last line.
         transactions: the transactions seen, without those in flight.
+        parts: the parts of the certificate.
+        window: the transactions in memory.
+        put_back: the cuts that this round put back.
         exchanged: the parts in which this round exchanged the order of writers.
         waiting: the bytes of the log that are not checked yet.
         holding: why the window is long, in words.
         keys: the keys whose last value is in memory.
         given_up: the transactions of unknown outcome that the watch no longer waits for.
+        violations: the violations found.
+        seconds: the time since the watch began.
         rate: the recent transactions per second; finally, the average since the watch began or
             resumed.
+        memory: the megabytes of the process.
         note: what the outcome rests on, or what the watch waits for, in words.
+        places: the places of the transactions of a violation: ``file:line``.
         verdict: the violation, or why the outcome is unknown, as text.
     """
 

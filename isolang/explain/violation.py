@@ -22,6 +22,7 @@ class Place(Struct, frozen=True, kw_only=True):
     """A place in the input.
 
     Attributes:
+        file: the file, or the name of the history.
         unit: the unit of ``position``: lines, bytes, or records. Records are transactions and, for
             an operation, its index in its transaction.
         position: the line, byte or number.
@@ -36,7 +37,11 @@ class OperationView(Struct, frozen=True, kw_only=True):
     """One operation of a transaction of a violation.
 
     Attributes:
+        number: its number in the whole history.
         text: ``r(x, 5)``; for a row of a watched application ``w(user/7 {age: 4 → 5})``.
+        key: the key, as in the text.
+        where: its place in the input, as text.
+        place: its place in the input, as a record.
         caller: the ``file:line`` of the application that ran it; empty if not recorded.
     """
 
@@ -52,8 +57,16 @@ class TransactionView(Struct, frozen=True, kw_only=True):
     """One transaction of a violation, with the operations that matter.
 
     Attributes:
+        number: its number in the whole history.
+        name: its name in messages: ``T914``.
+        status: ``committed``, ``maybe`` or ``aborted``.
+        session: the name of its session.
+        where: its place in the input, as text.
+        place: its place in the input, as a record.
+        labels: the labels that the history gives it.
         level: the level that it requested; empty if unknown.
         operations: those that an edge is about, and the reader's own write of the key of an ``rw``.
+        omitted: how many other operations it has.
     """
 
     number: int
@@ -77,6 +90,7 @@ class RowRemark(Struct, frozen=True, kw_only=True):
             only shows which transaction comes first.
         row: the row as the answer has it; the key alone if the answer lacks the row.
         text: which transactions wrote the row, and how they are ordered with the reader.
+        operation: the number of the read of the row, or of the set-read that says that it lacks.
     """
 
     kind: str
@@ -89,11 +103,16 @@ class QueryView(Struct, frozen=True, kw_only=True):
     """One predicate read that an argument is about.
 
     Attributes:
+        transaction: the number of the transaction that sent it.
+        name: the name of that transaction.
+        where: its place in the input.
         selected: the rows that the predicate selects, such as ``the rows with value between 3 and
             9``; ``rows`` if the recorder evaluated the predicate.
         sent: the statement as it was sent; empty if unknown.
         answer: the rows that it returned: those with a remark, and some of the others.
+        omitted: how many further rows it returned.
         remarks: what the argument says about rows.
+        operations: the numbers of the reads of ``answer``.
         statement: its number among the predicate reads of the whole history.
     """
 
@@ -126,8 +145,15 @@ class EdgeView(Struct, frozen=True, kw_only=True):
 
     Attributes:
         relation: ``so rt init wr ww rw``.
+        source: the name of the transaction that it leaves.
+        target: the name of the transaction that it enters.
         ends: the numbers of both; T0, the initial state, has the number after the last one.
         key: the key of ``wr``, ``ww`` or ``rw``; else empty.
+        text: the reason of the edge, in words.
+        operations: the numbers of the operations that show it.
+        where: the places of these operations.
+        because: the numbers of the lemmas that it uses.
+        assumed: whether it uses the assumption of a case.
     """
 
     relation: str
@@ -146,6 +172,7 @@ class CycleView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="cycle"
     """A closed walk that a check forbids.
 
     Attributes:
+        check: the name of the check.
         anomaly: the name of this cycle, by the table of ``docs/anomalies.md``.
         edges: in order; the last one ends where the first one begins.
     """
@@ -156,7 +183,13 @@ class CycleView(Struct, frozen=True, kw_only=True, tag_field="kind", tag="cycle"
 
 
 class PlainReason(Struct, frozen=True, kw_only=True, tag_field="kind", tag="sentence"):
-    """A reason given as a sentence."""
+    """A reason given as a sentence.
+
+    Attributes:
+        text: the sentence.
+        because: the numbers of the lemmas that it uses.
+        operations: the numbers of the operations that it mentions.
+    """
 
     text: str
     because: tuple[int, ...] = ()
@@ -167,6 +200,10 @@ class LemmaView(Struct, frozen=True, kw_only=True):
     """A fact that follows from the history and the level.
 
     Attributes:
+        number: the number by which edges and later lemmas refer to it.
+        text: the fact, in words.
+        transactions: the numbers of the transactions that the text mentions.
+        operations: the numbers of the operations that the text mentions.
         reason: the cycle that would exist otherwise, an argument against the opposite, or a
             sentence.
     """
@@ -179,7 +216,14 @@ class LemmaView(Struct, frozen=True, kw_only=True):
 
 
 class CaseView(Struct, frozen=True, kw_only=True):
-    """One case of a split: an assumption, and the argument against it."""
+    """One case of a split: an assumption, and the argument against it.
+
+    Attributes:
+        assumption: the assumption, in words.
+        transactions: the numbers of the transactions that it mentions.
+        operations: the numbers of the operations that it mentions.
+        argument: the argument that refutes it.
+    """
 
     assumption: str
     transactions: tuple[int, ...] = ()
@@ -209,9 +253,11 @@ class Violation(Struct, frozen=True, kw_only=True):
 
     Attributes:
         anomaly: the name, by the closed table of ``docs/anomalies.md``.
+        meaning: the meaning of the name, in a line.
         check: the check of the spec that fails (the first one shown, if there are several); empty
             for an anomaly without a cycle.
         transactions: the transactions that the argument is about, except T0.
+        argument: the cycle, or the tree of cycles.
         relaxed: the outcome without sessions (``without sessions``), without real time (``without
             real time``) or ``without the versions that it states``, where the violation uses them:
             ``valid``, ``invalid`` or ``unknown``.
@@ -318,10 +364,12 @@ class Finding(Struct, frozen=True, kw_only=True):
 
     Attributes:
         anomaly: its name, by the table of ``docs/anomalies.md``.
+        count: how often it occurs.
         counted: the unit of ``count``: ``reads`` that show it; strongly connected ``components`` of
             the known dependencies with such a cycle; or ``levels`` that it violates.
         level: the weakest level of the library that forbids the example.
         certified: whether an independent checker accepted the example.
+        violation: the example.
     """
 
     anomaly: str
@@ -336,7 +384,9 @@ class Findings(Struct, frozen=True, kw_only=True):
     """All anomalies of a history.
 
     Attributes:
+        anomalies: one of each kind.
         weakest_violated: the violated levels that imply no other violated one: Elle's ``:not``.
+        also_violated: the other violated levels: Elle's ``:also-not``.
         not_finished: why there may be more; empty if the search was complete.
         behind: further anomalies if thin-air reads show the initial state
             (``--unwritten-initial``): kinds that occur only then, and kinds that then occur more
@@ -354,8 +404,13 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
     """The violations of one kind that the same statements cause on the same tables.
 
     Attributes:
+        anomaly: their name.
+        count: how many sets of transactions were found with such a violation.
+        at_least: whether there may be more.
+        tables: the tables, or the keys if they belong to no table.
         statements: the statements, or the ``file:line`` in the application, without values; empty
             if the history does not record them.
+        violation: the simplest one found, which is certified.
     """
 
     anomaly: str

@@ -19,7 +19,14 @@ _FEWEST_KEYS = 4  # with fewer keys than this, every transaction would look like
 
 
 class LookAlike(Struct, frozen=True, kw_only=True):
-    """A transaction that looks like an initial one, but is not declared as such."""
+    """A transaction that looks like an initial one, but is not declared as such.
+
+    Attributes:
+        number: the number with which ``--initial`` declares the transaction.
+        name: the name of the transaction in messages.
+        where: the place of the transaction in the input.
+        keys: how many keys the transaction writes.
+    """
 
     number: int
     name: str

@@ -25,6 +25,7 @@ class Possible(Struct, frozen=True, kw_only=True):
     """A check, and the answer to whether any choice of sources and orders could violate it.
 
     Attributes:
+        check: the name of the check.
         text: the check, or an equivalent one over dependencies.
         possible: whether some choice of sources and orders may violate the check; false only if
             certainly no choice does.
@@ -54,14 +55,40 @@ class Stats(Struct, frozen=True, kw_only=True):
     transactions with operations.
 
     Attributes:
+        name: the name of the history.
+        format: its format.
         initial: what a read of the initial state looks like.
+        session: what a session is.
+        real_time: where real time comes from.
         ignored: a phrase for each kind of input that has no influence on verdicts.
+        notes: remarks on how the input was interpreted.
+        transactions: the number of transactions.
+        committed: the number of committed transactions.
+        aborted: the number of aborted transactions.
+        maybe: the number of indeterminate transactions.
+        declared_initial: the number of transactions that are declared to be T0.
+        sessions: the number of sessions.
+        keys: the number of keys.
+        operations: the number of operations.
+        reads: the number of reads of registers.
+        list_reads: the number of reads of lists.
+        set_reads: the number of reads that only give values which the version has, or has not.
+        writes: the number of writes of registers.
+        appends: the number of appends to lists.
+        failed_operations: the number of operations that failed themselves.
+        unknown_reads: the number of reads with unknown results.
         initial_reads: the number of committed reads that return nil, an empty list or an initial
             value, or name T0 as their source.
+        explicit_sources: the number of reads whose source the input names.
         missing_sources: the number of reads whose source the input names but does not contain.
+        operations_per_transaction: the spread of the number of operations, over all transactions.
+        keys_per_transaction: the spread of the number of keys, over all transactions.
         repeated_values: the number of (key, value) pairs that transactions, except aborted ones,
             write more than once.
+        repeated_writes: the number of writes of these pairs.
         read_modify_write_share: the share of transactions that read some key before they write it.
+        read_only_share: the share of transactions that write nothing.
+        write_only_share: the share of transactions that read nothing.
         time_span: from the first begin to the last end, in the input's unit; ``None`` without real
             time.
         look_alikes: the transactions that look like initial transactions, but are not declared as

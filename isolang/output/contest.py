@@ -11,13 +11,23 @@ class ContestRow(Struct, frozen=True, kw_only=True):
     """The result of one run.
 
     Attributes:
+        history: the history, as named on the command line.
+        transactions: the number of transactions in the history; null if it was not read.
+        spec: the spec, as named on the command line.
+        encoding: the encoding.
+        solver: the solver.
+        prune_stage: the stage of pruning.
         verdict: the verdict; ``wrong`` if the solver's model is not a model, or the checker
             rejected the proof.
         total: seconds from the pre-pass to the answer; null if there was no answer.
         prune: seconds for pruning.
         encode: seconds for encoding.
         solve: seconds for solving.
+        variables: the number of variables in the formula.
+        clauses: the number of clauses in the formula.
         edges: the number of edges in the formula, or in the event graph after pruning.
+        conflicts: the number of conflicts in the search.
+        peak_mb: the peak memory of the process in megabytes.
         detail: how far the verdict is certified, or why the verdict is missing.
     """
 

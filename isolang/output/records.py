@@ -27,6 +27,10 @@ class SpecReport(Struct, frozen=True, kw_only=True):
     """The specification.
 
     Attributes:
+        name: the name in the header, or else the name of the file.
+        title: the title in the header.
+        source: the file; ``library:`` and the name for a level of the library.
+        sha256: the hash of all texts.
         notes: the values of ``show`` statements, and remarks about how the specification was
             decided.
     """
@@ -42,7 +46,14 @@ class Input(Struct, frozen=True, kw_only=True):
     """The interpretation of the history.
 
     Attributes:
+        format: the format.
+        files: the files that were read.
         sha256: the hash of the bytes of all files.
+        initial: how reads of the initial state are recognized.
+        session: the meaning of a session.
+        real_time: the source of real time.
+        ignored: the kinds of records that were ignored, with their counts.
+        notes: remarks on how the input was interpreted.
     """
 
     format: str
@@ -59,8 +70,10 @@ class ClaimReport(Struct, frozen=True, kw_only=True):
     """The result of one pair of ``--cross-check``.
 
     Attributes:
+        pair: ``encoding/solver/prune``.
         outcome: the verdict of the pair; ``wrong`` if its model or its refutation is false.
         detail: how far the verdict is certified, or why it is unknown.
+        seconds: how long the pair took.
     """
 
     pair: str
@@ -73,7 +86,9 @@ class CrossCheckReport(Struct, frozen=True, kw_only=True):
     """The result of ``--cross-check``.
 
     Attributes:
+        summary: the result as a sentence.
         claims: the results of the pairs; the first pair decided the verdict.
+        history: the file in which the history of a disagreement was saved.
         minimal: the file in which a smallest part of that history was saved.
     """
 
@@ -88,6 +103,8 @@ class Limits(Struct, frozen=True, kw_only=True):
 
     Attributes:
         timeout: the time limit in seconds; ``null`` for no limit.
+        memory: the memory limit in megabytes; ``null`` for no limit.
+        default_memory: whether the memory limit is the default, a share of the machine's memory.
     """
 
     timeout: float | None = None
@@ -99,6 +116,8 @@ class Standing(Struct, frozen=True, kw_only=True):
     """The levels of the library between which the history lies.
 
     Attributes:
+        strongest: the satisfied levels that no other satisfied level implies.
+        weakest_violated: the violated levels that imply no other violated level.
         unknown: whether some level was not decided within the limit of work or time.
         looked_for: whether the levels were checked at all, which is not done for large histories.
     """
@@ -114,18 +133,37 @@ class Report(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
+        history: the history, as named on the command line.
         spec: the specification, as named on the command line.
         verdict: the verdict; ``error`` if the history cannot be read or checked.
         reason: the reason of the verdict in words; empty if valid.
+        anomaly: the name of the violation.
         transactions: the number of transactions without the initial transaction. If the history was
             not read, this count and the following counts are null.
+        committed: the number of committed transactions.
+        aborted: the number of aborted transactions.
+        maybe: the number of indeterminate transactions.
+        operations: the number of operations.
+        sessions: the number of sessions.
+        keys: the number of keys.
         solver: the solver that decided; null if the pre-pass decided.
+        encoding: the encoding for the solver.
+        prune: the stage of pruning.
         choice: why this solver, encoding and stage were chosen, if the options did not choose them.
         certified: whether an independent checker accepted the proof.
         certified_reason: which checker accepted the proof, or why no checker did.
         seconds: wall-clock seconds by phase.
+        violation: why the history is invalid.
+        level: the specification.
+        input: how isocheck interpreted the history.
         anomalies: intrinsic anomalies, including those that the specification allows.
+        certificate: the file of the certificate.
+        minimal: the file that ``--minimal`` wrote.
+        page: the file that ``--html`` wrote.
+        plot: the file that ``--plot`` drew.
         drawn: the text of a form of ``--output`` such as ``dot``.
+        cross_check: the result of ``--cross-check``.
+        findings: with ``--all``, every kind of anomaly in the history.
         groups: the violations by their statements and tables, for an application's recording.
         standing: the strongest satisfied and the weakest violated levels, if finding them was
             cheap.
@@ -136,6 +174,7 @@ class Report(Struct, frozen=True, kw_only=True):
         unsaved: the files that could not be saved or printed, with reasons; the verdict is not
             affected.
         statistics: counts of the engine; ``seconds_…`` are the times of stages of solving.
+        limits: the limits of the check.
     """
 
     schema: Literal[1] = SCHEMA

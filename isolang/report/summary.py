@@ -26,6 +26,8 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
     """The verdict of one level on the history of one run.
 
     Attributes:
+        history: the history.
+        level: the specification.
         verdict: the verdict; ``unknown`` for a valid verdict that proves nothing; ``error`` if
             there is none.
         reason: the reason of the verdict in words; empty if valid.
@@ -39,6 +41,7 @@ class RunVerdict(Struct, frozen=True, kw_only=True):
         transactions: the number of transactions that the violation shows, or else that the history
             has.
         sha256: the hash of the history; empty if unknown.
+        source: the file in which the verdict was found.
         evidence: the files that support the verdict, each with its kind: ``certificate``,
             ``smallest part``, ``page`` or ``chain``.
     """
@@ -69,9 +72,20 @@ class RunGroup(Struct, frozen=True, kw_only=True):
     """The verdicts of one level on one version of a target.
 
     Attributes:
+        target: the target.
+        isolation: the level that the clients requested.
+        level: the specification.
+        version: the version.
+        runs: how many runs were judged.
+        valid: the number of valid verdicts.
+        invalid: the number of invalid verdicts.
+        unknown: the number of unknown verdicts.
+        errors: the number of runs without a verdict.
+        seeds: the seeds of the invalid runs.
         failing: the share of the decided runs that are invalid; null if no run was decided.
         interval: between which shares the true one lies, with 95 % confidence (Wilson), if runs
             are independent; null if none was decided.
+        flaky: whether some runs are valid and others invalid.
     """
 
     target: str
@@ -93,7 +107,12 @@ class FirstBad(Struct, frozen=True, kw_only=True):
     """The first version of a target that has an invalid run.
 
     Attributes:
+        target: the target.
+        isolation: the level that the clients requested.
+        level: the specification.
+        version: the first version with an invalid run.
         before: the version before this version; empty if this version is the first.
+        valid_before: the number of valid runs of earlier versions.
     """
 
     target: str
@@ -108,11 +127,22 @@ class KnownViolation(Struct, frozen=True, kw_only=True):
     """A violation that one or more runs show.
 
     Attributes:
+        target: the target.
+        isolation: the level that the clients requested.
+        level: the specification.
+        anomaly: the name of the anomaly.
+        reason: the anomaly in words.
+        runs: how many runs show it.
+        of_runs: the number of decided runs of this target and level.
+        versions: the versions that show the violation.
+        seeds: the seeds that show the violation.
         new: whether the reports in ``--against`` do not contain the violation; null without
             ``--against``.
         history: the history of the run with the shortest argument; runs with a certified proof are
             preferred.
         certified: whether a checker accepted the proof of that run.
+        source: the file with the report of that run.
+        evidence: the other files about that run.
         argument: the argument as text; empty if the report does not contain it.
     """
 
@@ -144,7 +174,10 @@ class Summary(Struct, frozen=True, kw_only=True):
     Attributes:
         schema: a number that changes when a field is removed or changes its meaning.
         groups: the counts by target, level and version.
+        first_bad: the first bad version of each target and level.
+        violations: each violation once, with new violations first.
         gone: the violations in ``--against`` that no run shows any more.
+        skipped: the files that are not reports, by kind.
         runs: all verdicts; therefore a summary can be summarized again.
     """
 

@@ -48,6 +48,9 @@ class Occurrence(Struct, frozen=True, kw_only=True):
     """The result of playing a phenomenon at a level of a database.
 
     Attributes:
+        name: the name in Hermitage.
+        title: what the phenomenon is, in words.
+        level: the level of the database.
         forbidden_by: the weakest level of the library that forbids the phenomenon.
         outcome: whether it occurred; ``not played`` if the database lacks what it needs.
         anomaly: the name of the violation; empty if it did not occur.

@@ -80,6 +80,8 @@ class AdapterCheck(Struct, frozen=True, kw_only=True):
     """The result of one check of the self-test.
 
     Attributes:
+        name: the property that must hold.
+        outcome: the result of the check.
         why: the reason why the check did not pass; empty if it passed.
     """
 
@@ -93,6 +95,9 @@ class SelfTest(Struct, frozen=True, kw_only=True):
 
     Attributes:
         schema: the version, which changes when a field changes its meaning or goes.
+        target: its address, without secrets.
+        level: its level under test.
+        checks: the checks with their results.
     """
 
     schema: Literal[1] = 1

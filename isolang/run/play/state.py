@@ -125,6 +125,11 @@ class SwarmRound(Struct, frozen=True, kw_only=True):
     """A round and its verdict.
 
     Attributes:
+        command: the command that repeats it.
+        workload: the workload that it played.
+        level: the level of the database, or the mix of levels.
+        history: the file of its history.
+        committed: how many transactions committed.
         verdict: ``valid``, ``invalid`` or ``unknown``; or ``not played``, with the reason.
         anomaly: the name of the anomaly; empty without a violation.
         reason: why the history could not be judged; empty if it was.

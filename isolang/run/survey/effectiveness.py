@@ -26,10 +26,15 @@ class Row(Struct, frozen=True, kw_only=True):
     """The results of one workload.
 
     Attributes:
+        workload: its name.
         trials: the number of runs, each on new tables with a new seed.
         violations: the number of runs with a certified violation of the level's claim.
+        per_hour: violations per hour of playing and judging.
         first: the position of the counterexample's first transaction in the history, from 1; the
             median of all violations, null without one.
+        anomalies: the counts of the violations' anomalies.
+        committed: committed transactions of all trials.
+        abort_rate: aborted transactions as a share of all.
         playing: seconds of all runs.
         judging: seconds of all checks.
     """
@@ -52,6 +57,14 @@ class Effectiveness(Struct, frozen=True, kw_only=True):
     Attributes:
         schema: the version, which changes when a field changes its meaning or goes.
         target: the target as the user wrote it, without secrets.
+        database: the database's version.
+        level: the level of the database.
+        claims: the specification to judge by.
+        seconds: the time for all workloads together.
+        transactions: the most transactions of a trial.
+        sessions: the number of clients.
+        seed: the seed of the first trial.
+        rows: one for each workload, the best first.
     """
 
     schema: Literal[1] = 1

@@ -48,14 +48,24 @@ class Cell(Struct, frozen=True, kw_only=True):
     """The result of one workload at one level of a database.
 
     Attributes:
+        level: the level of the database.
+        claims: the specification to judge by.
+        workload: the workload of the clients.
         outcome: the verdict; ``not played``: the database lacks a feature that the workload needs;
             ``failed``: the run or its check raised an error.
         certified: whether an independent checker accepted the verdict's evidence.
         reason: of an unknown outcome, or why there is none.
+        strongest: the strongest satisfied levels of the library.
         anomalies: the counts of anomalies that serializability forbids, whether or not the level
             allows them: counterexamples no two of which share a transaction's reads.
         all_counted: whether the allowed work was enough to count them all.
+        committed: committed transactions.
+        aborted: aborted transactions.
+        maybe: transactions of unknown outcome.
+        abort_rate: aborted transactions as a share of all.
         throughput: committed transactions per second, with clients and database on one machine.
+        history: the saved history.
+        certificate: the saved certificate.
         minimal: the saved smallest part of a violation.
         page: the saved report, relative to the folder of the survey.
         doubts: reasons to trust the outcome less.
@@ -90,7 +100,13 @@ class Survey(Struct, frozen=True, kw_only=True):
     Attributes:
         schema: the version, which changes when a field changes its meaning or goes.
         target: the target as the user wrote it, without secrets.
+        database: the database's version.
+        seconds: the time limit of each cell.
         transactions: the most transactions of each cell; null for no limit.
+        sessions: the number of clients.
+        seed: of all random choices.
+        interrupted: whether it ended early.
+        cells: the results by level and workload.
     """
 
     schema: Literal[1] = 1

@@ -230,6 +230,10 @@ class SwarmReport(Struct, frozen=True, kw_only=True):
         schema: the version, which changes when a field changes its meaning or goes.
         target: the target as the user wrote it, without secrets.
         database: the database's version; empty if no round could be judged.
+        seconds: the time for all rounds.
+        seed: the seed of the draws.
+        rounds: the rounds, in the order in which they were played.
+        interrupted: whether Ctrl-C ended the swarm.
     """
 
     schema: Literal[1] = 1
