@@ -23,8 +23,7 @@ alice.commit()
 @atexit.register
 def drop():
     list(map(psycopg.Connection.close, (alice, bob, others)))
-    connection = psycopg.connect(sys.argv[1], autocommit=True)
-    connection.execute("DROP TABLE IF EXISTS finding_calls, finding_noise")
+    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE IF EXISTS finding_calls, finding_noise")
 
 
 check = "SELECT on_call FROM finding_calls WHERE name = %s"

@@ -29,7 +29,7 @@ EXCEPTIONS = {
     "certify/kernel_text.py": "the words of the kernel's own language, which is a part of this one",
     "comparison/vacuity.py": "why a history has no pair, for those that people meet most",
     "comparison/normal.py": "the order in which steps of a chain are tried",
-    "pipeline/findings.py": "the cycles that define anomalies, by their steps",
+    "pipeline/known_cycles.py": "the cycles that define anomalies, by their steps",
     "language/classify/relational.py": "what a part of a history may lack: an argument for each",
 }
 

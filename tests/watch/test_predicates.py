@@ -104,8 +104,8 @@ def test_a_version_that_was_not_seen_convicts_with_all_writers(tmp_path):
 def test_what_cannot_be_watched_is_refused(tmp_path):
     """With the line: a level without the argument, rows that reads show, a row that is nil."""
     text = lines(f"0 [:rp {ALL} {{}}]")
-    with pytest.raises(HistoryError, match=r"log.edn:1: .*under PL-2.99 \(expected one of"):
-        watch_of(tmp_path / "level", text, "pl-2-99")
+    with pytest.raises(HistoryError, match=r"log.edn:1: .*under PL-3U \(expected one of"):
+        watch_of(tmp_path / "level", text, "pl-3u")
     with pytest.raises(HistoryError, match="together with --initial-value"):
         watch_of(tmp_path / "before", text, "ser", unwritten_initial=True)
     null = lines("0 [:w [:t 1] nil]", *BETWEEN, f"1 [:rp {ALL} {{}}]")

@@ -100,6 +100,7 @@ def test_blocking_is_seen_and_ends(tmp_path):
     assert writer.ops == [("w", "x", 1)]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("name", "anomaly"),
     [
