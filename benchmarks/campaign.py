@@ -11,6 +11,7 @@
     python benchmarks/campaign.py expressions --operations --specs 500 --log runs.jsonl
     python benchmarks/campaign.py expressions --beside --specs 500 --log runs.jsonl
     python benchmarks/campaign.py expressions --users --specs 5e3 --per-spec 5 --log runs.jsonl
+    python benchmarks/campaign.py expressions --levels --seconds 60 --log runs.jsonl
     python benchmarks/campaign.py report --log runs.jsonl
     python benchmarks/campaign.py forge --pairs 1e5 --kinds times,rows
     python benchmarks/campaign.py shown --histories 2000 --seed 0
@@ -34,6 +35,9 @@ registers. With ``--weak``, it uses RC, RA, CC and PSI in all styles and the ses
 with ``--scope``, it uses another scope of ``tests/oracle/small_scopes.py``. ``expressions``
 compares random specifications. With ``--users``, these use every relation and filter of the
 language, names in quotes, and degenerate expressions, on histories with any mixture of features.
+With ``--levels``, they are levels of several checks that share their relations, and both
+certificate checkers must accept each proof. ``--seconds`` ends a slice after this CPU time. The
+pair that is being compared stands in a file beside the log, for the case that the tool crashes.
 Each slice appends one line to the log. ``report`` adds up the slices, and prints how many histories
 separate each pair of adjacent levels.
 
@@ -1003,10 +1007,12 @@ def expressions(arguments: argparse.Namespace, result: Slice) -> None:
         return
     rng = random.Random(arguments.seed)
     for number in range(arguments.specs):
+        if time.process_time() - result.started > arguments.seconds:
+            break
         if arguments.names:
             compare_named_checks(arguments, rng, number, result)
             continue
-        if arguments.users:
+        if arguments.users or arguments.levels:
             compare_user_specs(arguments, rng, result)
             continue
         if arguments.operations:
@@ -1065,11 +1071,25 @@ def compare_named_checks(
             result.differs(crossed.history, name, text, expected, got)
 
 
+def compared_beside(log: Path) -> Callable[[str, Crossed], None]:
+    """Return a function that notes the current pair beside the log, where a crash leaves it."""
+    note = log.with_suffix(".current")
+
+    def write(text: str, crossed: Crossed) -> None:
+        beside = f"initial {crossed.initial}, clock error {crossed.error}"
+        note.write_text(f"{text}{show(crossed.history)}\n{beside}\n", encoding="utf-8")
+
+    return write
+
+
 def compare_user_specs(arguments: argparse.Namespace, rng: random.Random, result: Slice) -> None:
-    """Compare specifications with every word and filter of the language, by any route."""
-    text = users.random_users_text(rng)
+    """Compare specifications as users write them, by any route."""
+    text = (users.random_level_text if arguments.levels else users.random_users_text)(rng)
     result.counts["specifications"] += 1
-    for found in users.pairs(rng, text, arguments.per_spec):
+    for found in users.pairs(
+        rng, text, arguments.per_spec, compared=compared_beside(arguments.log)
+    ):
+        result.counts["pairs"] += 1
         result.counts["wrong" if found.wrong else found.what] += 1
         if found.wrong:
             small = str(users.smaller(found))
@@ -1143,6 +1163,8 @@ def main(words: Sequence[str] | None = None) -> int:
     run.add_argument("--operations", action="store_true", help="walks over single operations")
     run.add_argument("--names", action="store_true", help="labels, levels and keys by name")
     run.add_argument("--users", action="store_true", help="every word, as a user may write it")
+    run.add_argument("--levels", action="store_true", help="several checks, as levels have them")
+    run.add_argument("--seconds", type=float, default=float("inf"), help="of CPU time, at most")
     run.add_argument("--beside", action="store_true", help="any checks beside a native level")
     run.add_argument("--seed", type=int, default=0)
     commands.add_parser("report")

@@ -149,6 +149,8 @@ def _over_keys(key: str, body: Core) -> Core:
         return Union(tuple(_over_keys(key, part) for part in body.parts))
     if isinstance(body, Rel) and body.key == key and _whole(body.name)[0] in _KEYED:
         return Rel(body.name)
+    if body == Plus(Rel("ww", key)):  # the versions of a key have a total order, so ww[x]^+ = ww[x]
+        return Rel("ww")
     if isinstance(body, Lift) and isinstance(body.arg, Rel) and body.arg.key == key:
         return Lift(Rel(body.arg.name))  # `[W]` is the union of `[W[x]]` over all keys x
     if isinstance(body, Seq) and (found := _filtered(body.parts, key)) is not None:

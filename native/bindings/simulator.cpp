@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <tuple>
 
+#include "core/required.hpp"
 #include "bindings/bindings.hpp"
 
 namespace nb = nanobind;
@@ -104,7 +105,8 @@ void register_simulator(nb::module_& m) {
           nb::gil_scoped_release released;
           result = simulator::simulate(options, budget);
         }
-        return nb::make_tuple(nb::cast(std::move(result->history)), std::move(result->planted));
+        simulator::Simulation simulation = required(std::move(result), "the simulated history");
+        return nb::make_tuple(nb::cast(std::move(simulation.history)), std::move(simulation.planted));
       },
       "options"_a, "seconds"_a = 0.0);
 }

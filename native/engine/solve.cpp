@@ -13,6 +13,7 @@
 
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
+#include "core/required.hpp"
 #include "engine/hard/portfolio.hpp"
 #include "engine/presolve/presolve.hpp"
 #include "engine/presolve/reads_apart.hpp"
@@ -54,6 +55,8 @@ std::vector<std::int32_t> sources_by_operation(const History& h, const Problem& 
 }
 
 namespace {
+
+constexpr const char* kSearch = "the search of an attempt";
 
 constexpr std::int64_t kPresolveConflicts = 2000;
 constexpr int kPresolves = 64, kTimedPresolves = 8, kTimedTurns = 2;
@@ -154,7 +157,7 @@ class Attempt {
     note("repair_rounds", done.rounds);
     note("repair_released", done.released);
     note_search();
-    if (done.result == Cdcl::Result::satisfiable) solution_.model = search_->model();
+    if (done.result == Cdcl::Result::satisfiable) solution_.model = required(search_, kSearch).model();
     return done.result;
   }
 
@@ -183,7 +186,7 @@ class Attempt {
     watch_.lap();
     budget_.phase = "refuting";
     Refuter refuter(pruner_, budget_);
-    auto steps = open_ ? refuter.from_search(*search_) : refuter.from_pruning();
+    auto steps = open_ ? refuter.from_search(required(search_, kSearch)) : refuter.from_pruning();
     note("seconds_refute", watch_.lap());
     return steps;
   }
@@ -249,7 +252,7 @@ class Attempt {
                         share(pruned ? kPrunedFirst : kUnprunedFirst),
                         graph_.nodes() * kVisitsEach});
       if (result != Cdcl::Result::gave_up) return result;
-      if (pruned && search_->rounds > 1)
+      if (pruned && required(search_, kSearch).rounds > 1)
         prune();  // only one search is tried, except that a search which gave up in its first round may be tried again
     }
     // mutant: early-refutation
@@ -279,13 +282,14 @@ class Attempt {
   }
 
   void note_search() {
-    note("variables", search_->sat().variables());
-    note("decisions", search_->sat().decisions);
-    note("decisions_kept", search_->sat().decisions_kept);
-    note("nodes_visited", static_cast<double>(search_->visited()));
-    note("conflicts", search_->sat().conflicts);
-    note("restarts", search_->sat().restarts);
-    note("rounds", search_->rounds);
+    const Search& search = required(search_, kSearch);
+    note("variables", search.sat().variables());
+    note("decisions", search.sat().decisions);
+    note("decisions_kept", search.sat().decisions_kept);
+    note("nodes_visited", static_cast<double>(search.visited()));
+    note("conflicts", search.sat().conflicts);
+    note("restarts", search.sat().restarts);
+    note("rounds", search.rounds);
     note("seconds_search", watch_.lap());
   }
 
@@ -353,7 +357,8 @@ std::vector<Automaton> for_the_history(const Problem& problem, std::vector<Autom
 std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) {
   // A check of components becomes `acyclic` if another check forbids the cycles that it allows.
   const auto forbids = [](const Automaton& m, const Automaton::Reads& component) {
-    if (m.states > 1 || !m.judges || m.of_one_key()) return false;
+    // A check that itself relies on another one (covered_by) forbids only some of its cycles.
+    if (m.states > 1 || !m.judges || !m.places_are_transactions() || m.covered_by >= 0) return false;
     for (std::size_t r = 0; r < kRelations; ++r)
       if ((component[r] & kItemPairs) != 0 && (m.steps[r].empty() || !m.pairs[r].empty())) return false;
     return true;
@@ -383,12 +388,14 @@ std::vector<Automaton> without_predicate_reads(std::vector<Automaton> automata) 
   return kept;
 }
 
-// Sets the number of the requested check that a cycle violates.
+// Sets the number of the requested check that a cycle violates. All reads are item reads, so only
+// item pairs close.
 void number(ProofStep& step, const std::vector<Automaton>& automata) {
   if (step.kind != ProofStep::Kind::cycle) return;
   const Automaton& m = automata[idx(step.check)];
   const bool closes = std::ranges::any_of(step.edges, [&](const ProofEdge& e) {
-    return idx(e.relation) < kRelations && m.closing[idx(e.relation)] != 0;
+    // mutant: predicate-pairs-close
+    return idx(e.relation) < kRelations && (m.closing[idx(e.relation)] & kItemPairs) != 0;
   });
   // mutant: cycle-of-another-check
   step.check = m.covered_by >= 0 && !closes ? m.covered_by : m.number;

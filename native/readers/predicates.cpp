@@ -15,6 +15,7 @@
 
 #include "core/implicit.hpp"
 #include "core/index.hpp"
+#include "core/required.hpp"
 #include "readers/predicate.hpp"
 #include "readers/rows_in_time.hpp"
 
@@ -274,7 +275,7 @@ class Lowering {
       }
     }
   }
-  const Predicate& predicate_of(std::size_t s) { return *predicates_.at(h_.statement_predicate[s]); }
+  const Predicate& predicate_of(std::size_t s) { return required(predicates_.at(h_.statement_predicate[s]), "the predicate of a statement"); }
   Table& table_of(std::size_t s) { return table(predicate_of(s).table); }
 
   // How predicates use a column, and the numbers with which they compare it.

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/required.hpp"
 #include "readers/predicate.hpp"
 
 namespace isolang::watch {
@@ -127,7 +128,7 @@ std::vector<std::int32_t> RowIndex::candidates(const predicates::Predicate& pred
     if (fresh)
       each_row([&](std::int32_t row) {
         if (const auto texts = texts_of(row))
-          enter(column, range.column, row, *predicates::key_in_table(texts->first, predicate.table), texts->second);
+          enter(column, range.column, row, required(predicates::key_in_table(texts->first, predicate.table), "the key of a row of the table"), texts->second);
       });
     found.insert(found.end(), column.others.begin(), column.others.end());
     const auto take = [&](const auto& last) {

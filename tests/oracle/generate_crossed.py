@@ -124,8 +124,13 @@ def pairs(found: frozenset[str]) -> Iterator[tuple[str, str]]:
     return combinations([name for name in FEATURES if name in found], 2)
 
 
-def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset()) -> Crossed:
-    """What clients of a store note, with features drawn by themselves, and those wanted."""
+def crossed_history(
+    rng: random.Random, *, wanted: frozenset[str] = frozenset(), hot: bool = False
+) -> Crossed:
+    """What clients of a store note, with features drawn by themselves, and those wanted.
+
+    If it is hot, nearly all operations access the same key, which is a list if there are any.
+    """
     drawn = {name for name in FEATURES if rng.random() < _OFTEN.get(name, 0.4)} | wanted
     drawn |= {need for name, need in _NEEDS.items() if name in drawn}
     if drawn >= {"times of operations", "clock error"} and rng.random() < 0.5:
@@ -133,7 +138,7 @@ def crossed_history(rng: random.Random, *, wanted: frozenset[str] = frozenset())
     before = [name for name in BEFORE if name in drawn]
     if before:
         drawn -= {*before} - ({rng.choice(before)} if rng.random() < 0.7 else set())
-    store = _Store(rng, drawn)
+    store = _Store(rng, drawn, hot=hot)
     history = store.run()
     if "times of some operations" in drawn:
         history = partly_noted(rng, history)
@@ -195,7 +200,7 @@ class _Running:
 class _Store:
     """Clients of a few registers, rows and lists, at some isolation level."""
 
-    def __init__(self, rng: random.Random, drawn: set[str]) -> None:
+    def __init__(self, rng: random.Random, drawn: set[str], *, hot: bool) -> None:
         self.rng = rng
         self.drawn = drawn
         self.level = rng.choice(("serial", "snapshot", "snapshot", "prefix", "committed"))
@@ -205,6 +210,7 @@ class _Store:
         self.columns = with_rows and self.initial is None and rng.random() < 0.25
         self.registers = "xyz"[: rng.choice((1, 2, 2, 3) if with_rows else (1, 1, 2, 2))]
         self.lists = "l" if "lists" in drawn else ""
+        self.hot = (self.lists or "x") * 8 if hot else ""
         self.values = rng.choice((2, 3, 9))
         #: what each key held before; registers that held nothing are not here
         self.before: dict[str, Any] = {}
@@ -260,7 +266,7 @@ class _Store:
     def operation(self, t: _Running) -> None:
         """One more operation."""
         rng, drawn = self.rng, self.drawn
-        key = rng.choice(self.registers + self.lists * 2)
+        key = rng.choice(self.registers + self.lists * 2 + self.hot)
         base = self.past[t.age if self.level in ("serial", "snapshot", "prefix") else -1]
         if self.stale and rng.random() < 0.35:
             base = rng.choice(self.past[-3:])

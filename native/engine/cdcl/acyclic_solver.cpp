@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/index.hpp"
+#include "core/required.hpp"
 #include "engine/graph/topological_order.hpp"
 
 namespace isolang {
@@ -80,13 +81,14 @@ Cdcl::Result AcyclicSolver::solve(const Budget& budget, std::int64_t max_conflic
 
 bool AcyclicSolver::assign(Lit literal, std::vector<Lit>& conflict) {
   processed_[literal.variable()] = 1;
+  DynamicOrder& order = required(order_, "the order of the edges");
   for (const std::int32_t e : edges_of_[literal.code]) {
-    if (order_->add(edges_[e].from, edges_[e].to)) {
+    if (order.add(edges_[e].from, edges_[e].to)) {
       number_.push_back(e);
       continue;
     }
     conflict.assign(1, ~literal);
-    for (const std::int32_t on_path : order_->path)
+    for (const std::int32_t on_path : order.path)
       if (const auto& l = edges_[number_[on_path]].literal) conflict.push_back(~*l);
     std::ranges::sort(conflict, {}, &Lit::code);
     conflict.erase(std::ranges::unique(conflict).begin(), conflict.end());
@@ -96,7 +98,7 @@ bool AcyclicSolver::assign(Lit literal, std::vector<Lit>& conflict) {
 }
 
 void AcyclicSolver::undo(std::size_t mark) {
-  order_->shrink(mark);
+  required(order_, "the order of the edges").shrink(mark);
   number_.resize(mark);
 }
 
@@ -104,7 +106,7 @@ void AcyclicSolver::forget_open(std::size_t mark) {
   for (std::size_t number = mark; number < number_.size(); ++number)
     // mutant: open-edges-stay
     if (const auto& l = edges_[number_[number]].literal; l && sat_.value(*l) == 0)
-      order_->remove(static_cast<std::int32_t>(number));
+      required(order_, "the order of the edges").remove(static_cast<std::int32_t>(number));
 }
 
 void AcyclicSolver::unassign(Lit literal) {

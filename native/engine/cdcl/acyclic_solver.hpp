@@ -9,6 +9,7 @@
 
 #include "core/budget.hpp"
 #include "core/index.hpp"
+#include "core/required.hpp"
 #include "engine/cdcl/cdcl.hpp"
 #include "engine/graph/dynamic_order.hpp"
 
@@ -48,7 +49,7 @@ class AcyclicSolver final : private Theory {
 
  private:
   bool assign(Lit literal, std::vector<Lit>& conflict) override;
-  std::size_t mark() const override { return order_->edges(); }
+  std::size_t mark() const override { return required(order_, "the order of the edges").edges(); }
   void undo(std::size_t mark) override;
   void unassign(Lit literal) override;
   void forget_open(std::size_t mark) override;

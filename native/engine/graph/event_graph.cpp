@@ -221,7 +221,10 @@ EventGraph::EventGraph(const Problem& p, std::vector<Automaton> a, const Assumed
         !m.of(Relation::wr).empty() || !m.of(Relation::rw).empty() || m.forbids_return_paths();
     uses_orders |=
         !m.of(Relation::ww).empty() || !m.of(Relation::rw).empty() || m.forbids_return_paths();
-    if (m.orders_versions()) {
+    // A check that does not judge leaves its cycles to other checks. Nothing else forbids a cycle of
+    // ww on one key, so the version order needs a check that judges, or nodes of its own.
+    // mutant: order-of-no-judge
+    if (m.judges && m.orders_versions()) {
       if (order_check_ < 0) order_check_ = static_cast<std::int32_t>(c);
       sessions_order_versions |= m.from_zero_to_zero(Relation::so);
     }

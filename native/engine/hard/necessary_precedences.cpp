@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/index.hpp"
+#include "core/required.hpp"
 #include "engine/hard/counting_bounds.hpp"
 #include "engine/hard/relaxation.hpp"
 
@@ -102,7 +103,8 @@ class Closure {
   // Builds the relaxation from the beginning. An event requires a source for each of its reads, and
   // makes its own versions exist.
   Relaxation forward() const {
-    Relaxation r(chains_.start, writing_.size(), bounds_->counters());
+    const CountingBounds& bounds = required(bounds_, "the counting bounds");
+    Relaxation r(chains_.start, writing_.size(), bounds.counters());
     for (std::size_t w = 0; w < writing_.size(); ++w)
       r.at_first[w] = initial(static_cast<std::int32_t>(w));
     for (std::size_t i = 0; i < chains_.events.size(); ++i) {
@@ -112,7 +114,7 @@ class Closure {
         if (const Cell n = clock_[i * count_ + c]; n > 0 && idx(chain_of_[i]) != c)
           r.need({static_cast<std::int32_t>(c), n});
       // ablation: no-bounds-from-the-beginning
-      bounds_->add_to(r, static_cast<std::int32_t>(i), false,
+      bounds.add_to(r, static_cast<std::int32_t>(i), false,
                       [this](std::int32_t a, std::int32_t b) { return before(a, b); });
       r.end_step();
     }
@@ -124,7 +126,8 @@ class Closure {
   // for each read of a key that it does not write. It brings back the versions that it may have
   // overwritten: those that it may have read (share_versions), unless they may be last versions.
   Relaxation backward() const {
-    Relaxation r(chains_.start, writing_.size(), bounds_->counters());
+    const CountingBounds& bounds = required(bounds_, "the counting bounds");
+    Relaxation r(chains_.start, writing_.size(), bounds.counters());
     for (std::int32_t key = 0; key < p_.keys; ++key)
       for (std::int32_t w = p_.key_start[key]; w < p_.key_start[key + 1]; ++w)
         // mutant: engine-no-last-version
@@ -152,7 +155,7 @@ class Closure {
           if (const Cell n = follow[idx(i) * count_ + other]; n > 0)
             r.need({static_cast<std::int32_t>(other), n});
         // ablation: no-bounds-from-the-end
-        bounds_->add_to(r, i, true,
+        bounds.add_to(r, i, true,
                         [this](std::int32_t a, std::int32_t b) { return before(b, a); });
         r.end_step();
       }

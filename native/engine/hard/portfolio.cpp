@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/parallel.hpp"
+#include "core/required.hpp"
 #include "engine/hard/hard_search.hpp"
 #include "engine/search/initial_linearization.hpp"
 #include "engine/search/repair.hpp"
@@ -89,9 +90,10 @@ class Portfolio {
       others_.back()->outcome.by = static_cast<std::int32_t>(i) + 1;
     }
     if (automatic_) return in_turns();
-    const bool decided = others_[*only_]->run_out();
-    others_[*only_]->note(note_);
-    return decided ? others_[*only_]->outcome : search_to_the_end();
+    HardSearch& only = *others_[required(only_, "the strategy's search")];
+    const bool decided = only.run_out();
+    only.note(note_);
+    return decided ? only.outcome : search_to_the_end();
   }
 
  private:
@@ -102,10 +104,11 @@ class Portfolio {
 
   // Returns true if CDCL has found an answer.
   bool search(Search::Effort effort) {
-    if (search_->full()) return false;
-    const Cdcl::Result result = search_->run(effort);
+    Search& search = required(search_, "the search");
+    if (search.full()) return false;
+    const Cdcl::Result result = search.run(effort);
     cdcl_ = {.model = {}, .refuted = result == Cdcl::Result::unsatisfiable};
-    if (result == Cdcl::Result::satisfiable) cdcl_.model = search_->model();
+    if (result == Cdcl::Result::satisfiable) cdcl_.model = search.model();
     return result != Cdcl::Result::gave_up;
   }
 
@@ -134,7 +137,7 @@ class Portfolio {
     note_("repair_rounds", done.rounds);
     note_("repair_released", static_cast<double>(done.released));
     cdcl_ = {.model = {}, .refuted = done.result == Cdcl::Result::unsatisfiable};
-    if (done.result == Cdcl::Result::satisfiable) cdcl_.model = search_->model();
+    if (done.result == Cdcl::Result::satisfiable) cdcl_.model = required(search_, "the search").model();
     return done.result != Cdcl::Result::gave_up;
   }
 
@@ -172,7 +175,7 @@ class Portfolio {
         if (first == i + 1) return answer_of(others_[i]->outcome);
       }
       const auto may_refute = [](const auto& other) { return other->may_refute(); };
-      if (next && search_->full() && std::ranges::none_of(others_, may_refute)) return last_try();
+      if (next && required(search_, "the search").full() && std::ranges::none_of(others_, may_refute)) return last_try();
       next.reset();
       // CDCL has already had its turn alone. It is faster if it starts from an offered order, so it waits if an offer
       // will come soon.

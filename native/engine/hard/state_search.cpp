@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/index.hpp"
+#include "core/required.hpp"
 
 namespace isolang {
 namespace {
@@ -153,7 +154,7 @@ StateSearch::Answer StateSearch::run(std::int64_t expansions) {
 
 std::optional<Model> StateSearch::model() {
   std::vector<std::int32_t> chosen;
-  for (std::uint32_t at = *goal_; trail_[at].chain >= 0; at = trail_[at].parent)
+  for (std::uint32_t at = required(goal_, "the goal of a state search"); trail_[at].chain >= 0; at = trail_[at].parent)
     chosen.push_back(trail_[at].chain);
   std::ranges::reverse(chosen);
   std::vector<std::int32_t> ran;  // the chains in the order in which their events ran

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/index.hpp"
+#include "core/required.hpp"
 
 namespace isolang {
 namespace {
@@ -66,6 +67,7 @@ std::vector<ProofStep> Refuter::from_pruning(std::size_t number) {
     cycle(edges);
   } else {
     const std::int32_t r = pruner_.read_without_candidates;
+    if (r < 0) throw std::logic_error("refutation: pruning has found no contradiction");
     choice(r);
     for (const std::size_t i : p_.candidates(r)) eliminated(r, p_.candidate[i]);
   }
@@ -103,7 +105,7 @@ std::vector<ProofStep> Refuter::from_search(const Search& search) {
         }
         // The search has left out a return path of known edges.
         if (const Edge closing = edges.front(); edges.size() == 1) {
-          edges = *path(closing.to, closing.from, graph_.edges.size());
+          edges = known_path(closing, graph_.edges.size());
           for (const Edge& e : edges) known(e);
           edges.push_back(closing);
         }
@@ -228,7 +230,7 @@ void Refuter::contradictory(std::int32_t txn) {
 void Refuter::impossible(const Impossible& why, bool refutes_source) {
   closes(why.closing,
          why.back >= 0 ? std::vector{pruner_.backs[why.back]}
-                       : *path(why.closing.to, why.closing.from, why.epoch),
+                       : known_path(why.closing, why.epoch),
          refutes_source);
 }
 
@@ -264,6 +266,10 @@ void Refuter::inclusion(std::int32_t txn) {
     source(r, w);
   else
     choice(r);
+}
+
+std::vector<Edge> Refuter::known_path(const Edge& closing, std::size_t epoch) {
+  return required(path(closing.to, closing.from, epoch), "refutation: the path that an edge closes");
 }
 
 // Returns a shortest path along the edges that were known at that time; nothing if there is none.

@@ -66,6 +66,8 @@ class Refuter {
                                             std::size_t first) const;
   bool in_one_statement(std::int64_t op, std::int64_t other) const;
   std::optional<std::vector<Edge>> path(Node from, Node to, std::size_t epoch);
+  // Returns the path of edges known at that time that `closing` closes.
+  std::vector<Edge> known_path(const Edge& closing, std::size_t epoch);
   std::size_t first_edge(std::int32_t a, std::int32_t b) const;
   // Returns the pass that added the edge; 0 if the edge was known before the first pass.
   std::int32_t pass_of(std::size_t edge) const;

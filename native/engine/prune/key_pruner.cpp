@@ -13,6 +13,7 @@
 #include "core/bits.hpp"
 #include "core/index.hpp"
 #include "core/prefetch.hpp"
+#include "core/required.hpp"
 
 namespace isolang {
 namespace {
@@ -346,7 +347,7 @@ bool KeyPruner::close_behind_initial(std::int32_t initial) {
   const auto closed_by =
       std::ranges::find_if(writers_, [&](std::int32_t w) { return is_forced(w); });
   if (closed_by == writers_.end()) return true;
-  findings_->closed = pruner_.because(*closing_order(initial, *closed_by));
+  findings_->closed = pruner_.because(required(closing_order(initial, *closed_by), "pruning: the order that closes a path"));
   return false;
 }
 
