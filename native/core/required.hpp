@@ -1,5 +1,5 @@
-// `required` takes the value of an optional in code that no test shows to be reached only with a value. An empty
-// optional is then an internal error, which is told of one history, and not undefined behaviour, which ends the process.
+// `required` returns the value of an optional where no test in the same function shows that there is one. If it is empty,
+// the check of one history ends with an internal error. Undefined behaviour could end the process instead.
 #pragma once
 #include <optional>
 #include <stdexcept>

@@ -502,15 +502,16 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
     if (verdict == ReadsApart::Verdict::open) break;
   }
   const bool all_apart = apart && apart->set_all_apart();
-  const auto begin_plain = [&] {
-    if (all_apart)
+  const auto begin_plain = [&]() -> Attempt& {
+    if (apart && all_apart)
       begin(plain, apart->automata(), apart->given());
     else
       begin(plain, automata, {});
+    return *plain;
   };
   const auto refute = [&] {
-    solution.refutation = plain->refutation();
-    if (all_apart && apart->judge(solution.refutation) != ReadsApart::Verdict::refuted)
+    solution.refutation = required(plain, "the attempt without assumed orders").refutation();
+    if (apart && all_apart && apart->judge(solution.refutation) != ReadsApart::Verdict::refuted)
       throw std::logic_error("a cycle of a stronger check violates no requested check");
   };
   // Returns whether a result of `plain` decides the history, and completes a refutation.
@@ -528,8 +529,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
       std::ranges::any_of(automata, &Automaton::forbids_return_paths) &&
       std::ranges::any_of(automata, [](const Automaton& m) { return m.states > 1; }) && !apart &&
       problem.candidate.size() > kRepairedCandidates * idx(problem.reads())) {
-    begin_plain();
-    if (decides(plain->repair())) return solution;
+    if (decides(begin_plain().repair())) return solution;
     plain.reset();
   }
   // SOUND BECAUSE every walk of the checks is also a walk of the graph in which statements that
@@ -545,8 +545,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
   // one pass decides the checks without them.
   if (options.presolve && !forced && problem.has_time) {
     if (!Presolve(problem, automata, Presolve::Orders::of_the_history).any()) {
-      begin_plain();
-      if (decides(plain->begin())) return solution;
+      if (decides(begin_plain().begin())) return solution;
     }
     if (Presolve timed(problem, automata, Presolve::Orders::of_time); timed.of_time()) {
       for (int i = 0; i < kTimedPresolves; ++i) {
@@ -559,8 +558,7 @@ Solution solve_checks(const Problem& problem, const std::vector<Automaton>& auto
         if (i > 0 || plain) continue;
         // The checks may be violated without the times, and one pass finds most violations. It costs
         // as much as one of the rounds that would follow.
-        begin_plain();
-        if (decides(plain->begin())) return solution;
+        if (decides(begin_plain().begin())) return solution;
         plain.reset();
       }
     }
