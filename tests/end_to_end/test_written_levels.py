@@ -71,6 +71,14 @@ def test_one_failure_leaves_the_other_files(
     assert "an optional: no value" in report.out + report.err
 
 
+def test_a_repeated_version_order_is_certified() -> None:
+    """The checkers read ``ww[x]^+`` as ``ww[x]``, because a key's versions have a total order."""
+    level = load_spec(f"{ADYA}acyclic for x: rw[x] | ww[x]^+ as c\n")
+    for name in ("blind-lost-update", "write-skew-of-lists"):
+        verdict = check(load_history(TESTS / f"regressions/{name}.edn"), level)
+        assert (verdict.outcome, verdict.certified) == ("invalid", True)
+
+
 def _written() -> Iterator[tuple[str, str | Path]]:
     """Yield each specification in the documentation, the examples and the tests' data."""
     for page in sorted(DOCS.glob("*.md")):
