@@ -6,8 +6,7 @@ import sys
 import psycopg
 
 
-def connect():
-    # A scan of all would lock the whole table.
+def connect():  # A scan of all rows would lock the whole table.
     connection = psycopg.connect(sys.argv[1], options="-c enable_seqscan=off")
     connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
     return connection
@@ -23,7 +22,8 @@ alice.commit()
 @atexit.register
 def drop():
     list(map(psycopg.Connection.close, (alice, bob, others)))
-    psycopg.connect(sys.argv[1], autocommit=True).execute("DROP TABLE IF EXISTS finding_calls, finding_noise")
+    database = psycopg.connect(sys.argv[1], autocommit=True)
+    database.execute("DROP TABLE IF EXISTS finding_calls, finding_noise")
 
 
 check = "SELECT on_call FROM finding_calls WHERE name = %s"

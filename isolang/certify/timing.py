@@ -74,7 +74,7 @@ class Timing:
         return rows
 
     def before_commit(self, name: str, writers: Mapping[int, Sequence[int]]) -> Rows:
-        """Return ``done``, ``late`` or ``locked``, which compare times with that of sending COMMIT."""
+        """Return ``done``, ``late`` or ``locked``, which compare times with COMMIT."""
         facts, members = self._facts, self._members
         if not facts.has_moments:
             return {}

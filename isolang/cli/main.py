@@ -76,7 +76,7 @@ def _run_guarded(command: Any, arguments: list[str]) -> int:
 
 
 def _require_no_spec_command(arguments: list[str]) -> None:
-    """Refuse a command of ``isocheck spec`` without ``spec``, which would be taken for a history."""
+    """Refuse a command of ``isocheck spec`` without ``spec``: it would be taken for a history."""
     name = arguments[0] if arguments else ""
     if name in SPEC and name not in ISOCHECK and not os.path.exists(name):
         raise Mistake(

@@ -248,7 +248,7 @@ def _played_predictions(
 
 
 def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
-    """Save each predicted history with its certificates for both levels, and the played histories."""
+    """Save each predicted history with its certificates for both levels, and what was played."""
     from isolang.errors import HistoryError
     from isolang.files import open_replacement, write_atomically
     from isolang.verdict import Invalid, Valid

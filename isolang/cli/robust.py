@@ -431,7 +431,7 @@ def _mend(one: Mend) -> RobustMend:
 
 
 def _save(found: Counterexample, folder: Path) -> None:
-    """Save the history of a counterexample, its two certificates, and a picture of the violation."""
+    """Save the history of a counterexample, its two certificates, and a picture of it."""
     from isolang.files import open_replacement, write_atomically
     from isolang.programs.syntax import ProgramError
     from isolang.report.figure import figure

@@ -190,7 +190,7 @@ def decide_implication(
     effort: Effort | None = None,
     progress: Progress = lambda phase: None,
 ) -> Implication:
-    """Determine whether one specification implies another, by a proof or by a separating history."""
+    """Determine whether one specification implies another, by a proof or a separating history."""
     proof = prove_implication(stronger, weaker, one_at_a_time=not bounds.overlap)
     if proof is not None:
         return Implication(proof=proof, one_at_a_time=proof.one_at_a_time)

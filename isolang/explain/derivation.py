@@ -48,7 +48,7 @@ def count_edges(steps: Iterable[Step]) -> int:
 def lemmas_for(
     literals: Iterable[Signed], clause_of: Callable[[Signed], Clause | None]
 ) -> tuple[Derived, ...]:
-    """Return the lemmas on which literals depend, directly or indirectly, each after its premises."""
+    """Return the lemmas on which literals depend, even indirectly, each after its premises."""
     found: dict[Signed, Derived] = {}
     stack = [(literal, False) for literal in reversed(tuple(literals))]
     while stack:

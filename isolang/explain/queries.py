@@ -76,7 +76,7 @@ class QueryViews:
     # --- remarks ---
 
     def missing(self, op: int, writer: int, why: str) -> None:
-        """Remark that a row is missing from an answer, because all states without it are refuted."""
+        """Remark that a row is missing from an answer: all states without it are refuted."""
         words, key, reader = self._words, self._facts.key[op], self._txn(op)
         name = words.txn(writer)
         text = (

@@ -76,7 +76,7 @@ class VersionGroup(Struct, frozen=True, kw_only=True):
     refuted: tuple[RefutedVersion, ...]
 
     def text(self, reader: str, key: str, one: RefutedVersion, words: Phrases) -> str:
-        """Return the assumption that the read saw a candidate, with the reason that refutes them."""
+        """Return the assumption that the read saw a candidate, with the reason against it."""
         count, example = len(self.refuted), words.txn(one.txn)
         replaced = words.txn(one.overwritten_by) if one.overwritten_by >= 0 else ""
         if count == 1:

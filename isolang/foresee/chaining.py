@@ -33,7 +33,7 @@ class ChainBuilder:
     def instances_on_same_row(
         self, branch: int, own: TemplateStatement, other: TemplateStatement, values: Assignment
     ) -> Iterator[ChainedTransaction]:
-        """Yield the instances of a branch in which a statement accesses another transaction's row."""
+        """Yield the instances of a branch whose statement accesses another transaction's row."""
         if own.relation != other.relation:
             return
         self._work.step()

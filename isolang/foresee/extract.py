@@ -157,7 +157,7 @@ def extract(
 
 
 def _callers(history: History, txn: int, places: Sequence[int]) -> list[str]:
-    """Return the ``file:line`` that executed each of a transaction's operations; empty if unknown."""
+    """Return the ``file:line`` that executed each operation; empty if unknown."""
     first: dict[int, int] = {}
     start = int(history.columns.op_start[txn])
     for op, place in enumerate(operation_indices(history, txn), start):

@@ -225,7 +225,7 @@ class StatementOperations:
     # --- conditions ---
 
     def _note_condition(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
-        """Note the rows found by a statement on one table, and that its condition found no others."""
+        """Note the rows that a statement found in a table, and that no others match."""
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(

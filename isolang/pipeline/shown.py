@@ -21,7 +21,7 @@ _MOST = 20
 
 
 def show_lines(history: History, spec: Spec, proof: Relations) -> Iterator[str]:
-    """Yield a line for each ``show`` statement with the first few pairs or elements of its value."""
+    """Yield a line for each ``show`` statement, with the first few elements of its value."""
     if not spec.shows or len(proof.included) > LARGEST:
         yield from _too_many(spec)
         return

@@ -297,7 +297,7 @@ def sarif(reports: Iterable[tuple[Report, str]]) -> str:
 
 
 def sarif_of_lint(findings: Iterable[Mapping[str, Any]]) -> str:
-    """Return the findings of ``spec lint`` as SARIF 2.1.0, for forges to show next to source lines."""
+    """Return the findings of ``spec lint`` as SARIF 2.1.0, which forges show next to lines."""
     results = []
     for finding in findings:
         place = re.escape(f"{finding['file']}:{finding['line']}:{finding['column']}: ")

@@ -183,7 +183,7 @@ class ServerTarget(BaseTarget):
         super().start()
 
     def _require_no_name(self) -> None:
-        """Check that the address names no database and no user, because a new server has neither."""
+        """Check that the address names no database and no user: a new server has neither."""
         a = self.address
         if a.database or a.user:
             what = f"the database {a.database!r}" if a.database else f"the user {a.user!r}"

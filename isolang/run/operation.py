@@ -417,7 +417,7 @@ def with_pauses(program: Program, random: Random, share: float) -> Program:
 def with_paths(
     program: Program, random: Random, *, reads: bool = True, writes: bool = False
 ) -> Program:
-    """Return the program with a random access path for its reads, or a random form for its writes."""
+    """Return the program with a random access path for reads, or a random form for writes."""
 
     def on_path(operation: Operation) -> tuple[Operation, ...]:
         finds = reads and isinstance(operation, Read | Delete | Scan | SelectRange | SelectWhere)

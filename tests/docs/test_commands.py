@@ -287,8 +287,8 @@ def test_the_words_of_each_command_in_the_text_are_known():
 
 # Of pytest, git, gh, code, elle-cli and mariadb-dump.
 OF_OTHERS = {
-    "--echo", "--format", "--install-extension", "--junitxml", "--model", "--repo", "--single-transaction",
-    "--tags",
+    "--echo", "--format", "--install-extension", "--junitxml", "--model", "--repo",
+    "--single-transaction", "--tags",
 }  # fmt: skip
 
 

@@ -431,7 +431,7 @@ class Translation:
         raise NotImplementedError
 
     def split(self, what: str = "") -> bool:
-        """Split the operations by independent key if they have such keys. Return whether they do."""
+        """Split the operations by independent key; return whether they have such keys."""
         done = self._ops.done
         if not have_independent_keys(done, lambda d: d.function == "read"):
             return False
