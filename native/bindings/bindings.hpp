@@ -64,6 +64,14 @@ nanobind::ndarray<nanobind::numpy, const T, nanobind::ndim<1>> view(const std::v
   return {column.data(), {column.size()}, owner};
 }
 
+// Adds a property that views a column. All columns of a type share a function, as nanobind makes much code of each.
+template <typename Owner, typename T>
+void def_column(nanobind::class_<Owner>& c, const char* name, std::vector<T> Owner::* column) {
+  c.def_prop_ro(name, [column](nanobind::handle self) {
+    return view(nanobind::cast<const Owner&>(self).*column, self);
+  });
+}
+
 // Returns a budget that also notices Ctrl-C and reports the current phase to `progress`, unless that is None. Create it
 // while holding the GIL, and poll it without the GIL.
 inline Budget interruptible_budget(double seconds, nanobind::handle progress = nanobind::none()) {

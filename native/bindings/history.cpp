@@ -223,9 +223,7 @@ void register_history(nb::module_& m) {
   c.def_prop_ro("has_groups", &History::has_groups);
   c.def_prop_ro("has_versions", &History::has_versions);
   c.def_rw("versions_ordered", &History::versions_ordered);
-#define ISOLANG_COLUMN(name) \
-  c.def_prop_ro(#name,       \
-                [](nb::handle self) { return view(nb::cast<const History&>(self).name, self); })
+#define ISOLANG_COLUMN(name) def_column(c, #name, &History::name)
   ISOLANG_COLUMN(txn_session);
   ISOLANG_COLUMN(txn_status);
   ISOLANG_COLUMN(txn_begin);

@@ -42,9 +42,7 @@ void register_problem(nb::module_& m) {
   c.def_ro("has_time", &Problem::has_time);
   c.def_ro("ignored_failed_ops", &Problem::ignored_failed_ops);
   c.def_ro("ignored_unknown_reads", &Problem::ignored_unknown_reads);
-#define ISOLANG_COLUMN(name) \
-  c.def_prop_ro(#name,       \
-                [](nb::handle self) { return view(nb::cast<const Problem&>(self).name, self); })
+#define ISOLANG_COLUMN(name) def_column(c, #name, &Problem::name)
   ISOLANG_COLUMN(inclusion);
   ISOLANG_COLUMN(unfinished);
   ISOLANG_COLUMN(session);
