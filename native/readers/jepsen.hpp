@@ -71,6 +71,8 @@ struct Operations {
     std::int64_t line = 0;  // 0 if there is none
     std::string what;       // "(got X, expected Y)"
   } no_process;             // the first map of a transaction without :process
+  // The lines of maps of :fail and :info with a micro-operation of an unknown name, and the message about it.
+  std::vector<std::pair<std::int64_t, std::string>> misspelt;
   bool json = false, enclosed = false;
   std::int64_t tagged = 0;         // maps with the tag #jepsen.history.Op{…}
   std::int64_t odd_times = 0;      // maps whose :time or :index is not an integer

@@ -15,7 +15,7 @@
 // - If there are also transactions, operations of clients with a different :f are skipped and
 //   counted.
 // - A :fail or :info without an invocation and without micro-operations has no meaning. It is counted, but does not
-//   become a transaction.
+//   become a transaction. A micro-operation with an unknown name is an error there: its writes may have been read.
 // - Without any :process, each transaction is a separate session, and a completion belongs to the only open invocation.
 #include <algorithm>
 #include <numeric>
@@ -231,6 +231,9 @@ class Pairing {
     }
     if (open.empty()) {
       if (op.value_kind != Value::micro_ops) {  // a :fail or :info without an invocation
+        const auto misspelt = std::ranges::lower_bound(in_.misspelt, op.line, {}, &std::pair<std::int64_t, std::string>::first);
+        if (misspelt != in_.misspelt.end() && misspelt->first == op.line)
+          unsupported_line(name_, op.line, misspelt->second);
         ++strays_;
         return;
       }

@@ -13,6 +13,8 @@ constexpr unsigned kVersions = 2048;
 constexpr std::array<std::string_view, 12> kFields = {"type",   "f",     "value", "process", "time",  "index",
                                                       "times", "commit", "group", "label",   "level", "versions"};
 
+constexpr const char* kUnknownMicroOp = "an unknown micro-operation";
+
 class Parser {
  public:
   Parser(std::string_view data, const std::string& name, History& history, Budget& budget, std::int64_t first_line)
@@ -395,7 +397,7 @@ class Parser {
         return wrong("a micro-operation of Knossos' multi-register, where a read of nil says nothing; the nearest "
                      "model has :r and :w", start);
       } else {
-        return wrong("an unknown micro-operation", start);
+        return wrong(kUnknownMicroOp, start);
       }
       forms_.blank();
       if (forms_.peek() == end) return wrong("a micro-operation without a key", start);
@@ -500,10 +502,13 @@ class Parser {
         fail_line(name_, op.line,
                   "an operation map without :type " + missing("type", "", ":invoke, :ok, :fail or :info"));
       const bool must_tell = op.type == Type::invoke || op.type == Type::ok;
-      if (must_tell && op.value_kind == Value::other)
-        unsupported_line(name_, op.line,
-                         std::string(wrong_.what) + " (got " + quoted(wrong_.got) + forms_.at_column(wrong_.at, op.line) +
-                             ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])");
+      if (op.value_kind == Value::other && (must_tell || wrong_.what == kUnknownMicroOp)) {
+        std::string message = std::string(wrong_.what) + " (got " + quoted(wrong_.got) +
+                              forms_.at_column(wrong_.at, op.line) +
+                              ", expected [[:w k v] …], [[:append k v] …], [[:r k v] …])";
+        if (must_tell) unsupported_line(name_, op.line, message);
+        out_.misspelt.emplace_back(op.line, std::move(message));
+      }
       if (must_tell && op.value_kind == Value::missing)
         unsupported_line(name_, op.line,
                          "a transaction without :value " + missing("value", "nil", "a vector of micro-operations"));

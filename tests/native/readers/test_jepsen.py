@@ -414,6 +414,14 @@ def test_edn_errors_name_the_line(text: str | bytes, message: str) -> None:
             "a micro-operation without a value (got ':w 1' at column 21, expected",
         ),
         ("{:type :ok :value [[:w]] :process 0}", "a micro-operation without a key"),
+        (  # its write would be missing, and a right read of it an accusation
+            "{:type :info :value [[:appned 1 2]] :process 0}",
+            "line 1: an unknown micro-operation (got ':appned' at column 23, expected",
+        ),
+        (
+            "{:type :fail :value [[:r 1 nil] [:wirte 1 2]] :process 0}",
+            "line 1: an unknown micro-operation (got ':wirte' at column",
+        ),
         (
             "{:type :ok :value [3] :process 0}",
             "not a vector of micro-operations (got '[3]' at column 19",
