@@ -36,6 +36,7 @@ def test_sqlite_as_python_opens_it_loses_an_update():
     assert "T1  read x" in str(found)
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_mariadb_repeatable_read_loses_an_update():
     """InnoDB without innodb_snapshot_isolation, which is its default before 11.6.2."""

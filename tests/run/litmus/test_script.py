@@ -114,6 +114,7 @@ def test_the_recorded_order_and_the_load():
     compile(script, "script", "exec")
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_a_program_drops_nothing_that_it_has_not_made(tmp_path):
     """Tables of the user's stay, whatever their names are; its own go, however it ends."""

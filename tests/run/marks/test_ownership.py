@@ -101,6 +101,7 @@ def test_a_target_does_not_remove_what_another_one_made(url):
     assert "isocheck_registers" not in tables(url)
 
 
+@pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["redis", "etcd", "postgres", "mariadb"])
 def test_on_servers(kind, monkeypatch):

@@ -431,6 +431,7 @@ def test_what_is_not_ours_is_left(capfd, tmp_path):
         assert connection.execute("select name from sqlite_master").fetchall()
 
 
+@pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["redis", "etcd", "mariadb", "postgres"])
 def test_what_killed_runs_leave_on_servers(kind):
@@ -444,6 +445,7 @@ def test_what_killed_runs_leave_on_servers(kind):
         one.close()
 
 
+@pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
 @pytest.mark.parametrize("kind", ["postgres", "mariadb", "redis", "etcd"])

@@ -250,6 +250,7 @@ class Forgets(MariaDBClient):
         super()._begin("read committed")
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_a_mix_on_mariadb(tmp_path, monkeypatch):
     """Locks keep serializable transactions apart from all others, if they are asked for."""

@@ -113,6 +113,7 @@ def test_python_loses_updates_of_sqlite_by_default(tmp_path):
     assert judged.verdict.violation.anomaly.startswith("lost update")
 
 
+@pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "claims", "outcome", "transactions"),
@@ -253,6 +254,7 @@ def test_transactions_that_wait_for_each_other_go_on(tmp_path, monkeypatch):
     assert played.state.total() >= 30
 
 
+@pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "options", "outcome"),
@@ -278,6 +280,7 @@ def test_servers_give_what_they_claim(tmp_path, target, options, outcome):
     assert judged.verdict.certified
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_mariadb_loses_updates_under_repeatable_read(tmp_path):
     """Where snapshots are not kept; newer versions do by default, so they are told not to."""
@@ -296,6 +299,7 @@ def test_mariadb_loses_updates_under_repeatable_read(tmp_path):
     assert judged.verdict.violation.anomaly.startswith("lost update")
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_a_standby_reads_what_is_old(tmp_path):
     """Its clients are sessions of their own; what they read is a snapshot, though an old one."""
@@ -312,6 +316,7 @@ def test_a_standby_reads_what_is_old(tmp_path):
     assert len(sessions) >= 6
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_a_standby_refuses_writes(tmp_path):
     """The connection goes to another server than the primary one."""

@@ -166,6 +166,7 @@ def test_a_fault_that_a_target_has_not_is_refused(target, fault, said):
         check_faults((fault,), target_named(target))
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_members_that_are_parted_stay_linearizable(tmp_path):
     """The minority of etcd answers no more, and the other members elect a leader."""
@@ -179,6 +180,7 @@ def test_members_that_are_parted_stay_linearizable(tmp_path):
     assert "3 members" in recorded.version
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_promotion_loses_commits_that_are_named(tmp_path):
     """What an asynchronous standby had not got is lost when it takes over."""
@@ -204,6 +206,7 @@ def test_a_replica_of_redis_is_behind(tmp_path, claims, outcome):
     assert judged.verdict.certified
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_promotion_of_a_replica_loses_commits(tmp_path):
     """Redis answers before the replica has what was written."""
@@ -222,6 +225,7 @@ def test_promotion_of_a_replica_loses_commits(tmp_path):
     assert any("was lost by the promotion at" in one for one in judged.lost)
 
 
+@pytest.mark.server
 @pytest.mark.slow
 def test_galera_has_three_nodes():
     """Clients are on different nodes, and what one of them commits, the others read."""
