@@ -30,7 +30,7 @@ EXCEPTIONS = {
     "comparison/vacuity.py": "why a history has no pair, for those that people meet most",
     "comparison/normal.py": "the order in which steps of a chain are tried",
     "pipeline/known_cycles.py": "the cycles that define anomalies, by their steps",
-    "pipeline/groups.py": "which edges of a cycle name its statements: anti-dependencies come first",
+    "pipeline/groups.py": "which edges name the statements: anti-dependencies first",
     "language/classify/relational.py": "what a part of a history may lack: an argument for each",
 }
 
