@@ -737,7 +737,7 @@ class Pairing {
   std::unordered_map<std::int64_t, std::int64_t> open_;     // process → its open operation, or -1
   std::unordered_map<std::int64_t, std::int32_t> session_;  // process → session, or -1
   std::vector<std::int64_t> session_labels_;
-  std::array<std::int64_t, 4> counts_{};
+  std::array<std::int64_t, 5> counts_{};  // of the operations of each Type
   std::int64_t invocations_ = 0, strays_ = 0, uninvoked_ = 0, unknown_ = 0, unknown_reads_ = 0;
   std::int64_t refused_ = 0, saw_another_ = 0;
   std::int32_t free_ = -1, locked_ = -1, empty_ = -1;
