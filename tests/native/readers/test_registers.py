@@ -285,3 +285,11 @@ def test_lightweight_transactions() -> None:
         (ABORTED, [("r", 0, 0), ("w", 0, 2)]),
         (ABORTED, [("r", 0, 2), ("w", 0, 3)]),
     ]
+
+
+def test_unknown_outcomes_are_counted_apart_from_invocations() -> None:
+    """Two operations were invoked, and the outcome of one is unknown."""
+    _, remarks = _native.read_registers(
+        log("0 invoke write 1\n0 ok write 1\n1 invoke write 2\n1 info write 2")
+    )
+    assert (dict(remarks)["ok"], dict(remarks)["info"]) == (1, 1)
