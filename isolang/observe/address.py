@@ -8,14 +8,20 @@ import os
 import socket
 import ssl
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any, Final
 from urllib.parse import quote
+from weakref import WeakSet
 
 from msgspec import Struct
 
 from isolang.errors import IsolangError, message_in_one_line
 
 _SSL_REQUEST: Final = b"\0\0\0\10\4\xd2\x16\x2f"
+CONNECTS_ITSELF: Final[ContextVar[bool]] = ContextVar("observer connects itself", default=False)
+"""Whether a connection that is being opened belongs to the observer, not to the application."""
+OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
+"""The observer's own connections."""
 _CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
 # Schemes of URLs of other databases, which the proxy does not understand.
@@ -32,6 +38,8 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         tls: ``require``, ``verify-ca`` or ``verify-full`` if the proxy connects applications to the
             server over TLS; otherwise empty.
         root: the file with the root certificates, for ``verify-ca`` and ``verify-full``.
+        certificate: the file with the client's certificate; empty if it has none.
+        key: the file with the certificate's key; empty if the certificate's file contains it.
     """
 
     conninfo: str
@@ -42,6 +50,8 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
     database: str = ""
     tls: str = ""
     root: str = ""
+    certificate: str = ""
+    key: str = ""
 
     def environment(self, host: str, port: int, name: str) -> dict[str, str]:
         """Return the environment variables that make a command connect to the proxy."""
@@ -63,14 +73,19 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
         import psycopg
 
         more = {"dbname": database} if database else {}
+        before = CONNECTS_ITSELF.set(True)
         try:
-            return psycopg.connect(self.conninfo, autocommit=True, **more)  # type: ignore[arg-type]
+            made = psycopg.connect(self.conninfo, autocommit=True, **more)  # type: ignore[arg-type]
         except psycopg.Error as error:
             what = message_in_one_line(error)
             raise IsolangError(
                 f"observe: cannot connect to the database (got {what}); hint: name it as for "
                 "psql: postgresql://user@host:5432/database"
             ) from None
+        finally:
+            CONNECTS_ITSELF.reset(before)
+        OWN_CONNECTIONS.add(made)
+        return made
 
     async def open_connection(self, protocol: Callable[[], asyncio.Protocol]) -> Any:
         """Open a connection on behalf of an application.
@@ -111,7 +126,10 @@ class ServerAddress(Struct, frozen=True, kw_only=True):
 
     def _tls_context(self) -> ssl.SSLContext:
         """Return the settings for checking the server's certificate."""
-        context = ssl.create_default_context(cafile=self.root or None)
+        file = "" if self.root == "system" else self.root
+        context = ssl.create_default_context(cafile=file or None)
+        if self.certificate:
+            context.load_cert_chain(self.certificate, self.key or None)
         context.check_hostname = self.tls == "verify-full"
         if self.tls == "require":
             context.verify_mode = ssl.CERT_NONE

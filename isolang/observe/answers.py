@@ -39,6 +39,8 @@ class AnswerRewriter:
             return None
         if not self._authenticated:  # the application may already have sent further messages
             self._authenticated = tag == 0x5A
+            if tag == 0x4B:  # BackendKeyData
+                self._session.backend = _u32(buffer, at)[0]
             return None
         if not self._expected:
             if tag == 0x5A:

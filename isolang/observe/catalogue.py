@@ -320,9 +320,15 @@ def parse_description(text: str) -> tuple[str, Table | None]:
 class Tables:
     """The tables of a database that sessions have used, by object identifier."""
 
-    def __init__(self, database: str = "", *, prefix: str = "") -> None:
-        """Create a collection without tables."""
-        self._database, self._prefix = database, prefix
+    def __init__(
+        self, database: str = "", *, prefix: str = "", names: Mapping[str, str] | None = None
+    ) -> None:
+        """Create a collection without tables.
+
+        Args:
+            names: the names of tables in the history, where they differ from those in the database.
+        """
+        self._database, self._prefix, self._names = database, prefix, names or {}
         self._known: dict[int, Table] = {}
         self._forms: dict[str, int] = {}
 
@@ -343,6 +349,7 @@ class Tables:
         if known is not None:
             known.altered = True
         table.database = self._database
+        table.name = self._names.get(table.name, table.name)
         if not table.name.startswith(self._prefix):
             table.name = self._prefix + table.name
         number = self._forms[table.name] = self._forms.get(table.name, 0) + 1

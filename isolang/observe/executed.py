@@ -8,6 +8,7 @@ from msgspec import Struct, field
 
 from isolang.observe.catalogue import Table
 from isolang.observe.lexer import Token, catalogue_name
+from isolang.observe.notes import CallNote
 from isolang.observe.plan import StatementTable, name_parts
 from isolang.observe.predicates import (
     CannotEvaluateError,
@@ -32,6 +33,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         empty: whether the only returned row just carries the rows of query blocks, because the
             application's statement returned no rows.
         cut: whether the application stopped requesting rows although there may be more.
+        note: what the statement's caller noted in the same process; ``None`` if nothing is known.
     """
 
     statement: PreparedStatement
@@ -41,6 +43,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     empty: bool = False
     cut: bool = False
+    note: CallNote | None = None
 
 
 def predicate_of(

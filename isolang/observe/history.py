@@ -14,10 +14,11 @@ from __future__ import annotations
 from bisect import insort
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from itertools import count
 from pathlib import Path
 from time import monotonic_ns
-from typing import Any
+from typing import Any, Final
 
 from isolang.observe.catalogue import Table
 from isolang.observe.history_lines import HistoryLines
@@ -25,6 +26,9 @@ from isolang.observe.present import PresentRows
 from isolang.observe.seen import Outcome, RowVersion, ScannedRows, SeenTransaction, WrittenRow
 from isolang.observe.unseen import Unseen
 from isolang.observe.versions import RecordedVersion, RecordedVersions
+
+
+_CONFLICTS: Final = ("40001", "40P01")  # serialization failures and deadlocks
 
 
 class ObservedHistory:
@@ -39,12 +43,18 @@ class ObservedHistory:
         unordered: the tables with writes whose old versions were not returned; the current versions
             of these tables are not tracked.
         doubtful: the tables with writes that were not seen, each with an example.
+        caller: the ``file:line`` of the statement that is being recorded; empty if unknown.
+        refused: how many transactions the server rolled back because of another transaction.
+        clients: for each session of a call of the application, the number of the call.
     """
 
     def __init__(self, path: Path, *, versions: bool = False) -> None:
         """Create the file."""
         self._states_versions = versions
-        self.unseen = Unseen()
+        self.caller = ""
+        self.refused = 0
+        self.clients: dict[int, int] = {}
+        self.unseen = Unseen(lambda: self.caller)
         self.outcomes: Counter[str] = Counter()
         self.unaudited: dict[str, Table] = {}
         self.doubtful: dict[str, str] = {}
@@ -110,6 +120,7 @@ class ObservedHistory:
     def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
         one.outcome, one.error = outcome, error
+        self.refused += outcome == "fail" and error.startswith(_CONFLICTS)
         for operation in one.operations:
             if isinstance(operation, WrittenRow):
                 self.versions.ended(one, operation)
@@ -177,6 +188,23 @@ class ObservedHistory:
         first = self._events[0][0] if self._events else oldest
         self.versions.forget(min(first, min(self._unfinished, default=1 << 62), oldest))
         self._lines.flush()
+
+    def copied(self, into: Path, memo: dict[int, Any]) -> ObservedHistory:
+        """Return a copy that continues the history in another file.
+
+        Args:
+            into: the file, which must not exist.
+            memo: the objects that the copy shares with this history, by identity.
+        """
+        for shared in (self._indices, self._processes):
+            memo[id(shared)] = shared
+        memo[id(self._lines)] = self._lines.copied(into, memo)
+        return deepcopy(self, memo)
+
+    def discard(self) -> None:
+        """Write all further events to no file."""
+        self._states_versions = False
+        self._lines.discard()
 
     def close(self) -> None:
         """Write the remaining events, and close the file."""

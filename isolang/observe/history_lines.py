@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from itertools import compress, count
 from operator import not_
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from isolang.history.remarks import COLUMNS_COMMENT
+from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND
 from isolang.observe.catalogue import Table
 from isolang.observe.edn import column_edn, edn, end_of_bracket
-from isolang.observe.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.seen import Observed, ReadRow, ScannedRows, SeenTransaction, WrittenRow
 from isolang.observe.versions import RecordedVersion, RecordedVersions
 from isolang.run.record.lines import ORDERED_LINE
 
@@ -20,6 +23,7 @@ TAB: Final = "\t"
 """The separator between the operations in a line, which contains no other tabs."""
 
 _CALLERS: Final = ", :callers ["
+_ROWS: Final = ", :rows ["
 _STATEMENTS: Final = ", :statements ["
 _VERSIONS: Final = ", :versions ["
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
@@ -31,6 +35,7 @@ class HistoryLines:
 
     def __init__(self, path: Path, versions: RecordedVersions, *, states_versions: bool) -> None:
         """Create the file."""
+        self._path = path
         self._file = path.open("xb", buffering=1 << 20)
         self._versions = versions
         self._line = count()
@@ -80,7 +85,8 @@ class HistoryLines:
         """Write the line for a transaction's end, with its reads and writes."""
         planned = iter(one.planned)
         reported: list[tuple[str, int | None]] = []
-        shown: list[str] = []
+        callers: list[str] = []
+        conditions: list[str] = []
         statements: list[str] = []
         planned_statements: list[str] = []
         for operation in one.operations:
@@ -96,10 +102,12 @@ class HistoryLines:
             else:
                 lines = self._predicate_read_operations(operation)
             reported += lines
-            shown += [operation.shown] * len(lines)
+            callers += [operation.caller or operation.shown] * len(lines)
+            conditions += _condition_shown(operation, len(lines))
             statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
-        callers = f"{_CALLERS}{TAB.join(map(edn, shown))}]" if reported else ""
+        named = f"{_CALLERS}{TAB.join(map(edn, callers))}]" if reported else ""
+        asked = f"{_ROWS}{TAB.join(map(edn, conditions))}]" if any(conditions) else ""
         value = f"[{TAB.join(text for text, _ in reported)}]"
         # If the outcome is not :ok, the operations are those of the invocation.
         committed = one.outcome == "ok"
@@ -107,7 +115,7 @@ class HistoryLines:
         noted = f"{_STATEMENTS}{TAB.join(map(edn, sent))}]" if sent else ""
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
-        more = versions + callers + noted + error
+        more = versions + named + asked + noted + error
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         self.written += 1
 
@@ -143,6 +151,21 @@ class HistoryLines:
         """Remember a table, whose columns the last line describes."""
         self._tables.setdefault(table.name, table)
 
+    def copied(self, into: Path, memo: dict[int, Any]) -> HistoryLines:
+        """Return a copy that continues the lines in another file, which must not exist."""
+        self._file.flush()
+        shutil.copyfile(self._path, into)
+        memo[id(self._line)] = self._line
+        memo[id(self._file)] = into.open("ab", buffering=1 << 20)
+        made = deepcopy(self, memo)
+        made._path = into
+        return made
+
+    def discard(self) -> None:
+        """Write all further lines to no file."""
+        self._file.close()
+        self._file = Path(os.devnull).open("wb", buffering=1 << 20)  # noqa: SIM115
+
     def flush(self) -> None:
         """Make the lines visible to other processes."""
         self._file.flush()
@@ -156,6 +179,16 @@ class HistoryLines:
         if known := {name: of for name, of in forms.items() if of}:
             self._file.write(f"{COLUMNS_COMMENT}{json.dumps(known)}\n".encode())
         self._file.close()
+
+
+def _condition_shown(operation: Observed, lines: int) -> list[str]:
+    """Return the remark about each line of an operation: the statement of a predicate read.
+
+    Without the line of the caller, the statement itself stands in its place.
+    """
+    asks = isinstance(operation, ScannedRows) and operation.caller
+    first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
+    return [first, *[""] * (lines - 1)] if lines else []
 
 
 def _read(one: RecordedVersion) -> tuple[str, int | None]:
@@ -175,7 +208,7 @@ def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
                     made = [head, TAB.join(compress(operations, keep))]
-                    for begin in (_VERSIONS, _CALLERS, _STATEMENTS):
+                    for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS):
                         if not rest.startswith(f"]{begin}"):
                             continue
                         frame, inside, rest = _split_at_vector(rest, begin)

@@ -6,8 +6,9 @@ import asyncio
 import socket
 import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from isolang.errors import IsolangError
 from isolang.observe.address import ServerAddress
@@ -21,6 +22,7 @@ _MOST_WAITING_BYTES: Final = (
 )  # how many bytes from an application may wait while the catalogue is queried
 
 Send = Callable[[bytes], None]
+_T = TypeVar("_T")
 
 
 class Listener:
@@ -45,6 +47,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._ended: asyncio.Event
+        self._left: asyncio.Event
 
     def start(self, host: str, port: int) -> None:
         """Start listening; port 0 means any free port.
@@ -71,6 +74,23 @@ class Listener:
                 "free port with --listen HOST:PORT"
             )
 
+    def call(self, function: Callable[[], _T]) -> _T:
+        """Return the result of a function that runs between two messages of any connection."""
+        ended: Future[_T] = Future()
+
+        def run() -> None:
+            try:
+                ended.set_result(function())
+            except BaseException as error:
+                ended.set_exception(error)
+
+        self._loop.call_soon_threadsafe(run)
+        return ended.result()
+
+    def leave(self) -> None:
+        """Stop listening; the open connections end when their applications end them."""
+        self._loop.call_soon_threadsafe(self._left.set)
+
     def stop(self) -> None:
         """Stop listening, and end all connections."""
         if self._thread is not None and self.port:
@@ -79,13 +99,15 @@ class Listener:
 
     async def _listen(self, host: str, port: int, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ended = asyncio.Event()
+        self._ended, self._left = asyncio.Event(), asyncio.Event()
         server = await self._loop.create_server(lambda: _Client(self), host, port)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
-        while not self._ended.is_set():
+        while not self._ended.is_set() and not (self._left.is_set() and not self.clients):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
+            if self._left.is_set():
+                server.close()
             await self._regularly()
         server.close()
         for client in tuple(self.clients):

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from isolang.observe.catalogue import Tables
 from isolang.observe.history import ObservedHistory
+from isolang.observe.notes import CallNotes
 from isolang.observe.rewriting import DatabaseFacts
 
 
@@ -19,6 +20,7 @@ class Observation(Struct, kw_only=True):
         refreshed: the epoch when the names of functions were last read.
         audit: a function that runs an audit before a definition changes, and then calls its
             argument; ``None`` if no audit is possible.
+        notes: what callers in the same process noted; ``None`` if applications are other processes.
     """
 
     database: DatabaseFacts
@@ -28,3 +30,4 @@ class Observation(Struct, kw_only=True):
     epoch: int = 0
     refreshed: int = 0
     audit: Callable[[Callable[[], None]], None] | None = None
+    notes: CallNotes | None = None

@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+from collections.abc import Mapping
 from contextlib import closing, suppress
+from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,6 +21,7 @@ from isolang.observe.catalogue import ALL_TABLES, Table, Tables, exact_json, par
 from isolang.observe.history import ObservedHistory
 from isolang.observe.history_lines import without_predicate_reads
 from isolang.observe.listener import Listener, Send
+from isolang.observe.notes import CallNotes
 from isolang.observe.observation import Observation
 from isolang.observe.rewriting import DatabaseFacts
 from isolang.observe.seen import RowVersion
@@ -25,7 +29,7 @@ from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
 from isolang.observe.wire import Wire
 
 if TYPE_CHECKING:
-    from isolang.run.drivers.postgres_log import PostgresLog
+    from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 
 _SNAPSHOT_QUERY: Final = "SELECT pg_current_snapshot()::text"
 
@@ -41,13 +45,19 @@ class Observer:
         listen: tuple[str, int],
         most_rows: int,
         versions: bool = False,
+        names: Mapping[str, str] | None = None,
+        notes: CallNotes | None = None,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
 
         Args:
             versions: whether the history states the versions of rows. If so, versions are read from
                 the server's log at the end, together with the writes of unobserved sessions.
+            names: the names of tables in the history, where they differ from those in the database.
+            notes: what callers in this process note about their statements.
         """
+        self._names, self._notes = names or {}, notes
+        self._changes: list[LoggedChange] = []
         self._server, self._path, self._listen = server, path, listen
         self._most, self._states_versions = most_rows, versions
         self._observations: dict[str, Observation] = {}
@@ -82,25 +92,67 @@ class Observer:
     def stop(self) -> Unseen:
         """End all connections, audit the database, and complete the history."""
         self._listener.stop()
-        history = self.history
+        self._read_log()
+        self.close_log()
+        tables = self._observations[self._main].tables
+        return self._complete(self.history, tables, self._audit, self._path)
+
+    def complete(self, into: Path) -> Unseen:
+        """Write the history recorded so far to a new file, as if the observation ended now.
+
+        The observation goes on. Transactions that are open are recorded as unknown.
+        """
+        self._read_log()
+        history, tables = self._listener.call(partial(self._copied, into))
+        return self._complete(history, tables, Audit(history, self._server, self._most), into)
+
+    def leave(self) -> None:
+        """Accept no further connections, and let those that are open go on unrecorded.
+
+        An application may keep them in a pool, and its prepared statements return added columns; so
+        the proxy serves them until they end, and its thread with them.
+        """
+        self._listener.call(self.history.discard)
+        self._listener.leave()
+        self.close_log()
+
+    def close_log(self) -> None:
+        """Stop reading the server's log."""
         if self._log is not None:
-            self._add_foreign(self._log)
+            self._log.close()
+            self._log = None
+
+    def _copied(self, into: Path) -> tuple[ObservedHistory, Tables]:
+        """Return a copy of the history that writes to another file, and of the tables it names."""
+        memo: dict[int, Any] = {id(self): self}
+        history = self.history.copied(into, memo)
+        return history, deepcopy(self._observations[self._main].tables, memo)
+
+    def _complete(
+        self, history: ObservedHistory, tables: Tables, audit: Audit, path: Path
+    ) -> Unseen:
+        """Audit the database, and complete a history."""
+        if self._states_versions:
+            self._add_foreign(history, tables)
         history.close()
-        self._audit.audit_at_end()
+        audit.audit_at_end()
         if history.doubtful:
-            other = self._path.with_name(f"{self._path.name}.part")
-            for shown in without_predicate_reads(self._path, history.doubtful, other):
+            other = path.with_name(f"{path.name}.part")
+            for shown in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown)
-            shutil.move(other, self._path)
+            shutil.move(other, path)
         return history.unseen.settled()
 
-    def _add_foreign(self, log: PostgresLog) -> None:
+    def _read_log(self) -> None:
+        if self._log is not None:
+            self._changes += self._log.changes()
+
+    def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
         """Add the unobserved transactions in the server's log."""
         from isolang.observe.foreign import KnownPlaces, StartSnapshot, add_foreign
 
-        history, places = self.history, KnownPlaces({})
-        observation = self._observations[self._main]
-        tables = [one for one in observation.tables.current() if not (one.why or one.partitioned)]
+        places = KnownPlaces({})
+        tables = [one for one in known.current() if not (one.why or one.partitioned)]
         for one in history.recorded():
             for table, version in one.versions():
                 places.note(table, version)
@@ -109,12 +161,9 @@ class Observer:
                 found = rows_of(connection, table, self._most, whole=False)
                 for oid, xmin, ctid, key in found or ():
                     places.note(table, RowVersion.of(table, oid, xmin, ctid, exact_json(key)))
-        try:
-            names = {one.where.replace('"', ""): one for one in tables}
-            start = StartSnapshot.parse(self._snapshot)
-            add_foreign(history, list(log.changes()), names, places, start)
-        finally:
-            log.close()
+        names = {one.where.replace('"', ""): one for one in tables}
+        start = StartSnapshot.parse(self._snapshot)
+        add_foreign(history, self._changes, names, places, start)
 
     # --- the observer's own connection ---
 
@@ -123,9 +172,10 @@ class Observer:
         made = Observation(
             database=DatabaseFacts(version=connection.info.server_version),
             history=self.history,
-            tables=Tables(database, prefix=prefix),
+            tables=Tables(database, prefix=prefix, names=self._names),
             most_rows=self._most,
             audit=self._audit.audit_before_changes,
+            notes=self._notes,
         )
         self._refresh(connection, made)
         self.history.versions.is_old |= not made.database.returns_old_rows

@@ -188,6 +188,7 @@ class StatementOperations:
                 WrittenRow(
                     table, new, row, old, self._shown, inserts=old is None and not unknown,
                     statement=one.statement, same_key=unknown and keeps_key(made, table),
+                    caller=one.caller,
                 )
             )  # fmt: skip
         if lost:
@@ -259,7 +260,9 @@ class StatementOperations:
         one = self._transaction
         where = predicate_edn(predicate)
         one.operations.append(
-            ScannedRows(table, where, tuple(rows), self._shown, order, one.statement)
+            ScannedRows(
+                table, where, tuple(rows), self._shown, order, one.statement, one.caller
+            )
         )
         for version in rows:
             one.seen.add((table.name, version.number))

@@ -102,7 +102,10 @@ class RequestRewriter:
     def _query(self, body: bytes) -> bytes | None:
         made = self._prepare(body[:-1], simple=True)
         ticket = self._history.ticket()
-        executed = [ExecutedStatement(statement=one, ticket=ticket) for one in made.statements]
+        note = self._session.take_note(body[:-1].decode("utf-8", "surrogateescape"))
+        executed = [
+            ExecutedStatement(statement=one, ticket=ticket, note=note) for one in made.statements
+        ]
         self._expected.append(ExpectedAnswer("Q", prepared=made, executed=executed))
         sent = made.sent.encode("utf-8", "surrogateescape")
         return None if sent == body[:-1] else message(b"Q", sent + b"\0")
@@ -160,7 +163,10 @@ class RequestRewriter:
             self._expected.append(ExpectedAnswer("E", portal=portal))
             return None
         done = ExecutedStatement(
-            statement=portal.statement, ticket=self._history.ticket(), parameters=portal.parameters
+            statement=portal.statement,
+            ticket=self._history.ticket(),
+            parameters=portal.parameters,
+            note=self._session.take_note(portal.statement.text),
         )
         self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))
         if portal.statement.hidden and rest != b"\0\0\0\0":

@@ -35,12 +35,14 @@ class ReadRow(Struct, frozen=True, gc=False):
 
     Attributes:
         statement: the statement that read it, as named in the history; empty if unknown.
+        caller: the ``file:line`` that sent the statement; empty if unknown.
     """
 
     table: Table
     version: RowVersion
     shown: str
     statement: str = ""
+    caller: str = ""
 
 
 class ScannedRows(Struct, frozen=True, gc=False):
@@ -59,6 +61,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     shown: str
     order: tuple[str, bool] | None = None
     statement: str = ""
+    caller: str = ""
 
 
 class WrittenRow(Struct, frozen=True, gc=False):
@@ -78,6 +81,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
     inserts: bool = False
     statement: str = ""
     same_key: bool = False
+    caller: str = ""
 
 
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
@@ -93,6 +97,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         statement: the current statement, as named in the history; empty if it is incomplete.
         cut: the SELECTs whose rows the application has not all requested yet.
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
+        caller: the ``file:line`` that sent the current statement; empty if unknown.
+        client: the number of the application's call that the transaction belongs to; 0 if unknown.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
     """
@@ -106,6 +112,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     operations: list[Observed] = field(default_factory=list)
     sent: int = 0
     statement: str = ""
+    caller: str = ""
+    client: int = 0
     savepoints: list[tuple[str, int]] = field(default_factory=list)
     own: dict[tuple[str, str], str] = field(default_factory=dict)
     seen: set[tuple[str, str]] = field(default_factory=set)
@@ -125,7 +133,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         one = table.name, version.number
         if one not in self.seen:
             self.seen.add(one)
-            self.operations.append(ReadRow(table, version, shown, self.statement))
+            self.operations.append(ReadRow(table, version, shown, self.statement, self.caller))
 
     def write(self, operation: WrittenRow) -> None:
         """Add a write to the operations."""

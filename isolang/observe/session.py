@@ -9,6 +9,7 @@ from typing import Final
 
 from isolang.observe.catalogue import parse_description
 from isolang.observe.executed import ExecutedStatement
+from isolang.observe.notes import CallNote
 from isolang.observe.observation import Observation
 from isolang.observe.operations import StatementOperations
 from isolang.observe.rewriting import Prepared, Rewriter
@@ -33,6 +34,7 @@ class Session:
 
     Attributes:
         transaction: the current transaction; ``None`` if no transaction is open.
+        backend: the number of the server's process for this connection.
     """
 
     def __init__(self, observation: Observation) -> None:
@@ -41,8 +43,10 @@ class Session:
         self.rewriter = Rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
         self.label = ""
+        self.backend = 0
         self.default_level = "read committed"
         self._process = self._history.process()
+        self._processes: dict[int, int] = {}  # the session of each call of the application
         self._last_end = -1
         self._epoch = observation.epoch
 
@@ -71,6 +75,11 @@ class Session:
             name, found = parse_description(table)
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
 
+    def take_note(self, text: str) -> CallNote | None:
+        """Return what the caller noted about a statement that was sent; ``None`` if nothing."""
+        notes = self.observation.notes
+        return None if notes is None else notes.take(self.backend, text)
+
     def begin_position(self) -> int | None:
         """Return the position of the current transaction's first event; ``None`` outside one."""
         return None if self.transaction is None else self.transaction.begin
@@ -79,10 +88,12 @@ class Session:
 
     def complete(self, done: ExecutedStatement, tag: str) -> None:
         """Record the operations of a statement executed by the server."""
+        self._history.caller = "" if done.note is None else done.note.caller
         try:
             self._complete(done, tag)
         except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
+        self._history.caller = ""
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
@@ -115,6 +126,7 @@ class Session:
                 self._begin(begun, implicit=False).level = level
             return
         one = self._begin(done, implicit=True)
+        self._name_call(one, done)
         one.execute(made.lock)
         one.cut.pop(id(done.reported), None)
         one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
@@ -164,6 +176,7 @@ class Session:
                 # the two transactions overlap. The transactions of one session must not overlap, so
                 # a new session begins.
                 self._process = self._history.process()
+                self._processes.clear()
             one = self._history.begin(self._process, done.ticket, implicit=implicit)
             one.level = self.default_level
             comment = _COMMENT.match(done.statement.text)
@@ -173,6 +186,24 @@ class Session:
         elif not implicit:
             one.implicit = False
         return one
+
+    def _name_call(self, one: SeenTransaction, done: ExecutedStatement) -> None:
+        """Note the caller of a statement, and the application's call that its transaction is of.
+
+        Each call has a session of its own, because calls that share a connection are not ordered by
+        the application.
+        """
+        note = done.note
+        one.caller = "" if note is None else note.caller
+        if note is None or not note.client or one.client:
+            return
+        one.client = note.client
+        if note.label and note.label not in one.labels:
+            one.labels = (*one.labels, note.label)
+        if note.client not in self._processes:
+            self._processes[note.client] = self._history.process()
+            self._history.clients[self._processes[note.client]] = note.client
+        one.process = self._processes[note.client]
 
     def _finish(self, outcome: Outcome, error: str = "") -> None:
         one = self.transaction
@@ -188,6 +219,7 @@ class Session:
         self._last_end = one.end
         if outcome == "info":
             self._process = self._history.process()
+            self._processes.clear()
 
     def note_ready(self, status: str) -> None:
         """Note that the server waits for statements, inside (T, E) or outside (I) a transaction."""
@@ -255,6 +287,7 @@ class Session:
         remaining rows are treated as left out by a LIMIT.
         """
         one = self._begin(done, implicit=True)
+        self._name_call(one, done)
         one.statement = ""
         one.cut[id(done.reported)] = done
         StatementOperations(self.observation, one, done).record_rows()

@@ -260,6 +260,12 @@ class Unseen(Counter[str]):
             self._first[what, table] = shown
             self.examples.setdefault(what, shown)
 
+    def __deepcopy__(self, memo: object) -> Unseen:
+        """Return a copy; that of a Counter would have its numbers alone."""
+        made = Unseen(self._caller)
+        made.add(self)
+        return made
+
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
         self.update(other)

@@ -18,6 +18,7 @@ from isolang.testing.watching import Watches
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.observe.ways.inside import InsideProxy
     from isolang.options import SupersededReads
     from isolang.testing.foreseen import Foreseen
     from isolang.verdict import Valid, Verdict
@@ -176,12 +177,12 @@ class Isolation(Watches):
             verdict, groups = with_harmful_first(
                 check(history, level, timeout=timeout or self.timeout), timeout or self.timeout
             )
-            if verdict.nothing_observed and self._is_own(recorded) and self._refused.observed():
+            if verdict.nothing_observed and self._was_refused(recorded):
                 verdict = replace(
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
                 )
-            if isinstance(verdict, Valid) and self._is_own(recorded):
-                verdict = unknown_if_unseen(verdict, self.unseen(), kinds)
+            if isinstance(verdict, Valid) and (proxy := self._proxy_of(recorded)) is not None:
+                verdict = unknown_if_unseen(verdict, proxy.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
             if self.keep is not None:
@@ -197,28 +198,22 @@ class Isolation(Watches):
     def _with_versions(self, path: Path) -> Path:
         """Return the file to check in place of a recorded history.
 
-        For the test's own recording, this is a new file in which the watches have added predicate
-        reads, or versions and writes from the database's log. For other histories, it is the same
-        file.
-
-        Raises:
-            IsolangError: the watch no longer reads the database's log.
+        The history of a watch goes on, so this is a new file with what it has recorded so far. For
+        other histories, it is the same file.
         """
-        if not self._is_own(path):
-            return path
-        if self._log_watch is None:
-            into = path.with_name(f"{path.stem}.conditions{path.suffix}")
-            alone = len(self._watches) == 1
-            for watch in self._watches:
-                path = watch.close(path, into if alone else None)
-            return path
-        into = path.with_name(f"{path.stem}.versions{path.suffix}")
-        self._log_watch.account(path, into)
-        return into
+        proxy = self._proxy_of(path)
+        return path if proxy is None else proxy.complete()
 
-    def _is_own(self, path: Path) -> bool:
-        """Return whether a file is the test's own recording. Other files come from workloads."""
-        return self._recorder is not None and path == self._recorder.path
+    def _proxy_of(self, path: Path) -> InsideProxy | None:
+        """Return the proxy that records into a file; ``None`` for other histories."""
+        return next((one for one in self._proxies if one.path == path), None)
+
+    def _was_refused(self, path: Path) -> bool:
+        """Return whether a transaction of a recording was rolled back after it met another."""
+        if (proxy := self._proxy_of(path)) is not None:
+            return proxy.refused()
+        is_own = self._recorder is not None and path == self._recorder.path
+        return is_own and self._refused.observed()
 
     def _require_observations(self, histories: Sequence[History]) -> None:
         """Check that some history contains an operation; otherwise no level can be violated.

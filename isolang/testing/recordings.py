@@ -18,7 +18,8 @@ from isolang.testing.refused import RolledBackReads
 
 if TYPE_CHECKING:
     from isolang.history.history import History
-    from isolang.observe.drivers.driver import DriverWatch
+    from isolang.observe.ways.inside import InsideProxy
+    from isolang.observe.ways.library import Watch
     from isolang.options import SupersededReads
     from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Connection, Driver, Outcome
@@ -67,13 +68,13 @@ class Recordings:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._servers = ExitStack()
-        self._watches: list[DriverWatch] = []
+        self._watches: list[Watch] = []
+        self._proxies: list[InsideProxy] = []
         self._transactions = 0  # the number of transactions that have ended
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
-        # The method that started each driver watch, with its arguments.
+        # The method that started each watch, with its arguments.
         self._watched: list[tuple[str, str, dict[str, Any]]] = []
-        self._log_watch: DriverWatch | None = None  # the watch that reads the database's log
 
     @property
     def recorder(self) -> Recorder:
@@ -98,7 +99,7 @@ class Recordings:
         driver: Driver | None = None,
     ) -> RecordedTransaction:
         """Record one transaction, like ``Recorder.transaction``."""
-        from isolang.observe.drivers.callers import caller
+        from isolang.observe.ways.callers import caller
         from isolang.run.outcome import driver_of
         from isolang.run.record.recorder import RecordedTransaction
 

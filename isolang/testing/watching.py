@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from isolang.errors import IsolangError
+from isolang.testing.foreseen import current_client, current_label
 from isolang.testing.recordings import Recordings
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import registry
 
-    from isolang.observe.drivers.driver import DriverWatch
-    from isolang.observe.drivers.library import Library
-    from isolang.observe.drivers.mapped import SqlAlchemyWatch
     from isolang.observe.unseen import Unseen
+    from isolang.observe.ways.inside import InsideProxy
+    from isolang.observe.ways.library import Library, Watch
+    from isolang.observe.ways.mapped import SqlAlchemyWatch
 
-_W = TypeVar("_W", bound="DriverWatch")
+_W = TypeVar("_W", bound="Watch")
 
 
 class Watches(Recordings):
@@ -37,13 +39,16 @@ class Watches(Recordings):
             IsolangError: the engine uses another database or driver, or the database is already
                 being watched.
         """
-        from isolang.observe.drivers.mapped import SqlAlchemyWatch, parameters_of
+        from isolang.observe.ways.mapped import SqlAlchemyWatch, library_of, parameters_of
 
-        watch = self._begin_watch(
-            SqlAlchemyWatch(engine, mapped, self.recorder, others=self._watches)
+        library, parameters = library_of(engine), parameters_of(engine)
+        proxy = self._proxy(library, "", None, versions=False, parameters=parameters)
+        self._watched.append((library.name, "", parameters))
+        return self._begin_watch(
+            SqlAlchemyWatch(
+                proxy, library, engine, mapped, label=current_label, client=current_client
+            )
         )
-        self._watched.append((f"watch_{engine.dialect.driver}", "", parameters_of(engine)))
-        return watch
 
     def watch_psycopg(
         self,
@@ -52,7 +57,7 @@ class Watches(Recordings):
         names: Mapping[str, str] | None = None,
         versions: bool = False,
         **parameters: Any,
-    ) -> DriverWatch:
+    ) -> Watch:
         """Record an application's transactions through psycopg until the test ends.
 
         The watch sees all statements that this process sends through psycopg 3, with synchronous
@@ -67,7 +72,7 @@ class Watches(Recordings):
             IsolangError: the database cannot be reached, or ``versions`` is true and the database
                 does not keep a suitable log.
         """
-        from isolang.observe.drivers.through_psycopg import Psycopg
+        from isolang.observe.ways.psycopg3 import Psycopg
 
         self._watched.append(("watch_psycopg", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
@@ -79,16 +84,34 @@ class Watches(Recordings):
         names: Mapping[str, str] | None = None,
         versions: bool = False,
         **parameters: Any,
-    ) -> DriverWatch:
+    ) -> Watch:
         """Record an application's transactions through asyncpg until the test ends.
 
         The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
         because the watch itself connects through psycopg.
         """
-        from isolang.observe.drivers.through_asyncpg import Asyncpg
+        from isolang.observe.ways.asyncpg import Asyncpg
 
         self._watched.append(("watch_asyncpg", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Asyncpg(), conninfo, names, versions, parameters)
+
+    def watch_psycopg2(
+        self,
+        conninfo: str = "",
+        *,
+        names: Mapping[str, str] | None = None,
+        versions: bool = False,
+        **parameters: Any,
+    ) -> Watch:
+        """Record an application's transactions through psycopg2 until the test ends.
+
+        The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
+        because the watch itself connects through psycopg.
+        """
+        from isolang.observe.ways.psycopg2 import Psycopg2
+
+        self._watched.append(("watch_psycopg2", conninfo, {"names": names, **parameters}))
+        return self._watch_driver(Psycopg2(), conninfo, names, versions, parameters)
 
     def _watch_driver(
         self,
@@ -97,23 +120,59 @@ class Watches(Recordings):
         names: Mapping[str, str] | None,
         versions: bool,
         parameters: dict[str, Any],
-    ) -> DriverWatch:
-        from isolang.observe.drivers.driver import DriverWatch
+    ) -> Watch:
+        from isolang.observe.ways.library import Watch
 
-        watch = self._begin_watch(
-            DriverWatch(
-                conninfo,
-                self.recorder,
-                library,
-                names=names,
-                versions=versions,
-                others=self._watches,
-                **parameters,
-            )
+        proxy = self._proxy(library, conninfo, names, versions=versions, parameters=parameters)
+        return self._begin_watch(
+            Watch(proxy, library, label=current_label, client=current_client)
         )
-        if versions and self._log_watch is None:
-            self._log_watch = watch
-        return watch
+
+    def _proxy(
+        self,
+        library: Library,
+        conninfo: str,
+        names: Mapping[str, str] | None,
+        *,
+        versions: bool,
+        parameters: Mapping[str, Any],
+    ) -> InsideProxy:
+        """Return the proxy of a server, which the watches of this test share.
+
+        Raises:
+            IsolangError: the library is already watched there, or without versions.
+        """
+        from isolang.observe.ways.inside import InsideProxy, server_of
+
+        server = server_of(library.name, conninfo, parameters)
+        where = f"{server.host}:{server.port}"
+        for proxy in self._proxies:
+            if not proxy.serves(server.host, server.port):
+                continue
+            names_of = [one.library.name for one in self._watches if one.proxy is proxy]
+            if library.name in names_of:
+                raise IsolangError(
+                    f"{library.name}: this server is already being watched (got {where} twice, "
+                    "expected one watch per server and library)"
+                )
+            if proxy.versions != versions:
+                raise IsolangError(
+                    f"{library.name}: one server is watched both with and without versions (got "
+                    f"versions={versions}, expected versions={proxy.versions}, as {names_of[0]} "
+                    "has)"
+                )
+            return proxy
+        more = f"-{len(self._proxies) + 1}" if self._proxies else ""
+        path = self.folder / f"history{more}.edn"
+        if self._recorder is not None and path == self._recorder.path:
+            path = self.folder / "observed.edn"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        proxy = InsideProxy(server, path, versions=versions, names=names)
+        proxy.start()
+        self._ending.callback(proxy.leave)
+        self._proxies.append(proxy)
+        self._add(path)
+        return proxy
 
     def _begin_watch(self, watch: _W) -> _W:
         self._ending.enter_context(watch)
@@ -125,13 +184,9 @@ class Watches(Recordings):
         from isolang.observe.unseen import Unseen
 
         every = Unseen()
-        for watch in self._watches:
-            every.add(watch.all_unseen)
+        for proxy in self._proxies:
+            every.add(proxy.unseen())
         return every.settled()
-
-    def condition_readers(self) -> int:
-        """Return how many transactions read by a condition that may have found other rows."""
-        return sum(watch.condition_readers for watch in self._watches)
 
     def server_name(self) -> str:
         """Return the name and version of the watched PostgreSQL server, for messages."""

@@ -1,0 +1,141 @@
+"""The way in for asyncpg: its connections, pools, transactions and statements."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+from weakref import WeakSet
+
+from isolang.errors import IsolangError
+from isolang.observe.ways.hooks import Hooks, Steps
+from isolang.observe.ways.library import Watch
+
+_CALLS: Final = ("execute", "fetch", "fetchrow", "fetchval", "fetchmany", "executemany")
+_BEFORE: Final = ("cursor", "copy_from_query")
+_COPY: Final = {
+    "copy_from_table": "COPY {} TO STDOUT",
+    "copy_records_to_table": "COPY {} FROM STDIN",
+    "copy_to_table": "COPY {} FROM STDIN",
+}
+# asyncpg's names of libpq's parameters.
+_LIBPQ: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
+                 "database": "dbname", "passfile": "passfile"}  # fmt: skip
+
+
+class Asyncpg:
+    """Implements :class:`isolang.observe.ways.library.Library` for asyncpg."""
+
+    name = "watch_asyncpg"
+
+    def hook(self, hooks: Hooks, watch: Watch) -> None:
+        """Replace ``connect``, and note each statement of connections and prepared statements.
+
+        Raises:
+            IsolangError: asyncpg is not installed.
+        """
+        try:
+            import asyncpg
+            from asyncpg import connect_utils
+            from asyncpg.prepared_stmt import PreparedStatement
+        except ImportError:
+            raise IsolangError(
+                "watch_asyncpg: asyncpg is not installed; hint: pip install asyncpg"
+            ) from None
+
+        original = connect_utils._connect
+
+        async def connect(**options: Any) -> Any:
+            moved = _moved(watch, options)
+            if moved is None:
+                return await original(**options)
+            return watch.connected(await original(**moved))
+
+        # A pool keeps the public function `connect` that it was made with, so what that calls is
+        # replaced.
+        hooks.replace(connect_utils, "_connect", connect)
+        for name in _CALLS:
+            for owner, steps in ((asyncpg.Connection, _called), (PreparedStatement, _prepared)):
+                if hasattr(owner, name):
+                    each = partial(steps, watch, name == "executemany")
+                    hooks.replace_method(owner, name, each, awaits=True)
+        for name in _BEFORE:
+            hooks.call_before(asyncpg.Connection, name, partial(_note_before, watch))
+        for name, text in _COPY.items():
+            hooks.call_before(asyncpg.Connection, name, partial(_note_copy, watch, text))
+        renewed: WeakSet[Any] = WeakSet()
+        hooks.call_before(asyncpg.Pool, "acquire", partial(_renew, renewed))
+
+    def backend(self, connection: Any) -> int:
+        """Return the number of the server's process for a connection; 0 if it is closed."""
+        return 0 if connection.is_closed() else int(connection.get_server_pid())
+
+    def is_pipelined(self, connection: Any) -> bool:
+        """Return false, because asyncpg waits for each result before sending another statement."""
+        return False
+
+    def address(self, connection: Any) -> tuple[str, int]:
+        """Return the host and the port of a connection's server; an empty host if it is closed."""
+        if connection.is_closed():
+            return "", 0
+        address = connection._addr  # asyncpg has no public attribute for it
+        if isinstance(address, str):  # a path such as /run/postgresql/.s.PGSQL.5432
+            folder, _, name = address.rpartition("/")
+            return folder, int(name.rpartition(".")[2])
+        return str(address[0]), int(address[1])
+
+
+def _called(
+    watch: Watch, repeats: bool, original: Any, connection: Any, query: str, *args: Any, **options: Any
+) -> Steps:
+    send = partial(original, connection, query, *args, **options)
+    if query == connection.get_reset_query():
+        return (yield send)  # the pool resets the connection before it is used again
+    return (yield from watch.noted(connection, query, send, repeats=repeats))
+
+
+def _prepared(
+    watch: Watch, repeats: bool, original: Any, statement: Any, *args: Any, **options: Any
+) -> Steps:
+    send = partial(original, statement, *args, **options)
+    connection = statement._connection  # asyncpg has no public attribute for it
+    return (yield from watch.noted(connection, statement.get_query(), send, repeats=repeats))
+
+
+def _note_before(watch: Watch, connection: Any, query: str, *_: Any, **__: Any) -> None:
+    watch.note(connection, query)
+
+
+def _note_copy(watch: Watch, text: str, connection: Any, table: str, *_: Any, **__: Any) -> None:
+    watch.note(connection, text.format(table))
+
+
+def _renew(renewed: WeakSet[Any], pool: Any, *_: Any, **__: Any) -> None:
+    """Make a pool replace the connections that it opened before the watch."""
+    if pool not in renewed:
+        renewed.add(pool)
+        with suppress(StopIteration):  # the coroutine waits for nothing
+            pool.expire_connections().send(None)
+
+
+def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the arguments of ``connect`` with the proxy in the server's place."""
+    import psycopg
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        named = {k: v for k, v in conninfo_to_dict(options.get("dsn") or "").items() if v}
+    except psycopg.ProgrammingError:  # asyncpg itself says what is wrong, or knows more
+        return None
+    known = {libpq: options[name] for name, libpq in _LIBPQ.items() if options.get(name) is not None}
+    moved = watch.proxy.moved_parameters({**named, **known})
+    if moved is None:
+        return None
+    rest = {k: v for k, v in options.items() if k not in (*_LIBPQ, "dsn", "ssl", "direct_tls")}
+    settings = {k: v for k, v in moved.items() if k in _LIBPQ.values()}
+    given = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
+    if "application_name" in moved:
+        rest["server_settings"] = {
+            "application_name": moved["application_name"], **(rest.get("server_settings") or {})
+        }  # fmt: skip
+    return {**rest, "dsn": None, **dict.fromkeys(_LIBPQ), **given, "ssl": "disable", "direct_tls": False}

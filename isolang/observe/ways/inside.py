@@ -1,0 +1,237 @@
+"""Runs the proxy inside an application's process, shared by the watches of its libraries."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from isolang.errors import IsolangError, message_in_one_line
+from isolang.observe.address import CONNECTS_ITSELF, ServerAddress
+from isolang.observe.notes import CallNotes
+from isolang.observe.observer import Observer
+from isolang.observe.unseen import Unseen
+from isolang.observe.ways.callers import caller
+
+_MOST_ROWS: Final = 10_000  # as for `isocheck observe`
+_PROXY_HOST: Final = "127.0.0.1"
+# Arguments of psycopg.connect that are none of libpq.
+_OF_PSYCOPG: Final = frozenset({
+    "autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory",
+})  # fmt: skip
+# Parameters that concern the way to the server, which is the proxy's.
+_OF_THE_WAY: Final = frozenset({
+    "hostaddr", "sslmode", "sslnegotiation", "sslcert", "sslkey", "sslpassword", "sslrootcert",
+    "sslcrl", "sslcrldir", "sslcertmode", "sslsni", "gssencmode", "channel_binding", "requiressl",
+    "load_balance_hosts", "service", "servicefile",
+})  # fmt: skip
+
+
+PROXIES: Final[WeakKeyDictionary[Any, InsideProxy]] = WeakKeyDictionary()
+"""The proxy that each connection of the application goes through, of those that go through one."""
+
+
+class InsideProxy:
+    """The proxy in front of one server, and the history of all that goes through it.
+
+    Attributes:
+        notes: what callers note about their statements.
+        outside: the counts of statements that did not go through the proxy.
+        path: the file of the history.
+        left: whether nothing more is recorded.
+        clients: for each session of the completed history, the number of the application's call.
+    """
+
+    def __init__(
+        self,
+        server: ServerAddress,
+        path: Path,
+        *,
+        versions: bool = False,
+        names: Mapping[str, str] | None = None,
+    ) -> None:
+        """Store the settings; :meth:`start` starts the proxy.
+
+        Raises:
+            IsolangError: threads of this process are not the system's, so the proxy would not run.
+        """
+        _require_threads()
+        self.server, self.path, self.versions = server, path, versions
+        self.notes = CallNotes()
+        self.outside = Unseen(caller)
+        self.left = False
+        self.clients: dict[int, int] = {}
+        self._completed: tuple[Path, Unseen] | None = None
+        self._number = 0
+        self._observer = Observer(
+            server,
+            path,
+            listen=(_PROXY_HOST, 0),
+            most_rows=_MOST_ROWS,
+            versions=versions,
+            names=names,
+            notes=self.notes,
+        )
+
+    def start(self) -> None:
+        """Read the rows in the database, and start listening.
+
+        Raises:
+            IsolangError: the database cannot be read, or does not log its versions.
+        """
+        self._observer.start()
+
+    def complete(self) -> Path:
+        """Write the history recorded so far to a new file, and return its path."""
+        self._number += 1
+        into = self.path.with_name(f"{self.path.stem}.{self._number}{self.path.suffix}")
+        self._completed = into, self._observer.complete(into)
+        self.clients = dict(self._observer.history.clients)
+        return into
+
+    def leave(self) -> None:
+        """Record nothing more. Connections that are open go on through the proxy."""
+        self.left = True
+        self._observer.leave()
+
+    def unseen(self) -> Unseen:
+        """Return the counts of activity that was not recorded, up to the last completion."""
+        every = Unseen()
+        every.add(self._observer.history.unseen if self._completed is None else self._completed[1])
+        every.add(self.outside)
+        return every.settled()
+
+    def refused(self) -> bool:
+        """Return whether the server rolled back a transaction because of another."""
+        return self._observer.history.refused > 0
+
+    def transactions(self) -> int:
+        """Return how many transactions have ended."""
+        return self._observer.history.outcomes.total()
+
+    # --- where connections go ---
+
+    def serves(self, host: str, port: int) -> bool:
+        """Return whether an address is that of the proxy's server."""
+        here = self.server
+        return int(port) == here.port and (host == here.host or _same_host(host, here.host))
+
+    def moved_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Return libpq's parameters with the proxy in the server's place.
+
+        Return ``None`` if they name another server.
+
+        Args:
+            parameters: the parameters of a connection, without those that have a default.
+        """
+        full = {**_defaults(), **{k: v for k, v in parameters.items() if v is not None}}
+        # If nobody names a host, all mean libpq's own, which the server's address has.
+        host = str(full.get("hostaddr") or full.get("host") or self.server.host)
+        hosts = {host, str(full.get("host") or host)}
+        port = str(full.get("port") or 5432)
+        if not port.isdigit() or not any(self.serves(one, int(port)) for one in hosts):
+            return None
+        moved = {k: v for k, v in parameters.items() if k not in _OF_THE_WAY and v is not None}
+        moved |= {
+            "host": _PROXY_HOST, "port": self._observer.port, "sslmode": "disable",
+            "gssencmode": "disable",
+        }  # fmt: skip
+        # libpq looks for a password by the server's address, which is now another one.
+        if not full.get("password") and full.get("user", self.server.user) == self.server.user:
+            moved |= {"password": self.server.password} if self.server.password else {}
+        return moved
+
+    @property
+    def port(self) -> int:
+        """The port of the proxy, on the loopback interface."""
+        return self._observer.port
+
+
+def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerAddress:
+    """Return the address of a server, after connecting to it once as an application does.
+
+    Args:
+        who: the name of the watch, for messages.
+        conninfo: the connection string for ``psycopg.connect``.
+        parameters: further arguments for ``psycopg.connect``.
+
+    Raises:
+        IsolangError: the database cannot be reached.
+    """
+    import psycopg
+    from psycopg.conninfo import make_conninfo
+
+    plain = {k: v for k, v in parameters.items() if k not in _OF_PSYCOPG and v is not None}
+    before = CONNECTS_ITSELF.set(True)
+    try:
+        whole = make_conninfo(conninfo, **plain)
+        with psycopg.connect(whole) as own:
+            info, encrypted = own.info, bool(own.pgconn.ssl_in_use)
+            given = info.get_parameters()
+            mode = given.get("sslmode", "")
+            return ServerAddress(
+                conninfo=whole,
+                host=info.host or info.hostaddr,
+                port=info.port,
+                user=info.user,
+                password=info.password,
+                database=info.dbname,
+                tls="" if not encrypted else mode if mode.startswith("verify") else "require",
+                root=given.get("sslrootcert", ""),
+                certificate=given.get("sslcert", ""),
+                key=given.get("sslkey", ""),
+            )
+    except psycopg.Error as error:
+        what = message_in_one_line(error)
+        raise IsolangError(
+            f"{who}: cannot connect to the database (got {what}, expected arguments that "
+            "psycopg.connect accepts)"
+        ) from None
+    finally:
+        CONNECTS_ITSELF.reset(before)
+
+
+def _require_threads() -> None:
+    """Require that threads are the system's, because the proxy works while the test waits."""
+    for name in ("gevent", "eventlet"):
+        patcher = sys.modules.get(f"{name}.monkey" if name == "gevent" else f"{name}.patcher")
+        asked = "is_module_patched" if name == "gevent" else "is_monkey_patched"
+        if patcher is None:
+            continue
+        if any(getattr(patcher, asked)(module) for module in ("thread", "threading", "socket")):
+            raise IsolangError(
+                f"watch: the proxy needs threads of the system (got those of {name}); hint: run "
+                "`isocheck observe` in a process of its own, and connect the application to it"
+            )
+
+
+def _defaults() -> dict[str, str]:
+    """Return libpq's parameters that the environment sets."""
+    from psycopg import pq
+
+    found = {}
+    for option in pq.Conninfo.get_defaults():
+        if option.val is not None and option.envvar is not None:
+            found[option.keyword.decode()] = option.val.decode()
+    return found
+
+
+@lru_cache(maxsize=256)
+def _same_host(one: str, other: str) -> bool:
+    """Return whether two names are those of one machine, as far as the resolver knows."""
+    if one.startswith("/") or other.startswith("/"):
+        return one.rstrip("/") == other.rstrip("/")
+
+    def addresses(name: str) -> set[Any]:
+        try:
+            return {found[4][0] for found in socket.getaddrinfo(name, None)}
+        except OSError:
+            return {name}
+
+    here, there = addresses(one), addresses(other)
+    loopback = {"127.0.0.1", "::1"}
+    return bool(here & there) or bool(here & loopback and there & loopback)

@@ -1,0 +1,151 @@
+"""Moves a library's connections to the proxy, and notes the callers of its statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from isolang.observe.address import CONNECTS_ITSELF, OWN_CONNECTIONS
+from isolang.observe.notes import CallNote
+from isolang.observe.unseen import OUTSIDE, table_added_to
+from isolang.observe.ways.callers import caller
+from isolang.observe.ways.hooks import Hooks, Steps
+from isolang.observe.ways.inside import PROXIES, InsideProxy
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from isolang.observe.unseen import Unseen
+
+
+class Library(Protocol):
+    """A library through which applications use PostgreSQL.
+
+    Attributes:
+        name: the name of the ``Isolation`` method that watches the library.
+    """
+
+    name: str
+
+    def hook(self, hooks: Hooks, watch: Watch) -> None:
+        """Replace the library's ``connect``, and note each statement that it sends."""
+        ...
+
+    def backend(self, connection: Any) -> int:
+        """Return the number of the server's process for a connection; 0 if it is closed."""
+        ...
+
+    def is_pipelined(self, connection: Any) -> bool:
+        """Return whether a call may return before its statement is sent."""
+        ...
+
+    def address(self, connection: Any) -> tuple[str, int]:
+        """Return the host and the port of a connection's server."""
+        ...
+
+
+class Watch:
+    """A context manager that records what an application does through one library.
+
+    Attributes:
+        proxy: the proxy that the library's connections go through.
+    """
+
+    def __init__(
+        self,
+        proxy: InsideProxy,
+        library: Library,
+        *,
+        label: Callable[[], str] = str,
+        client: Callable[[], int] = int,
+    ) -> None:
+        """Store the settings.
+
+        Args:
+            label: a function that returns the name of the application's current call.
+            client: a function that returns the number of that call; 0 if there is none.
+        """
+        self.proxy, self.library = proxy, library
+        self._label, self._client = label, client
+        self._hooks = Hooks()
+
+    def __enter__(self) -> Self:
+        """Move the library's new connections to the proxy.
+
+        Raises:
+            IsolangError: the library is not installed.
+        """
+        self.library.hook(self._hooks, self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Let the library connect to the server again."""
+        self._hooks.remove()
+
+    @property
+    def unseen(self) -> Unseen:
+        """The counts of activity that was not recorded, by kind, with an example of each."""
+        return self.proxy.unseen()
+
+    # --- calls of the library ---
+
+    def is_own(self) -> bool:
+        """Return whether the observer itself opens a connection."""
+        return CONNECTS_ITSELF.get()
+
+    def connected(self, connection: Any) -> Any:
+        """Note that a connection goes through the proxy, and return it."""
+        PROXIES[connection] = self.proxy
+        return connection
+
+    def noted(
+        self, connection: Any, text: str, send: Callable[[], Any], *, repeats: bool = False
+    ) -> Steps:
+        """Note the caller of a statement while the library sends it."""
+        note = self.note(connection, text, repeats=repeats)
+        try:
+            return (yield send)
+        finally:
+            if note is not None and not self.library.is_pipelined(connection):
+                self.proxy.notes.remove(*note)
+
+    def note(
+        self, connection: Any, text: str, *, repeats: bool = False
+    ) -> tuple[int, CallNote] | None:
+        """Note the caller of the next statement; return the note and where it waits.
+
+        A statement over a connection that does not go through the proxy is counted as unseen.
+        """
+        through = PROXIES.get(connection)
+        if through is not self.proxy:
+            if connection not in OWN_CONNECTIONS and (through is None or through.left):
+                self._note_outside(connection, text, through)
+            return None
+        backend = self.library.backend(connection)
+        if not (backend and text):
+            return None
+        note = CallNote(text, caller(), self._label(), self._client(), repeats)
+        self.proxy.notes.add(backend, note)
+        return backend, note
+
+    def _note_outside(self, connection: Any, text: str, through: InsideProxy | None) -> None:
+        here = self.library.address(connection)
+        address = here if through is None else (through.server.host, through.server.port)
+        if not address[0] or self.proxy.serves(*address):
+            self.proxy.outside.note(OUTSIDE, text, table=table_added_to(text))
+        else:
+            self.proxy.outside.note("databases", f"{address[0]}:{address[1]}")
+
+
+def noting(watch: Watch, text_of: Callable[..., str], *, repeats: bool = False) -> Any:
+    """Return the steps of a method whose owner has a connection and whose argument is a text."""
+
+    def steps(original: Any, owner: Any, query: Any = "", *args: Any, **options: Any) -> Steps:
+        send = partial(original, owner, query, *args, **options)
+        connection = owner.connection
+        return (
+            yield from watch.noted(connection, text_of(query, connection), send, repeats=repeats)
+        )
+
+    return steps
