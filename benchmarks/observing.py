@@ -17,8 +17,8 @@ from pathlib import Path
 
 import psycopg
 
-from isolang.observe.address import ServerAddress
 from isolang.observe.observer import Observer
+from isolang.observe.wire.address import ServerAddress
 from isolang.run.targets import target_named
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -12,17 +12,17 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.observe.address import ServerAddress
-from isolang.observe.audit import Audit, rows_of
-from isolang.observe.catalogue import ALL_TABLES, Table, Tables, exact_json, parse_description
-from isolang.observe.history import ObservedHistory
-from isolang.observe.history_lines import without_predicate_reads
-from isolang.observe.listener import Listener, Send
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.lines import without_predicate_reads
+from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
-from isolang.observe.rewriting import DatabaseFacts
-from isolang.observe.seen import RowVersion
+from isolang.observe.sql.catalogue import ALL_TABLES, Table, Tables, exact_json, parse_description
+from isolang.observe.sql.rewriting import DatabaseFacts
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
-from isolang.observe.wire import Wire
+from isolang.observe.versions.audit import Audit, rows_of
+from isolang.observe.wire.address import ServerAddress
+from isolang.observe.wire.connection import Wire
+from isolang.observe.wire.listener import Listener, Send
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import PostgresLog
@@ -68,7 +68,7 @@ class Observer:
         """
         self.history = ObservedHistory(self._path, versions=self._states_versions)
         self.history.oldest_event = self._oldest
-        self._audit = Audit(self.history, self._server, self._most)
+        self._audit = Audit(self.history, self._server.connect, self._most)
         if self._states_versions:
             from isolang.run.drivers.postgres_log import PostgresLog
 
@@ -96,7 +96,7 @@ class Observer:
 
     def _add_foreign(self, log: PostgresLog) -> None:
         """Add the unobserved transactions in the server's log."""
-        from isolang.observe.foreign import KnownPlaces, StartSnapshot, add_foreign
+        from isolang.observe.versions.foreign import KnownPlaces, StartSnapshot, add_foreign
 
         history, places = self.history, KnownPlaces({})
         observation = self._observations[self._main]

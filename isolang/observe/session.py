@@ -7,12 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.catalogue import parse_description
-from isolang.observe.executed import ExecutedStatement
+from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
-from isolang.observe.operations import StatementOperations
-from isolang.observe.rewriting import Prepared, Rewriter
-from isolang.observe.seen import Outcome, SeenTransaction
+from isolang.observe.sql.catalogue import parse_description
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.rewriting import Prepared, Rewriter
 from isolang.observe.unseen import (
     BROKEN,
     DEFINITIONS,
@@ -22,6 +21,7 @@ from isolang.observe.unseen import (
     NO_END,
     TRUNCATED,
 )
+from isolang.observe.versions.operations import StatementOperations
 
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")

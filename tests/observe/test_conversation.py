@@ -2,15 +2,15 @@
 
 import pytest
 
-from isolang.observe.answers import AnswerRewriter
-from isolang.observe.catalogue import Tables
-from isolang.observe.conversation import Conversation, message
-from isolang.observe.history import ObservedHistory
+from isolang.observe.history.history import ObservedHistory
 from isolang.observe.observation import Observation
-from isolang.observe.requests import MustWaitError, RequestRewriter
-from isolang.observe.rewriting import DatabaseFacts
 from isolang.observe.session import Session
-from isolang.observe.wire import MessageBuffer
+from isolang.observe.sql.catalogue import Tables
+from isolang.observe.sql.rewriting import DatabaseFacts
+from isolang.observe.wire.answers import AnswerRewriter
+from isolang.observe.wire.connection import MessageBuffer
+from isolang.observe.wire.conversation import Conversation, message
+from isolang.observe.wire.requests import MustWaitError, RequestRewriter
 
 LONGEST = (100,) * 256
 A, B, C = message(b"A", b"one"), message(b"B", b""), message(b"C", b"three")

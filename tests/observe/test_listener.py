@@ -5,9 +5,9 @@ import socket
 import psycopg
 import pytest
 
-from isolang.observe.address import ServerAddress
-from isolang.observe.listener import Listener
-from isolang.observe.wire import Wire
+from isolang.observe.wire.address import ServerAddress
+from isolang.observe.wire.connection import Wire
+from isolang.observe.wire.listener import Listener
 
 
 @pytest.fixture

@@ -19,12 +19,18 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any
 
-from isolang.observe.catalogue import Table
-from isolang.observe.history_lines import HistoryLines
-from isolang.observe.present import PresentRows
-from isolang.observe.seen import Outcome, RowVersion, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.history.lines import HistoryLines
+from isolang.observe.history.present import PresentRows
+from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
+from isolang.observe.history.seen import (
+    Outcome,
+    RowVersion,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import Unseen
-from isolang.observe.versions import RecordedVersion, RecordedVersions
 
 
 class ObservedHistory:

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from isolang.history.remarks import COLUMNS_COMMENT
-from isolang.observe.catalogue import Table
-from isolang.observe.edn import column_edn, edn, end_of_bracket
-from isolang.observe.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
-from isolang.observe.versions import RecordedVersion, RecordedVersions
+from isolang.observe.history.edn import column_edn, edn, end_of_bracket
+from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
+from isolang.observe.history.seen import ReadRow, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.sql.catalogue import Table
 from isolang.run.record.lines import ORDERED_LINE
 
 TAB: Final = "\t"
