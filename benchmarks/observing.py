@@ -16,8 +16,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
+from isolang.observe.wire.connection.address import ServerAddress
 
-from isolang.observe.address import ServerAddress
 from isolang.observe.observer import Observer
 from isolang.run.targets import target_named
 

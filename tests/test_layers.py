@@ -224,26 +224,35 @@ def test_a_cycle_is_found():
         list(TopologicalSorter(graph).static_order())
 
 
-def parts_of_run() -> dict[str, set[str]]:
-    """The folders of isolang/run and the modules beside them, and which of them each imports."""
-    room = PACKAGE / "run"
+def parts_of(package: str) -> dict[str, set[str]]:
+    """The folders of a package and the modules beside them, and which of them each imports."""
+    room = PACKAGE / package
     found: dict[str, set[str]] = {}
     for path in sorted(room.rglob("*.py")):
         part = path.relative_to(room).parts[0].removesuffix(".py")
         names = {name for _, name in imports(tree_of(path))}
-        used = {name.split(".")[2] for name in names if name.startswith("isolang.run.")}
+        used = {name.split(".")[2] for name in names if name.startswith(f"isolang.{package}.")}
         found.setdefault(part, set()).update(used - {part})
     return found
 
 
 def test_no_cycle_among_the_folders_of_run():
     """Lazy imports included, and those for types alone; nobody imports the folder as a whole."""
-    graph = parts_of_run()
+    graph = parts_of("run")
     assert list(TopologicalSorter(graph).static_order())
     assert {used for part in graph.values() for used in part} < set(graph)
     graph["record"].add("play")
     with pytest.raises(CycleError):
         list(TopologicalSorter(graph).static_order())
+
+
+def test_a_statement_goes_down_through_the_folders_of_observe():
+    """Each folder uses only those below it, and no module beside them closes a cycle."""
+    graph = parts_of("observe")
+    assert list(TopologicalSorter(graph).static_order())
+    folders = ["wire", "versions", "history", "sql"]
+    for above, folder in enumerate(folders):
+        assert not graph[folder].intersection(folders[:above]), folder
 
 
 def test_loose_modules_of_run_are_what_adapters_import():

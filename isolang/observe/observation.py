@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import Tables
-from isolang.observe.history import ObservedHistory
-from isolang.observe.notes import CallNotes
-from isolang.observe.rewriting import DatabaseFacts
+from isolang.observe.history.history.history.history.history import ObservedHistory
+from isolang.observe.sql.catalogue import Tables
+from isolang.observe.sql.notes import CallNotes
+from isolang.observe.sql.rewriting import DatabaseFacts
 
 
 class Observation(Struct, kw_only=True):

@@ -15,18 +15,18 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.observe.address import ServerAddress
-from isolang.observe.audit import Audit, rows_of
-from isolang.observe.catalogue import ALL_TABLES, Table, Tables, exact_json, parse_description
-from isolang.observe.history import ObservedHistory
-from isolang.observe.history_lines import without_predicate_reads
-from isolang.observe.listener import Listener, Send
-from isolang.observe.notes import CallNotes
+from isolang.observe.history.history.history.history.history import ObservedHistory
+from isolang.observe.history.history.history.history.lines import without_predicate_reads
+from isolang.observe.history.history.history.history.seen import RowVersion
+from isolang.observe.history.history.history.recorded.audit import Audit, rows_of
 from isolang.observe.observation import Observation
-from isolang.observe.rewriting import DatabaseFacts
-from isolang.observe.seen import RowVersion
+from isolang.observe.sql.catalogue import ALL_TABLES, Table, Tables, exact_json, parse_description
+from isolang.observe.sql.notes import CallNotes
+from isolang.observe.sql.rewriting import DatabaseFacts
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
-from isolang.observe.wire import Wire
+from isolang.observe.wire.connection.connection.connection.address import ServerAddress
+from isolang.observe.wire.connection.connection.connection.connection import Wire
+from isolang.observe.wire.connection.connection.connection.listener import Listener, Send
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
@@ -78,7 +78,7 @@ class Observer:
         """
         self.history = ObservedHistory(self._path, versions=self._states_versions)
         self.history.oldest_event = self._oldest
-        self._audit = Audit(self.history, self._server, self._most)
+        self._audit = Audit(self.history, self._server.connect, self._most)
         if self._states_versions:
             from isolang.run.drivers.postgres_log import PostgresLog
 
@@ -104,7 +104,9 @@ class Observer:
         """
         self._read_log()
         history, tables = self._listener.call(partial(self._copied, into))
-        return self._complete(history, tables, Audit(history, self._server, self._most), into)
+        return self._complete(
+            history, tables, Audit(history, self._server.connect, self._most), into
+        )
 
     def leave(self) -> None:
         """Accept no further connections, and let those that are open go on unrecorded.
@@ -149,7 +151,11 @@ class Observer:
 
     def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
         """Add the unobserved transactions in the server's log."""
-        from isolang.observe.foreign import KnownPlaces, StartSnapshot, add_foreign
+        from isolang.observe.history.history.history.recorded.foreign import (
+            KnownPlaces,
+            StartSnapshot,
+            add_foreign,
+        )
 
         places = KnownPlaces({})
         tables = [one for one in known.current() if not (one.why or one.partitioned)]

@@ -7,13 +7,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.catalogue import parse_description
-from isolang.observe.executed import ExecutedStatement
-from isolang.observe.notes import CallNote
+from isolang.observe.history.history.history.history.seen import Outcome, SeenTransaction
+from isolang.observe.history.history.history.recorded.operations import StatementOperations
 from isolang.observe.observation import Observation
-from isolang.observe.operations import StatementOperations
-from isolang.observe.rewriting import Prepared, Rewriter
-from isolang.observe.seen import Outcome, SeenTransaction
+from isolang.observe.sql.catalogue import parse_description
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.notes import CallNote
+from isolang.observe.sql.rewriting import Prepared, Rewriter
 from isolang.observe.unseen import (
     BROKEN,
     DEFINITIONS,

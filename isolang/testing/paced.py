@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from isolang.observe.drivers.hooks import Hooks, Steps
 from isolang.observe.drivers.statements import Planner
-from isolang.observe.rewriting import DatabaseFacts
+from isolang.observe.sql.rewriting import DatabaseFacts
 
 _HERE: Final = threading.local()
 # The number of seconds after which a call that has not reached its next statement is considered

@@ -124,9 +124,7 @@ class Watches(Recordings):
         from isolang.observe.ways.library import Watch
 
         proxy = self._proxy(library, conninfo, names, versions=versions, parameters=parameters)
-        return self._begin_watch(
-            Watch(proxy, library, label=current_label, client=current_client)
-        )
+        return self._begin_watch(Watch(proxy, library, label=current_label, client=current_client))
 
     def _proxy(
         self,

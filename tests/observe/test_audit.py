@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
+from isolang.observe.history.history.history import ObservedHistory
+from isolang.observe.history.history.seen import RowVersion
+from isolang.observe.history.recorded.audit import Audit
+from isolang.observe.history.recorded.foreign import StartSnapshot
 
 from isolang.errors import IsolangError
-from isolang.observe.audit import Audit
-from isolang.observe.catalogue import Table
-from isolang.observe.foreign import StartSnapshot
-from isolang.observe.history import ObservedHistory
-from isolang.observe.seen import RowVersion
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
 
 
@@ -64,7 +64,7 @@ def history(tmp_path):
 )
 def test_an_audit_at_the_end(history, rows, doubtful, unseen):
     """A row that nobody is known to have written, or a table that cannot be read, is named."""
-    Audit(history, Server(*rows), 3).audit_at_end()
+    Audit(history, Server(*rows).connect, 3).audit_at_end()
     assert (history.doubtful, {**history.unseen}) == (doubtful, unseen)
 
 
@@ -74,7 +74,7 @@ def test_an_audit_before_changes(history, rows):
     went_on = asyncio.Event()
 
     async def changes():
-        Audit(history, Server(*rows), 3).audit_before_changes(went_on.set)
+        Audit(history, Server(*rows).connect, 3).audit_before_changes(went_on.set)
         await asyncio.wait_for(went_on.wait(), 10)
 
     asyncio.run(changes())

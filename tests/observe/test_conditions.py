@@ -2,10 +2,10 @@
 
 import pytest
 
-from isolang.observe import predicates
-from isolang.observe.lexer import tokens
-from isolang.observe.predicates import CannotEvaluateError, Parameters
-from isolang.observe.values import RecordedColumn
+from isolang.observe.sql import predicates
+from isolang.observe.sql.lexer import tokens
+from isolang.observe.sql.predicates import CannotEvaluateError, Parameters
+from isolang.observe.sql.values import RecordedColumn
 
 TYPES = {"id": 23, "owner": 25, "at": 1082, "done": 16, "ts": 1184, "price": 1700}
 COLUMNS = {name: RecordedColumn(name=name, oid=oid, scale=2) for name, oid in TYPES.items()}

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from isolang.observe.lexer import UnclearTextError, tokens
+from isolang.observe.sql.lexer import UnclearTextError, tokens
 
 _LENGTH = 2_000_000
 _LONG = {

@@ -4,10 +4,9 @@ import socket
 
 import psycopg
 import pytest
-
-from isolang.observe.address import ServerAddress
-from isolang.observe.listener import Listener
-from isolang.observe.wire import Wire
+from isolang.observe.wire.connection.address import ServerAddress
+from isolang.observe.wire.connection.connection import Wire
+from isolang.observe.wire.connection.listener import Listener
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from decimal import Decimal
 
 import pytest
 
-from isolang.observe import predicates, values
-from isolang.observe.lexer import UnclearTextError, shape, statements, tokens
-from isolang.observe.predicates import CannotEvaluateError, Parameters
-from isolang.observe.values import RecordedColumn
+from isolang.observe.sql import predicates, values
+from isolang.observe.sql.lexer import UnclearTextError, shape, statements, tokens
+from isolang.observe.sql.predicates import CannotEvaluateError, Parameters
+from isolang.observe.sql.values import RecordedColumn
 
 COLUMNS = {
     "a": RecordedColumn(name="a", oid=23),

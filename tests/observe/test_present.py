@@ -3,12 +3,12 @@
 from itertools import permutations
 
 import pytest
+from isolang.observe.history.history.present import PresentRows
+from isolang.observe.history.history.recorded import RecordedVersions
+from isolang.observe.history.history.seen import RowVersion, SeenTransaction, WrittenRow
 
-from isolang.observe.catalogue import Table
-from isolang.observe.present import PresentRows
-from isolang.observe.seen import RowVersion, SeenTransaction, WrittenRow
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
-from isolang.observe.versions import RecordedVersions
 
 TABLE = Table(oid=9, where="t", name="t", columns={}, quoted={"id": "id"}, key=("id",))
 FIRST, SECOND, THIRD = (RowVersion("1", f"{n}(0,1)") for n in (5, 6, 7))

@@ -4,7 +4,7 @@ import pytest
 
 from isolang.observe.drivers.recording import StatementRecorder
 from isolang.observe.drivers.statements import Planner, with_returning
-from isolang.observe.rewriting import DatabaseFacts
+from isolang.observe.sql.rewriting import DatabaseFacts
 from isolang.observe.unseen import kind_of
 
 FACTS = DatabaseFacts(

@@ -23,7 +23,7 @@ from isolang.observe.drivers.observed import WrittenVersions
 from isolang.observe.drivers.recording import StatementRecorder
 from isolang.observe.drivers.statements import Planner, Statement
 from isolang.observe.drivers.transactions import CONTROLS, OpenTransaction, Transactions
-from isolang.observe.plan import StatementPlan
+from isolang.observe.sql.plan import StatementPlan
 from isolang.observe.unseen import AUTOCOMMIT, OUTSIDE, SHAPES, Unseen, table_added_to
 
 if TYPE_CHECKING:

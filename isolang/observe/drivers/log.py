@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from isolang.history.row_text import SeenRow, value_text, written_text
-from isolang.observe.catalogue import Table, lookup_query
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.writes import DELETED
-from isolang.observe.lexer import catalogue_name
+from isolang.observe.sql.catalogue import Table, lookup_query
+from isolang.observe.sql.lexer import catalogue_name
 from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
 from isolang.run.record.database_log import LoggedVersion, RewriteCounts, rewrite_history
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.observe.catalogue import Table, exact_json
 from isolang.observe.closed import KnownVersion, Trace, TracedCondition, close
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
@@ -18,16 +17,17 @@ from isolang.observe.drivers.library import Sent
 from isolang.observe.drivers.observed import FIRST_NUMBER, HALF_OF_NUMBERS
 from isolang.observe.drivers.statements import Statement
 from isolang.observe.drivers.transactions import OpenTransaction
-from isolang.observe.executed import ExecutedStatement, looked_up_key_count, predicate_of
-from isolang.observe.plan import StatementPlan
-from isolang.observe.predicates import (
+from isolang.observe.sql.catalogue import Table, exact_json
+from isolang.observe.sql.executed import ExecutedStatement, looked_up_key_count, predicate_of
+from isolang.observe.sql.plan import StatementPlan
+from isolang.observe.sql.predicates import (
     CannotEvaluateError,
     Parameters,
     Predicate,
 )
-from isolang.observe.rewriting import PreparedStatement
+from isolang.observe.sql.rewriting import PreparedStatement
+from isolang.observe.sql.values import CAST_NAMES, INT8, TEXT, USER_TYPE
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, Unseen, kind_of
-from isolang.observe.values import CAST_NAMES, INT8, TEXT, USER_TYPE
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,6 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from isolang.observe.catalogue import Table
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
@@ -20,10 +19,11 @@ from isolang.observe.drivers.met import ConditionRecorder
 from isolang.observe.drivers.observed import WrittenVersions
 from isolang.observe.drivers.statements import FromClause, Planner, Statement
 from isolang.observe.drivers.transactions import OpenTransaction
-from isolang.observe.executed import is_joined_by_key
-from isolang.observe.plan import JOINS
-from isolang.observe.predicates import Parameters
-from isolang.observe.rewriting import limit_value
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.executed import is_joined_by_key
+from isolang.observe.sql.plan import JOINS
+from isolang.observe.sql.predicates import Parameters
+from isolang.observe.sql.rewriting import limit_value
 from isolang.observe.unseen import (
     CHANGED,
     CONDITIONS,

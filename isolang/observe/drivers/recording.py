@@ -20,7 +20,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from isolang.observe.catalogue import FUNCTIONS, VOLATILE, Table, lookup_query
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Sent
@@ -30,7 +29,8 @@ from isolang.observe.drivers.reads import ReadRecorder
 from isolang.observe.drivers.statements import Planner, Statement
 from isolang.observe.drivers.transactions import Lost, OpenTransaction, Transactions
 from isolang.observe.drivers.writes import WriteRecorder
-from isolang.observe.plan import name_parts
+from isolang.observe.sql.catalogue import FUNCTIONS, VOLATILE, Table, lookup_query
+from isolang.observe.sql.plan import name_parts
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,

@@ -13,9 +13,9 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from isolang.history.row_text import LONGEST, SeenRow, value_text
-from isolang.observe.catalogue import Table, exact_json, key_text, parse_description
 from isolang.observe.drivers.statements import FromClause, Statement
-from isolang.observe.lexer import catalogue_name
+from isolang.observe.sql.catalogue import Table, exact_json, key_text, parse_description
+from isolang.observe.sql.lexer import catalogue_name
 from isolang.observe.unseen import KEY_TYPE, PARTITIONED, UNKNOWN_TABLES
 
 _OUTPUT_COLUMN: Final = re.compile(
@@ -62,7 +62,7 @@ def table_of(answer: Sequence[Sequence[Any]], names: Mapping[str, str]) -> Table
 
     Args:
         answer: the rows for one name in the result of
-            :func:`isolang.observe.catalogue.lookup_query`.
+            :func:`isolang.observe.sql.catalogue.lookup_query`.
         names: the names of tables in the history, where they differ from those in the database.
     """
     table = parse_description(answer[0][0])[1] if answer else None

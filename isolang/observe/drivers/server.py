@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 from weakref import WeakSet
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.rewriting import DatabaseFacts
+from isolang.observe.sql.rewriting import DatabaseFacts
 
 OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
 """The connections opened by watches themselves, which no watch records."""

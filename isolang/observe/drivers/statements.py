@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import Table
-from isolang.observe.lexer import Token, UnclearTextError, called_functions, statements, tokens
-from isolang.observe.plan import StatementPlan, StatementTable
-from isolang.observe.predicates import ParsedCondition
-from isolang.observe.rewriting import DatabaseFacts, Rewriter
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.lexer import Token, UnclearTextError, called_functions, statements, tokens
+from isolang.observe.sql.plan import StatementPlan, StatementTable
+from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
 from isolang.observe.unseen import SHAPES
 
 

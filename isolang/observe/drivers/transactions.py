@@ -7,12 +7,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakKeyDictionary
 
-from isolang.observe.catalogue import Table
 from isolang.observe.closed import Trace
 from isolang.observe.drivers.hooks import Steps
 from isolang.observe.drivers.library import Library
 from isolang.observe.drivers.observed import ObservedTransaction
-from isolang.observe.plan import StatementPlan
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.plan import StatementPlan
 from isolang.observe.unseen import Unseen
 from isolang.run.outcome import RolledBack
 

@@ -8,7 +8,6 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from isolang.history.values import Keyword
-from isolang.observe.catalogue import Table
 from isolang.observe.closed import KnownVersion, TracedWrite
 from isolang.observe.drivers import rows
 from isolang.observe.drivers.hooks import Steps
@@ -17,7 +16,8 @@ from isolang.observe.drivers.met import ConditionRecorder
 from isolang.observe.drivers.observed import WrittenVersions
 from isolang.observe.drivers.statements import Statement
 from isolang.observe.drivers.transactions import OpenTransaction, Transactions
-from isolang.observe.lexer import catalogue_name
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.lexer import catalogue_name
 from isolang.observe.unseen import (
     NO_ROW,
     Unseen,

@@ -86,7 +86,13 @@ class Asyncpg:
 
 
 def _called(
-    watch: Watch, repeats: bool, original: Any, connection: Any, query: str, *args: Any, **options: Any
+    watch: Watch,
+    repeats: bool,
+    original: Any,
+    connection: Any,
+    query: str,
+    *args: Any,
+    **options: Any,
 ) -> Steps:
     send = partial(original, connection, query, *args, **options)
     if query == connection.get_reset_query():
@@ -127,7 +133,9 @@ def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
         named = {k: v for k, v in conninfo_to_dict(options.get("dsn") or "").items() if v}
     except psycopg.ProgrammingError:  # asyncpg itself says what is wrong, or knows more
         return None
-    known = {libpq: options[name] for name, libpq in _LIBPQ.items() if options.get(name) is not None}
+    known = {
+        libpq: options[name] for name, libpq in _LIBPQ.items() if options.get(name) is not None
+    }
     moved = watch.proxy.moved_parameters({**named, **known})
     if moved is None:
         return None
@@ -138,4 +146,11 @@ def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
         rest["server_settings"] = {
             "application_name": moved["application_name"], **(rest.get("server_settings") or {})
         }  # fmt: skip
-    return {**rest, "dsn": None, **dict.fromkeys(_LIBPQ), **given, "ssl": "disable", "direct_tls": False}
+    return {
+        **rest,
+        "dsn": None,
+        **dict.fromkeys(_LIBPQ),
+        **given,
+        "ssl": "disable",
+        "direct_tls": False,
+    }

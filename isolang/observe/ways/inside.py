@@ -11,11 +11,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.address import CONNECTS_ITSELF, ServerAddress
-from isolang.observe.notes import CallNotes
 from isolang.observe.observer import Observer
+from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import Unseen
 from isolang.observe.ways.callers import caller
+from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
 _MOST_ROWS: Final = 10_000  # as for `isocheck observe`
 _PROXY_HOST: Final = "127.0.0.1"

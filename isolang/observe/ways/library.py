@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from isolang.observe.address import CONNECTS_ITSELF, OWN_CONNECTIONS
-from isolang.observe.notes import CallNote
+from isolang.observe.sql.notes import CallNote
 from isolang.observe.unseen import OUTSIDE, table_added_to
 from isolang.observe.ways.callers import caller
 from isolang.observe.ways.hooks import Hooks, Steps
 from isolang.observe.ways.inside import PROXIES, InsideProxy
+from isolang.observe.wire.address import CONNECTS_ITSELF, OWN_CONNECTIONS
 
 if TYPE_CHECKING:
     from typing import Self

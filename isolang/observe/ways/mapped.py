@@ -8,12 +8,9 @@ for the statement that writes the object.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.errors import IsolangError
 from isolang.observe.ways.asyncpg import Asyncpg
-from isolang.observe.ways.callers import caller
 from isolang.observe.ways.inside import InsideProxy
 from isolang.observe.ways.library import Library, Watch
 from isolang.observe.ways.psycopg2 import Psycopg2
@@ -22,7 +19,6 @@ from isolang.observe.ways.psycopg3 import Psycopg
 if TYPE_CHECKING:
     from typing import Self
 
-    from sqlalchemy import Engine
     from sqlalchemy.orm import registry
 
 _ASSIGNED: Final = "isolang_assigned"  # stores the line of an object's last assignment

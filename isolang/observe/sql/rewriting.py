@@ -8,12 +8,19 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from isolang.history.statement_text import one_line
-from isolang.observe import predicates
-from isolang.observe.blocks import plan_with_blocks
-from isolang.observe.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
-from isolang.observe.lexer import Token, UnclearTextError, catalogue_name, shape, statements, tokens
-from isolang.observe.plan import StatementPlan, StatementTable, name_parts, plan
-from isolang.observe.predicates import ParsedCondition
+from isolang.observe.sql import predicates
+from isolang.observe.sql.blocks import plan_with_blocks
+from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
+from isolang.observe.sql.lexer import (
+    Token,
+    UnclearTextError,
+    catalogue_name,
+    shape,
+    statements,
+    tokens,
+)
+from isolang.observe.sql.plan import StatementPlan, StatementTable, name_parts, plan
+from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,

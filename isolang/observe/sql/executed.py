@@ -6,17 +6,17 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
-from isolang.observe.catalogue import Table
-from isolang.observe.lexer import Token, catalogue_name
-from isolang.observe.notes import CallNote
-from isolang.observe.plan import StatementTable, name_parts
-from isolang.observe.predicates import (
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.lexer import Token, catalogue_name
+from isolang.observe.sql.notes import CallNote
+from isolang.observe.sql.plan import StatementTable, name_parts
+from isolang.observe.sql.predicates import (
     CannotEvaluateError,
     Parameters,
     ParsedCondition,
     Predicate,
 )
-from isolang.observe.rewriting import (
+from isolang.observe.sql.rewriting import (
     PreparedStatement,
     ReportedBlock,
     ReportedTable,

@@ -1,8 +1,8 @@
 """Speaks PostgreSQL's protocol between an application and its server.
 
-Statements are rewritten on the way to the server (:mod:`isolang.observe.requests`), and the added
-columns are removed on the way back (:mod:`isolang.observe.answers`). All other messages pass
-unchanged. Messages have the formats of protocol 3.
+Statements are rewritten on the way to the server (:mod:`isolang.observe.wire.connection.requests`), and the
+added columns are removed on the way back (:mod:`isolang.observe.wire.connection.answers`). All other messages
+pass unchanged. Messages have the formats of protocol 3.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from isolang.observe.answers import AnswerRewriter
-from isolang.observe.conversation import I32, Conversation
-from isolang.observe.history import ObservedHistory
+from isolang.observe.history.history.history import ObservedHistory
 from isolang.observe.observation import Observation
-from isolang.observe.requests import MustWaitError, RequestRewriter
 from isolang.observe.session import Session
 from isolang.observe.unseen import ERRORS, NOT_OBSERVED
+from isolang.observe.wire.connection.answers import AnswerRewriter
+from isolang.observe.wire.connection.conversation import I32, Conversation
+from isolang.observe.wire.connection.requests import MustWaitError, RequestRewriter
 
 _u32 = I32.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102

@@ -9,11 +9,11 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from isolang.observe.catalogue import lookup_query
-from isolang.observe.executed import ExecutedStatement
-from isolang.observe.predicates import Parameters
-from isolang.observe.rewriting import Prepared, PreparedStatement, ReportedTable
 from isolang.observe.session import Session
+from isolang.observe.sql.catalogue import lookup_query
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.predicates import Parameters
+from isolang.observe.sql.rewriting import Prepared, PreparedStatement, ReportedTable
 
 I32: Final = Format("!i")
 _HEAD: Final = Format("!ci")

@@ -19,11 +19,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import Table
-from isolang.observe.history import ObservedHistory
-from isolang.observe.seen import RowVersion, WrittenRow
+from isolang.observe.history.history.history import ObservedHistory
+from isolang.observe.history.history.seen import RowVersion, WrittenRow
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.values import BOOL
 from isolang.observe.unseen import FOREIGN
-from isolang.observe.values import BOOL
 from isolang.run.drivers.postgres_log import LoggedChange
 
 _FOREIGN_CLIENT: Final = "a client that is not observed"

@@ -12,8 +12,8 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
-from isolang.observe.lexer import Token, catalogue_name, string_value
-from isolang.observe.values import (
+from isolang.observe.sql.lexer import Token, catalogue_name, string_value
+from isolang.observe.sql.values import (
     INTEGERS,
     NUMERIC,
     TEXT,

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct, field
 
 from isolang.history.statements import Lock, SentStatement
-from isolang.observe.catalogue import Table
+from isolang.observe.sql.catalogue import Table
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.catalogue import Table
-from isolang.observe.edn import edn
-from isolang.observe.seen import RowVersion, SeenTransaction, WrittenRow
+from isolang.observe.history.history.edn import edn
+from isolang.observe.history.history.seen import RowVersion, SeenTransaction, WrittenRow
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
 
 _FIRST_NUMBER: Final = 3  # transactions with smaller numbers wrote versions older than all others

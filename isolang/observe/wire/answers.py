@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from isolang.observe.conversation import (
+from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
+from isolang.observe.wire.connection.conversation import (
     I16,
     I32,
     CatalogueQuery,
@@ -13,9 +15,7 @@ from isolang.observe.conversation import (
     ExpectedAnswer,
     message,
 )
-from isolang.observe.requests import types_of
-from isolang.observe.rewriting import Prepared
-from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
+from isolang.observe.wire.connection.requests import types_of
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
 _POSITION: Final = re.compile(rb"P(\d+)")

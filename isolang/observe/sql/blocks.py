@@ -17,8 +17,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from isolang.observe.lexer import Token
-from isolang.observe.plan import (
+from isolang.observe.sql.lexer import Token
+from isolang.observe.sql.plan import (
     CLAUSES,
     OF_OTHER_SHAPE,
     Reader,

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from isolang.observe.conversation import (
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.predicates import Parameters
+from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.unseen import CALLED_BY_PROTOCOL
+from isolang.observe.wire.connection.conversation import (
     I16,
     I32,
     CatalogueQuery,
@@ -14,10 +18,6 @@ from isolang.observe.conversation import (
     Portal,
     message,
 )
-from isolang.observe.executed import ExecutedStatement
-from isolang.observe.predicates import Parameters
-from isolang.observe.rewriting import Prepared
-from isolang.observe.unseen import CALLED_BY_PROTOCOL
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
 

@@ -20,13 +20,18 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Final
 
-from isolang.observe.catalogue import Table
-from isolang.observe.history_lines import HistoryLines
-from isolang.observe.present import PresentRows
-from isolang.observe.seen import Outcome, RowVersion, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.history.history.lines import HistoryLines
+from isolang.observe.history.history.present import PresentRows
+from isolang.observe.history.history.recorded import RecordedVersion, RecordedVersions
+from isolang.observe.history.history.seen import (
+    Outcome,
+    RowVersion,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import Unseen
-from isolang.observe.versions import RecordedVersion, RecordedVersions
-
 
 _CONFLICTS: Final = ("40001", "40P01")  # serialization failures and deadlocks
 

@@ -13,10 +13,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND
-from isolang.observe.catalogue import Table
-from isolang.observe.edn import column_edn, edn, end_of_bracket
-from isolang.observe.seen import Observed, ReadRow, ScannedRows, SeenTransaction, WrittenRow
-from isolang.observe.versions import RecordedVersion, RecordedVersions
+from isolang.observe.history.history.history.history.edn import column_edn, edn, end_of_bracket
+from isolang.observe.history.history.history.history.recorded import (
+    RecordedVersion,
+    RecordedVersions,
+)
+from isolang.observe.history.history.history.history.seen import (
+    Observed,
+    ReadRow,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
+from isolang.observe.sql.catalogue import Table
 from isolang.run.record.lines import ORDERED_LINE
 
 TAB: Final = "\t"

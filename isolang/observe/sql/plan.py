@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from isolang.history.statements import Lock
-from isolang.observe.lexer import Token, called_functions, catalogue_name
+from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
 from isolang.observe.unseen import (
     COPIED,
     COPY,
@@ -39,7 +39,7 @@ OF_OTHER_SHAPE: Final = frozenset({
     SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
     "subqueries in FROM",
 })  # fmt: skip
-"""The kinds of SELECT that may be split into query blocks (:mod:`isolang.observe.blocks`)."""
+"""The kinds of SELECT that may be split into query blocks (:mod:`isolang.observe.sql.blocks`)."""
 
 CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",

@@ -14,18 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.unseen import (
-    CATALOGUE,
-    CHILDREN,
-    FOREIGN_TABLES,
-    KEY_TYPE,
-    NO_KEY,
-    PRIVILEGE,
-    RULES,
-    TEMPORARY,
-    VIEWS,
-)
-from isolang.observe.values import (
+from isolang.observe.sql.values import (
     BOOL,
     DATE,
     INTEGERS,
@@ -37,6 +26,17 @@ from isolang.observe.values import (
     UUID_OID,
     VARCHAR,
     RecordedColumn,
+)
+from isolang.observe.unseen import (
+    CATALOGUE,
+    CHILDREN,
+    FOREIGN_TABLES,
+    KEY_TYPE,
+    NO_KEY,
+    PRIVILEGE,
+    RULES,
+    TEMPORARY,
+    VIEWS,
 )
 
 _KEY_TYPES: Final = frozenset({

@@ -12,9 +12,8 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.address import ServerAddress
-from isolang.observe.catalogue import Table
-from isolang.observe.history import ObservedHistory
+from isolang.observe.history.history.history import ObservedHistory
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
 
 _LOCK_SECONDS: Final = 1  # how many seconds an audit waits for a lock
@@ -35,8 +34,11 @@ def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[An
 class Audit:
     """Audits each table that has predicate reads recorded since its last audit."""
 
-    def __init__(self, history: ObservedHistory, server: ServerAddress, most_rows: int) -> None:
-        self._history, self._server, self._most = history, server, most_rows
+    def __init__(
+        self, history: ObservedHistory, connect: Callable[[str], Any], most_rows: int
+    ) -> None:
+        """Store the history and a function that opens a connection to a database."""
+        self._history, self._connect, self._most = history, connect, most_rows
         self._tasks: set[asyncio.Task[None]] = set()
 
     def audit_at_end(self) -> None:
@@ -78,7 +80,7 @@ class Audit:
         """Yield each table with its current versions, or with the reason why they are unknown."""
         for table in tables:
             try:
-                with closing(self._server.connect(table.database)) as connection:
+                with closing(self._connect(table.database)) as connection:
                     connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
                     found = self._versions(connection, table)
             except IsolangError as error:

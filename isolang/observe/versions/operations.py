@@ -6,20 +6,25 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from isolang.observe.catalogue import Table, exact_json
-from isolang.observe.edn import predicate_edn
-from isolang.observe.executed import (
+from isolang.observe.history.history.edn import predicate_edn
+from isolang.observe.history.history.seen import (
+    RowVersion,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
+from isolang.observe.observation import Observation
+from isolang.observe.sql.catalogue import Table, exact_json
+from isolang.observe.sql.executed import (
     ExecutedStatement,
     has_reached_limit,
     is_joined_by_key,
     predicate_of,
     predicate_of_block,
 )
-from isolang.observe.observation import Observation
-from isolang.observe.plan import JOINS, name_parts
-from isolang.observe.predicates import Predicate
-from isolang.observe.rewriting import ReportedTable, keeps_key
-from isolang.observe.seen import RowVersion, ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.sql.plan import JOINS, name_parts
+from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.rewriting import ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
     CONDITIONS,
@@ -260,9 +265,7 @@ class StatementOperations:
         one = self._transaction
         where = predicate_edn(predicate)
         one.operations.append(
-            ScannedRows(
-                table, where, tuple(rows), self._shown, order, one.statement, one.caller
-            )
+            ScannedRows(table, where, tuple(rows), self._shown, order, one.statement, one.caller)
         )
         for version in rows:
             one.seen.add((table.name, version.number))

@@ -1,0 +1,1 @@
+"""Writes observed transactions as the lines of a history."""
