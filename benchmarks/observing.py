@@ -16,9 +16,9 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import psycopg
-from isolang.observe.wire.connection.address import ServerAddress
 
 from isolang.observe.observer import Observer
+from isolang.observe.wire.address import ServerAddress
 from isolang.run.targets import target_named
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")

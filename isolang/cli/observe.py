@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from isolang.language.classify.route import Route
     from isolang.observe.observer import Observer
     from isolang.observe.unseen import Unseen
-    from isolang.observe.wire.connection.address import ServerAddress
+    from isolang.observe.wire.address import ServerAddress
     from isolang.verdict import Invalid, Verdict
 
 _PORT: Final = "6543"
@@ -253,7 +253,7 @@ def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
     If the target is just ``postgres``, start a server and stop it at the end; with ``versions``,
     its log records the changed rows.
     """
-    from isolang.observe.wire.connection.address import ServerAddress, address_of
+    from isolang.observe.wire.address import ServerAddress, address_of
 
     if target in ("postgres", "postgresql"):
         from isolang.run.targets import target_named

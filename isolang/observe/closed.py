@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from isolang.files import open_replacement
 from isolang.history.remarks import ROW_NOT_FOUND
-from isolang.observe.history.history.edn import edn, end_of_bracket, predicate_edn
+from isolang.observe.history.edn import edn, end_of_bracket, predicate_edn
 from isolang.observe.sql.predicates import Predicate, columns_in
 from isolang.observe.unseen import shortened
 from isolang.run.operation import DELETED

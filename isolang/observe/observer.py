@@ -8,25 +8,32 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.observe.history.history.history.history.history import ObservedHistory
-from isolang.observe.history.history.history.history.lines import without_predicate_reads
-from isolang.observe.history.history.history.history.seen import RowVersion
-from isolang.observe.history.history.history.recorded.audit import Audit, rows_of
+from isolang.observe.history.history.history.history import ObservedHistory
+from isolang.observe.history.history.history.lines import without_predicate_reads
+from isolang.observe.history.history.history.seen import RowVersion
+from isolang.observe.history.history.recorded.audit import Audit, rows_of
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import ALL_TABLES, Table, Tables, exact_json, parse_description
+from isolang.observe.sql.catalogue import (
+    ALL_TABLES,
+    Table,
+    Tables,
+    exact_json,
+    key_text,
+    parse_description,
+)
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.sql.rewriting import DatabaseFacts
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
-from isolang.observe.wire.connection.connection.connection.address import ServerAddress
-from isolang.observe.wire.connection.connection.connection.connection import Wire
-from isolang.observe.wire.connection.connection.connection.listener import Listener, Send
+from isolang.observe.wire.connection.connection.address import ServerAddress
+from isolang.observe.wire.connection.connection.connection import Wire
+from isolang.observe.wire.connection.connection.listener import Listener, Send
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
@@ -104,9 +111,27 @@ class Observer:
         """
         self._read_log()
         history, tables = self._listener.call(partial(self._copied, into))
-        return self._complete(
-            history, tables, Audit(history, self._server.connect, self._most), into
-        )
+        audit = Audit(history, self._server.connect, self._most)
+        return self._complete(history, tables, audit, into)
+
+    def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
+        """Name the ``file:line`` that caused the last write of a row by an open transaction.
+
+        Args:
+            backend: the number of the server's process for the transaction's connection.
+            table: the name of the table, preceded by its schema unless that is ``public``.
+            key: the values of the row's primary key.
+        """
+        schema, _, name = table.rpartition(".")
+        of = f'"{schema or "public"}"."{name}"'
+
+        def set_caller() -> None:
+            for client in self._listener.clients:
+                one = client.wire.transaction_of(backend)
+                if one is not None:
+                    one.set_write_caller(of, key_text(key), where)
+
+        self._listener.call(set_caller)
 
     def leave(self) -> None:
         """Accept no further connections, and let those that are open go on unrecorded.
@@ -151,7 +176,7 @@ class Observer:
 
     def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
         """Add the unobserved transactions in the server's log."""
-        from isolang.observe.history.history.history.recorded.foreign import (
+        from isolang.observe.history.history.recorded.foreign import (
             KnownPlaces,
             StartSnapshot,
             add_foreign,

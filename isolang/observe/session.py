@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.history.history.history.history.seen import Outcome, SeenTransaction
-from isolang.observe.history.history.history.recorded.operations import StatementOperations
+from isolang.observe.history.history.history.seen import Outcome, SeenTransaction
+from isolang.observe.history.history.recorded.operations import StatementOperations
 from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import parse_description
 from isolang.observe.sql.executed import ExecutedStatement

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.observe.drivers.driver import DriverWatch
+    from isolang.observe.ways.library import Watch
     from isolang.testing.isolation import Isolation
 
 
-def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> DriverWatch:
+def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> Watch:
     """Record the application's transactions on one of its databases until the test ends.
 
     Args:
@@ -38,6 +38,9 @@ def watch(isolation: Isolation, using: str = "default", *, versions: bool = Fals
             f"django.watch: unsupported database (got {connection.vendor} for {using!r}, "
             "expected postgresql with psycopg 3)"
         )
+    for one in connections.all(initialized_only=True):
+        if not one.in_atomic_block:
+            one.close()  # it is opened again through the proxy
     models = apps.get_models(include_auto_created=True)
     return isolation.watch_psycopg(
         versions=versions,

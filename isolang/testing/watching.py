@@ -45,9 +45,7 @@ class Watches(Recordings):
         proxy = self._proxy(library, "", None, versions=False, parameters=parameters)
         self._watched.append((library.name, "", parameters))
         return self._begin_watch(
-            SqlAlchemyWatch(
-                proxy, library, engine, mapped, label=current_label, client=current_client
-            )
+            SqlAlchemyWatch(proxy, library, mapped, label=current_label, client=current_client)
         )
 
     def watch_psycopg(

@@ -2,12 +2,12 @@
 
 import psycopg
 import pytest
-from isolang.observe.wire.connection.address import ServerAddress
 from testing.conftest import embedded, isolation  # noqa: F401 - fixtures
 
 import isolang
 from isolang.observe.observer import Observer
 from isolang.observe.unseen import HARMFUL_KINDS, kind_of
+from isolang.observe.wire.address import ServerAddress
 from isolang.run.targets import target_named
 
 

@@ -3,14 +3,14 @@
 import asyncio
 
 import pytest
-from isolang.observe.history.history.history import ObservedHistory
-from isolang.observe.history.history.seen import RowVersion
-from isolang.observe.history.recorded.audit import Audit
-from isolang.observe.history.recorded.foreign import StartSnapshot
 
 from isolang.errors import IsolangError
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.seen import RowVersion
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
+from isolang.observe.versions.audit import Audit
+from isolang.observe.versions.foreign import StartSnapshot
 
 
 class Server:

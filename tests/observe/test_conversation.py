@@ -1,16 +1,16 @@
 """The two directions of a connection, without a server: bytes, messages that wait, and answers."""
 
 import pytest
-from isolang.observe.history.history.history import ObservedHistory
-from isolang.observe.wire.connection.answers import AnswerRewriter
-from isolang.observe.wire.connection.connection import MessageBuffer
-from isolang.observe.wire.connection.conversation import Conversation, message
-from isolang.observe.wire.connection.requests import MustWaitError, RequestRewriter
 
+from isolang.observe.history.history import ObservedHistory
 from isolang.observe.observation import Observation
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.rewriting import DatabaseFacts
+from isolang.observe.wire.answers import AnswerRewriter
+from isolang.observe.wire.connection import MessageBuffer
+from isolang.observe.wire.conversation import Conversation, message
+from isolang.observe.wire.requests import MustWaitError, RequestRewriter
 
 LONGEST = (100,) * 256
 A, B, C = message(b"A", b"one"), message(b"B", b""), message(b"C", b"three")

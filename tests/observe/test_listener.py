@@ -4,9 +4,10 @@ import socket
 
 import psycopg
 import pytest
-from isolang.observe.wire.connection.address import ServerAddress
-from isolang.observe.wire.connection.connection import Wire
-from isolang.observe.wire.connection.listener import Listener
+
+from isolang.observe.wire.address import ServerAddress
+from isolang.observe.wire.connection import Wire
+from isolang.observe.wire.listener import Listener
 
 
 @pytest.fixture

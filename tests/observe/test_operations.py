@@ -1,16 +1,16 @@
 """What one statement read and wrote, from answers that are written down here."""
 
 import pytest
-from isolang.observe.history.history.history import ObservedHistory
-from isolang.observe.history.history.seen import ReadRow, ScannedRows, WrittenRow
-from isolang.observe.history.recorded.operations import StatementOperations
 
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.seen import ReadRow, ScannedRows, WrittenRow
 from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
 from isolang.observe.sql.values import RecordedColumn
 from isolang.observe.unseen import ALTERED, LARGE, NO_ROW, OTHER_TABLE
+from isolang.observe.versions.operations import StatementOperations
 
 INT4 = 23
 ONE, TWO = b"9 5 (0,1) [1]", b"9 6 (0,2) [2]"

@@ -3,10 +3,10 @@
 from itertools import permutations
 
 import pytest
-from isolang.observe.history.history.present import PresentRows
-from isolang.observe.history.history.recorded import RecordedVersions
-from isolang.observe.history.history.seen import RowVersion, SeenTransaction, WrittenRow
 
+from isolang.observe.history.present import PresentRows
+from isolang.observe.history.recorded import RecordedVersions
+from isolang.observe.history.seen import RowVersion, SeenTransaction, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
 

@@ -20,10 +20,10 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Final
 
-from isolang.observe.history.history.lines import HistoryLines
-from isolang.observe.history.history.present import PresentRows
-from isolang.observe.history.history.recorded import RecordedVersion, RecordedVersions
-from isolang.observe.history.history.seen import (
+from isolang.observe.history.lines import HistoryLines
+from isolang.observe.history.present import PresentRows
+from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
+from isolang.observe.history.seen import (
     Outcome,
     RowVersion,
     ScannedRows,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from isolang.observe.history.history.seen import Outcome, RowVersion, WrittenRow
+from isolang.observe.history.seen import Outcome, RowVersion, WrittenRow
 
 
 class PresentRows:

@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.history.history.edn import edn
-from isolang.observe.history.history.seen import RowVersion, SeenTransaction, WrittenRow
+from isolang.observe.history.edn import edn
+from isolang.observe.history.seen import RowVersion, SeenTransaction, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.sql.catalogue import Table
@@ -140,6 +141,19 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         self.operations.append(operation)
         if operation.version is not None:
             self.seen.discard((operation.table.name, operation.version.number))
+
+    def set_write_caller(self, where: str, key: str, caller: str) -> None:
+        """Name the ``file:line`` that caused the last write of a row.
+
+        Args:
+            where: the name of the table with its schema, quoted for SQL.
+        """
+        for place in range(len(self.operations) - 1, -1, -1):
+            one = self.operations[place]
+            written = one.version if isinstance(one, WrittenRow) else None
+            if written is not None and (one.table.where, written.key) == (where, key):
+                self.operations[place] = replace(one, caller=caller)
+                return
 
     def versions(self) -> Iterator[tuple[Table, RowVersion]]:
         """Yield the row versions read, replaced or written by the transaction."""

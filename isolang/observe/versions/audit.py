@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.history.history.history import ObservedHistory
+from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
 

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.history.history.history import ObservedHistory
-from isolang.observe.history.history.seen import RowVersion, WrittenRow
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.seen import RowVersion, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.values import BOOL
 from isolang.observe.unseen import FOREIGN

@@ -6,8 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from isolang.observe.history.history.edn import predicate_edn
-from isolang.observe.history.history.seen import (
+from isolang.observe.history.edn import predicate_edn
+from isolang.observe.history.seen import (
     RowVersion,
     ScannedRows,
     SeenTransaction,

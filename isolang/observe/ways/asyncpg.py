@@ -66,6 +66,13 @@ class Asyncpg:
         renewed: WeakSet[Any] = WeakSet()
         hooks.call_before(asyncpg.Pool, "acquire", partial(_renew, renewed))
 
+    def connections(self) -> tuple[type, ...]:
+        """Return the classes of the library's connections."""
+        from asyncpg import Connection
+        from asyncpg.pool import PoolConnectionProxy
+
+        return Connection, PoolConnectionProxy
+
     def backend(self, connection: Any) -> int:
         """Return the number of the server's process for a connection; 0 if it is closed."""
         return 0 if connection.is_closed() else int(connection.get_server_pid())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -111,7 +111,11 @@ class InsideProxy:
 
     def transactions(self) -> int:
         """Return how many transactions have ended."""
-        return self._observer.history.outcomes.total()
+        return int(self._observer.history.outcomes.total())
+
+    def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
+        """Name the line that caused the last write of a row by an open transaction."""
+        self._observer.name_write(backend, table, key, where)
 
     # --- where connections go ---
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -30,6 +32,10 @@ class Library(Protocol):
 
     def hook(self, hooks: Hooks, watch: Watch) -> None:
         """Replace the library's ``connect``, and note each statement that it sends."""
+        ...
+
+    def connections(self) -> tuple[type, ...]:
+        """Return the classes of the library's connections."""
         ...
 
     def backend(self, connection: Any) -> int:
@@ -69,6 +75,7 @@ class Watch:
         self.proxy, self.library = proxy, library
         self._label, self._client = label, client
         self._hooks = Hooks()
+        self._ending = ExitStack()
 
     def __enter__(self) -> Self:
         """Move the library's new connections to the proxy.
@@ -77,10 +84,15 @@ class Watch:
             IsolangError: the library is not installed.
         """
         self.library.hook(self._hooks, self)
+        if "sqlalchemy" in sys.modules:
+            from isolang.observe.ways.mapped import renew_connections
+
+            self._ending.callback(renew_connections(self))
         return self
 
     def __exit__(self, *_: object) -> None:
         """Let the library connect to the server again."""
+        self._ending.close()
         self._hooks.remove()
 
     @property
@@ -117,10 +129,8 @@ class Watch:
 
         A statement over a connection that does not go through the proxy is counted as unseen.
         """
-        through = PROXIES.get(connection)
-        if through is not self.proxy:
-            if connection not in OWN_CONNECTIONS and (through is None or through.left):
-                self._note_outside(connection, text, through)
+        if PROXIES.get(connection) is not self.proxy:
+            self._note_outside(connection, text)
             return None
         backend = self.library.backend(connection)
         if not (backend and text):
@@ -129,13 +139,26 @@ class Watch:
         self.proxy.notes.add(backend, note)
         return backend, note
 
-    def _note_outside(self, connection: Any, text: str, through: InsideProxy | None) -> None:
-        here = self.library.address(connection)
-        address = here if through is None else (through.server.host, through.server.port)
-        if not address[0] or self.proxy.serves(*address):
+    def is_missed(self, connection: Any) -> bool:
+        """Return whether a connection of the library reaches the watched server unseen."""
+        return isinstance(connection, self.library.connections()) and self._is_missed(connection)
+
+    def _is_missed(self, connection: Any) -> bool:
+        through = PROXIES.get(connection)
+        if through is self.proxy or connection in OWN_CONNECTIONS:
+            return False
+        if through is not None:
+            return through.left and self.proxy.serves(through.server.host, through.server.port)
+        return self.proxy.serves(*self.library.address(connection))
+
+    def _note_outside(self, connection: Any, text: str) -> None:
+        """Count a statement over a connection that does not go through the proxy."""
+        through = PROXIES.get(connection)
+        if self._is_missed(connection):
             self.proxy.outside.note(OUTSIDE, text, table=table_added_to(text))
-        else:
-            self.proxy.outside.note("databases", f"{address[0]}:{address[1]}")
+        elif through is None and connection not in OWN_CONNECTIONS:
+            host, port = self.library.address(connection)
+            self.proxy.outside.note("databases", f"{host}:{port}" if host else "")
 
 
 def noting(watch: Watch, text_of: Callable[..., str], *, repeats: bool = False) -> Any:

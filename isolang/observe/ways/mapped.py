@@ -8,10 +8,13 @@ for the statement that writes the object.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
+from isolang.errors import IsolangError
 from isolang.observe.ways.asyncpg import Asyncpg
-from isolang.observe.ways.inside import InsideProxy
+from isolang.observe.ways.callers import caller
+from isolang.observe.ways.inside import PROXIES, InsideProxy
 from isolang.observe.ways.library import Library, Watch
 from isolang.observe.ways.psycopg2 import Psycopg2
 from isolang.observe.ways.psycopg3 import Psycopg
@@ -19,7 +22,8 @@ from isolang.observe.ways.psycopg3 import Psycopg
 if TYPE_CHECKING:
     from typing import Self
 
-    from sqlalchemy.orm import registry
+    from sqlalchemy import Connection, Engine
+    from sqlalchemy.orm import Mapper, registry
 
 _ASSIGNED: Final = "isolang_assigned"  # stores the line of an object's last assignment
 _LIBRARIES: Final[dict[str, type[Library]]] = {
@@ -55,8 +59,8 @@ class SqlAlchemyWatch(Watch):
         self._mapped.configure()
         for mapper in self._mapped.mappers:
             self._listeners += [
-                (mapper, "before_insert", self._note_assignment),
-                (mapper, "before_update", self._note_assignment),
+                (mapper, "after_insert", self._note_assignment),
+                (mapper, "after_update", self._note_assignment),
                 *(
                     (one.class_attribute, "set", _store_assignment_line)
                     for one in mapper.column_attrs
@@ -74,3 +78,88 @@ class SqlAlchemyWatch(Watch):
             event.remove(*listener)
         self._listeners = []
         super().__exit__()
+
+    def _note_assignment(self, mapper: Mapper[Any], connection: Connection, target: Any) -> None:
+        """Name the line of the last assignment for a write that a flush has sent."""
+        from sqlalchemy import inspect
+
+        where = inspect(target).info.pop(_ASSIGNED, "")
+        driver = connection.connection.driver_connection
+        if not where or PROXIES.get(driver) is not self.proxy:
+            return
+        table: Any = mapper.base_mapper.local_table
+        values = mapper.primary_key_from_instance(target)
+        self.proxy.name_write(self.library.backend(driver), table.fullname, values, where)
+
+
+def _store_assignment_line(target: Any, value: Any, old: Any, initiator: Any) -> None:
+    """Store the line assigning an attribute, because the write is sent by a later flush."""
+    from sqlalchemy import inspect
+
+    inspect(target).info[_ASSIGNED] = caller()
+
+
+def renew_connections(watch: Watch) -> Callable[[], None]:
+    """Make the pools of all engines replace connections that they opened before a watch.
+
+    Return a function that ends this.
+    """
+    from sqlalchemy import event
+    from sqlalchemy.exc import DisconnectionError
+    from sqlalchemy.pool import Pool
+
+    def check(connection: Any, record: Any, taken: Any) -> None:
+        driver = getattr(connection, "driver_connection", connection)
+        if watch.is_missed(driver):
+            raise DisconnectionError("the connection was opened before the watch")
+
+    event.listen(Pool, "checkout", check)
+    return lambda: event.remove(Pool, "checkout", check)
+
+
+def library_of(engine: Engine) -> Library:
+    """Return the library of an engine.
+
+    Raises:
+        IsolangError: the engine is not for PostgreSQL, or its driver is not supported.
+    """
+    dialect = engine.dialect
+    if dialect.name != "postgresql" or dialect.driver not in _LIBRARIES:
+        expected = ", ".join(f"postgresql+{name}" for name in _LIBRARIES)
+        raise IsolangError(
+            f"watch: unsupported engine (got {dialect.name}+{dialect.driver}, expected one of "
+            f"{expected})"
+        )
+    return _LIBRARIES[dialect.driver]()
+
+
+class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect
+    """Raised as soon as the parameters of a connection are known."""
+
+
+def parameters_of(engine: Engine) -> dict[str, Any]:
+    """Return the parameters for connecting psycopg to an engine's database."""
+    from sqlalchemy import event
+
+    _, found = engine.dialect.create_connect_args(engine.url)
+
+    def ask(dialect: Any, record: Any, positional: Any, parameters: dict[str, Any]) -> None:
+        found.update(parameters)
+        raise _Connecting
+
+    # The engine may have further parameters that only show when it attempts to connect.
+    event.listen(engine, "do_connect", ask, insert=True)
+    pool = engine.pool.recreate()
+    try:
+        with suppress(_Connecting):
+            pool.connect()
+    finally:
+        event.remove(engine, "do_connect", ask)
+        pool.dispose()
+    if engine.dialect.driver == "asyncpg":
+        return {_LIBPQ_NAMES[name]: value for name, value in found.items() if name in _LIBPQ_NAMES}
+    return {
+        _LIBPQ_NAMES.get(name, name): value
+        for name, value in found.items()
+        if name not in ("autocommit", "context")
+    }

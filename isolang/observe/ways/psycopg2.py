@@ -48,6 +48,12 @@ class Psycopg2:
 
         hooks.replace(psycopg2, "connect", connect)
 
+    def connections(self) -> tuple[type, ...]:
+        """Return the classes of the library's connections."""
+        from psycopg2.extensions import connection
+
+        return (connection,)
+
     def backend(self, connection: Any) -> int:
         """Return the number of the server's process for a connection; 0 if it is closed."""
         return 0 if connection.closed else int(connection.get_backend_pid())

@@ -46,6 +46,12 @@ class Psycopg:
             for name in ("copy", "stream"):
                 hooks.call_before(cursor, name, partial(_note_before, watch))
 
+    def connections(self) -> tuple[type, ...]:
+        """Return the classes of the library's connections."""
+        import psycopg
+
+        return psycopg.Connection, psycopg.AsyncConnection
+
     def backend(self, connection: Any) -> int:
         """Return the number of the server's process for a connection; 0 if it is closed."""
         return 0 if connection.closed else int(connection.info.backend_pid)

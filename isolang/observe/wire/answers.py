@@ -7,7 +7,7 @@ from typing import Final
 
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
-from isolang.observe.wire.connection.conversation import (
+from isolang.observe.wire.conversation import (
     I16,
     I32,
     CatalogueQuery,
@@ -15,7 +15,7 @@ from isolang.observe.wire.connection.conversation import (
     ExpectedAnswer,
     message,
 )
-from isolang.observe.wire.connection.requests import types_of
+from isolang.observe.wire.requests import types_of
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
 _POSITION: Final = re.compile(rb"P(\d+)")

@@ -1,7 +1,7 @@
 """Speaks PostgreSQL's protocol between an application and its server.
 
-Statements are rewritten on the way to the server (:mod:`isolang.observe.wire.connection.requests`), and the
-added columns are removed on the way back (:mod:`isolang.observe.wire.connection.answers`). All other messages
+Statements are rewritten on the way to the server (:mod:`isolang.observe.wire.requests`), and the
+added columns are removed on the way back (:mod:`isolang.observe.wire.answers`). All other messages
 pass unchanged. Messages have the formats of protocol 3.
 """
 
@@ -11,13 +11,14 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-from isolang.observe.history.history.history import ObservedHistory
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.seen import SeenTransaction
 from isolang.observe.observation import Observation
 from isolang.observe.session import Session
 from isolang.observe.unseen import ERRORS, NOT_OBSERVED
-from isolang.observe.wire.connection.answers import AnswerRewriter
-from isolang.observe.wire.connection.conversation import I32, Conversation
-from isolang.observe.wire.connection.requests import MustWaitError, RequestRewriter
+from isolang.observe.wire.answers import AnswerRewriter
+from isolang.observe.wire.conversation import I32, Conversation
+from isolang.observe.wire.requests import MustWaitError, RequestRewriter
 
 _u32 = I32.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
@@ -136,6 +137,11 @@ class Wire:
     def oldest_event(self) -> int | None:
         """Return the position of this connection's first event that has not been written yet."""
         return None if self._conversation is None else self._conversation.oldest_event()
+
+    def transaction_of(self, backend: int) -> SeenTransaction | None:
+        """Return the open transaction, if the connection is that of a process of the server."""
+        session = None if self._conversation is None else self._conversation.session
+        return None if session is None or session.backend != backend else session.transaction
 
     def waiting_bytes(self) -> int:
         """Return the number of bytes from the application that wait for a catalogue result."""

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from isolang.errors import IsolangError
-from isolang.observe.wire.connection.address import ServerAddress
-from isolang.observe.wire.connection.connection import ENCRYPTION_REQUESTS, Wire
+from isolang.observe.wire.address import ServerAddress
+from isolang.observe.wire.connection import ENCRYPTION_REQUESTS, Wire
 
 _SECONDS_BETWEEN_TASKS: Final = (
     0.2  # the number of seconds between regular tasks, such as writing the history

@@ -8,7 +8,7 @@ from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import CALLED_BY_PROTOCOL
-from isolang.observe.wire.connection.conversation import (
+from isolang.observe.wire.conversation import (
     I16,
     I32,
     CatalogueQuery,
