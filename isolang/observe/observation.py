@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from isolang.observe.history.history.history.history import ObservedHistory
+from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.sql.rewriting import DatabaseFacts

@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.observe.history.history.history.history import ObservedHistory
-from isolang.observe.history.history.history.lines import without_predicate_reads
-from isolang.observe.history.history.history.seen import RowVersion
-from isolang.observe.history.history.recorded.audit import Audit, rows_of
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.lines import without_predicate_reads
+from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import (
     ALL_TABLES,
@@ -31,9 +30,10 @@ from isolang.observe.sql.catalogue import (
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.sql.rewriting import DatabaseFacts
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
-from isolang.observe.wire.connection.connection.address import ServerAddress
-from isolang.observe.wire.connection.connection.connection import Wire
-from isolang.observe.wire.connection.connection.listener import Listener, Send
+from isolang.observe.versions.audit import Audit, rows_of
+from isolang.observe.wire.address import ServerAddress
+from isolang.observe.wire.connection import Wire
+from isolang.observe.wire.listener import Listener, Send
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
@@ -176,7 +176,7 @@ class Observer:
 
     def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
         """Add the unobserved transactions in the server's log."""
-        from isolang.observe.history.history.recorded.foreign import (
+        from isolang.observe.versions.foreign import (
             KnownPlaces,
             StartSnapshot,
             add_foreign,

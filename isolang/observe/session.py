@@ -7,8 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.history.history.history.seen import Outcome, SeenTransaction
-from isolang.observe.history.history.recorded.operations import StatementOperations
+from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import parse_description
 from isolang.observe.sql.executed import ExecutedStatement
@@ -23,6 +22,7 @@ from isolang.observe.unseen import (
     NO_END,
     TRUNCATED,
 )
+from isolang.observe.versions.operations import StatementOperations
 
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")

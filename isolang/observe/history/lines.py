@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND
-from isolang.observe.history.history.history.edn import column_edn, edn, end_of_bracket
-from isolang.observe.history.history.history.recorded import (
+from isolang.observe.history.edn import column_edn, edn, end_of_bracket
+from isolang.observe.history.recorded import (
     RecordedVersion,
     RecordedVersions,
 )
-from isolang.observe.history.history.history.seen import (
+from isolang.observe.history.seen import (
     Observed,
     ReadRow,
     ScannedRows,
