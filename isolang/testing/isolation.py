@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import AppCall
+from isolang.foresee.calls import AppCall
 from isolang.testing.watching import Watches
 
 if TYPE_CHECKING:
+    from isolang.foresee.played import Foreseen
     from isolang.history.history import History
     from isolang.options import SupersededReads
-    from isolang.testing.foreseen import Foreseen
     from isolang.verdict import Valid, Verdict
 
 _T = TypeVar("_T")
@@ -85,7 +85,7 @@ class Isolation(Watches):
         Raises:
             IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a driver watch.
         """
-        from isolang.testing.foreseen import foresee
+        from isolang.foresee.played import Stage, foresee
 
         missing = [
             what
@@ -102,8 +102,27 @@ class Isolation(Watches):
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
         self._ending.close()
+        history = self.recorder.history()
+        gave_up = []
+        if readers := self.condition_readers():
+            many = f"{readers:,} of {len(history.columns.txn_begin):,} transactions"
+            gave_up.append(
+                f"{many} read by a condition, and no prediction changes which rows it finds"
+            )
+        stage = Stage(
+            setup=self._setup,
+            watching=self.again,
+            server_name=self.server_name,
+            level=level.lower(),
+        )
         return foresee(
-            self, self._calls, self._setup, level, against=against or self.level or "ser", most=most
+            history,
+            self._calls,
+            stage,
+            self.folder,
+            against=against or self.level or "ser",
+            most=most,
+            gave_up=gave_up,
         )
 
     @contextmanager

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import AppCall, current_client, current_label
+from isolang.foresee.calls import AppCall, current_client, current_label
 from isolang.testing.refused import RolledBackReads
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from isolang.foresee.played import server_name
 from isolang.testing.recordings import Recordings
 
 if TYPE_CHECKING:
@@ -135,9 +136,5 @@ class Watches(Recordings):
 
     def server_name(self) -> str:
         """Return the name and version of the watched PostgreSQL server, for messages."""
-        import psycopg
-
         _, conninfo, options = self._watched[0]
-        with psycopg.connect(conninfo, **{k: v for k, v in options.items() if k != "names"}) as one:
-            version = one.info.server_version
-        return f"PostgreSQL {version // 10_000}.{version % 10_000}"
+        return server_name(conninfo, **{k: v for k, v in options.items() if k != "names"})
