@@ -30,8 +30,8 @@ from sqlalchemy import create_engine
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column
 from sqlalchemy.pool import NullPool
 
+from isolang.foresee.played import Foreseen, PlayedPrediction
 from isolang.run.targets import target_named
-from isolang.testing.foreseen import Foreseen, PlayedPrediction
 from isolang.testing.isolation import Isolation
 
 LEVELS = ("repeatable read", "read committed")

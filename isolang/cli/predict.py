@@ -18,8 +18,8 @@ from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_
 from isolang.output.terminal import escaped, print_data, print_lines
 
 if TYPE_CHECKING:
+    from isolang.foresee.played import Foreseen, PlayedPrediction
     from isolang.foresee.predicted import ChangedRead, Prediction, Predictions
-    from isolang.testing.foreseen import Foreseen, PlayedPrediction
 
 
 class ReadReport(Struct, frozen=True, kw_only=True):
@@ -211,7 +211,7 @@ def predict(
 
     weaker, stronger = (load_spec(name, include_path=include) for name in (at, against))
     if play:
-        from isolang.testing.played_run import require_level
+        from isolang.foresee.played_run import require_level
 
         require_level(weaker.name.lower())
     with Bar(1, None) as bar:
@@ -239,7 +239,7 @@ def _played_predictions(
     import sys
     from contextlib import redirect_stdout
 
-    from isolang.testing.played_run import play_run
+    from isolang.foresee.played_run import play_run
 
     if not found.found:
         return None

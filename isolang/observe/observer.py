@@ -104,15 +104,19 @@ class Observer:
         tables = self._observations[self._main].tables
         return self._complete(self.history, tables, self._audit, self._path)
 
-    def complete(self, into: Path) -> Unseen:
+    def complete(self, into: Path) -> tuple[Unseen, dict[int, int]]:
         """Write the history recorded so far to a new file, as if the observation ended now.
 
         The observation goes on. Transactions that are open are recorded as unknown.
+
+        Returns:
+            What was not seen; and for each line of a transaction of a call of the application, the
+            number of the call.
         """
         self._read_log()
         history, tables = self._listener.call(partial(self._copied, into))
         audit = Audit(history, self._server.connect, self._most)
-        return self._complete(history, tables, audit, into)
+        return self._complete(history, tables, audit, into), history.clients
 
     def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
         """Name the ``file:line`` that caused the last write of a row by an open transaction.

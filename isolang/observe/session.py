@@ -202,7 +202,6 @@ class Session:
             one.labels = (*one.labels, note.label)
         if note.client not in self._processes:
             self._processes[note.client] = self._history.process()
-            self._history.clients[self._processes[note.client]] = note.client
         one.process = self._processes[note.client]
 
     def _finish(self, outcome: Outcome, error: str = "") -> None:

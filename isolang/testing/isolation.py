@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,14 +14,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import AppCall
+from isolang.foresee.calls import AppCall
 from isolang.testing.watching import Watches
 
 if TYPE_CHECKING:
+    from isolang.foresee.played import Foreseen
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
     from isolang.options import SupersededReads
-    from isolang.testing.foreseen import Foreseen
     from isolang.verdict import Valid, Verdict
 
 _T = TypeVar("_T")
@@ -52,25 +53,21 @@ class Isolation(Watches):
         """
         if inspect.iscoroutinefunction(function) and _has_loop():
             return self._call_later(function, args, kwargs)  # type: ignore[return-value]
-        with self._remember_call(function, args, kwargs) as call:
-            return call.again()  # type: ignore[return-value]
+        return self._remembered(function, args, kwargs).again()  # type: ignore[return-value]
 
     async def _call_later(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> object:
-        with self._remember_call(function, args, kwargs) as call, call.labelling():
+        with self._remembered(function, args, kwargs).labelling():
             return await function(*args, **kwargs)
 
-    @contextmanager
-    def _remember_call(
+    def _remembered(
         self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Iterator[AppCall]:
-        """Remember a call and the transactions it runs."""
-        call = AppCall(function, args, kwargs, self._transactions)
-        try:
-            yield call
-        finally:
-            self._calls.append(replace(call, end=self._transactions))
+    ) -> AppCall:
+        """Remember a call, which is about to be made, and return it."""
+        call = AppCall(function, args, kwargs)
+        self._calls.append(call)
+        return call
 
     def foresee(self, level: str, *, against: str = "", most: int = 10) -> Foreseen:
         """Predict violations that this test's calls allow at a weaker level, and play them.
@@ -86,7 +83,8 @@ class Isolation(Watches):
         Raises:
             IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a driver watch.
         """
-        from isolang.testing.foreseen import foresee
+        from isolang.api import load_history
+        from isolang.foresee.played import Stage, foresee
 
         missing = [
             what
@@ -102,10 +100,35 @@ class Isolation(Watches):
                 f"foresee: nothing to play (got no {', no '.join(missing)}); hint: with foresee, "
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
+        proxy = self._proxies[0]
         self._ending.close()
-        return foresee(
-            self, self._calls, self._setup, level, against=against or self.level or "ser", most=most
+        history = load_history(proxy.complete())
+        stage = Stage(
+            setup=self._setup,
+            watching=self.again,
+            server_name=self.server_name,
+            level=level.lower(),
         )
+        return foresee(
+            history,
+            self._calls_of(history, proxy),
+            stage,
+            self.folder,
+            against=against or self.level or "ser",
+            most=most,
+        )
+
+    def _calls_of(self, history: History, proxy: InsideProxy) -> dict[int, AppCall | str]:
+        """Return the call that made each transaction of a proxy's history."""
+        of_client = {client: call for call in self._calls for client in call.clients}
+        lines = enumerate(history.columns.txn_position.tolist())
+        clients = {txn: proxy.clients[line] for txn, line in lines if line in proxy.clients}
+        numbers = Counter(clients.values())
+        return {
+            txn: replace(of_client[client], number=numbers[client])
+            for txn, client in clients.items()
+            if client in of_client
+        }
 
     @contextmanager
     def again(self, folder: Path) -> Iterator[Isolation]:

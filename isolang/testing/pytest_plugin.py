@@ -84,7 +84,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     _mark_arguments(item)
     if level := _foresee_argument(item):
         from isolang.errors import IsolangError
-        from isolang.testing.foreseen import profile_of
+        from isolang.foresee.played import profile_of
 
         try:
             profile_of(level)

@@ -13,7 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import AppCall, current_client, current_label
+from isolang.foresee.calls import AppCall, current_client, current_label
 from isolang.testing.refused import RolledBackReads
 
 if TYPE_CHECKING:
@@ -70,7 +70,6 @@ class Recordings:
         self._servers = ExitStack()
         self._watches: list[Watch] = []
         self._proxies: list[InsideProxy] = []
-        self._transactions = 0  # the number of transactions that have ended
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
         # The method that started each watch, with its arguments.
@@ -83,7 +82,8 @@ class Recordings:
 
         with self._lock:
             if self._recorder is None:
-                path = self.folder / "history.edn"
+                names = ("history.edn", "recorded.edn")
+                path = next(one for n in names if not (one := self.folder / n).exists())
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
                 self._recorder.ended = self._end_of_transaction
                 self._recorder.label, self._recorder.client = current_label, current_client
@@ -263,5 +263,4 @@ class Recordings:
     def _end_of_transaction(
         self, session: Hashable, outcome: Outcome, operations: Sequence[RecordedOperation]
     ) -> None:
-        self._transactions += 1
         self._refused.ended(session, outcome, operations)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import current_client, current_label
+from isolang.foresee.calls import current_client, current_label
+from isolang.foresee.played import server_name
 from isolang.testing.recordings import Recordings
 
 if TYPE_CHECKING:
@@ -158,10 +159,7 @@ class Watches(Recordings):
                     "has)"
                 )
             return proxy
-        more = f"-{len(self._proxies) + 1}" if self._proxies else ""
-        path = self.folder / f"history{more}.edn"
-        if self._recorder is not None and path == self._recorder.path:
-            path = self.folder / "observed.edn"
+        path = self.folder / f"observing-{len(self._proxies) + 1}.edn"
         self.folder.mkdir(parents=True, exist_ok=True)
         proxy = InsideProxy(server, path, versions=versions, names=names)
         proxy.start()
@@ -186,9 +184,5 @@ class Watches(Recordings):
 
     def server_name(self) -> str:
         """Return the name and version of the watched PostgreSQL server, for messages."""
-        import psycopg
-
         _, conninfo, options = self._watched[0]
-        with psycopg.connect(conninfo, **{k: v for k, v in options.items() if k != "names"}) as one:
-            version = one.info.server_version
-        return f"PostgreSQL {version // 10_000}.{version % 10_000}"
+        return server_name(conninfo, **{k: v for k, v in options.items() if k != "names"})

@@ -9,9 +9,9 @@ import pytest
 from support.cli import run_here
 
 from isolang.errors import IsolangError
-from isolang.testing.foreseen import AppCall
+from isolang.foresee.calls import AppCall
+from isolang.foresee.played_run import Application, import_application
 from isolang.testing.isolation import Isolation
-from isolang.testing.played_run import Application, import_application
 
 APP = """
 import os

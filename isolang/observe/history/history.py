@@ -50,7 +50,6 @@ class ObservedHistory:
         doubtful: the tables with writes that were not seen, each with an example.
         caller: the ``file:line`` of the statement that is being recorded; empty if unknown.
         refused: how many transactions the server rolled back because of another transaction.
-        clients: for each session of a call of the application, the number of the call.
     """
 
     def __init__(self, path: Path, *, versions: bool = False) -> None:
@@ -58,7 +57,6 @@ class ObservedHistory:
         self._states_versions = versions
         self.caller = ""
         self.refused = 0
-        self.clients: dict[int, int] = {}
         self.unseen = Unseen(lambda: self.caller)
         self.outcomes: Counter[str] = Counter()
         self.unaudited: dict[str, Table] = {}
@@ -75,6 +73,11 @@ class ObservedHistory:
         self._began = monotonic_ns()
         self._events: list[tuple[int, int, SeenTransaction]] = []
         self._unfinished: set[int] = set()
+
+    @property
+    def clients(self) -> dict[int, int]:
+        """The number of the application's call of each transaction, by the file's line (from 1)."""
+        return self._lines.clients
 
     @property
     def written(self) -> int:

@@ -51,8 +51,11 @@ class HistoryLines:
         self._states_versions = states_versions
         self._tables: dict[str, Table] = {}
         self.written = 0
+        self.clients: dict[int, int] = {}
+        self._number = 0  # of the last line
         if states_versions:
             self._file.write(ORDERED_LINE)
+            self._number += 1
 
     def begin(self, one: SeenTransaction) -> None:
         """Write the line for a transaction's begin, with its writes."""
@@ -126,6 +129,8 @@ class HistoryLines:
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
         more = versions + named + asked + noted + error
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
+        if one.client:
+            self.clients[self._number] = one.client
         self.written += 1
 
     def _predicate_read_operations(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
@@ -151,6 +156,7 @@ class HistoryLines:
         self, process: int, kind: str, when: int, what: str, value: str, more: str = ""
     ) -> None:
         """Write a line."""
+        self._number += 1
         self._file.write(
             f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
             f":f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")

@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from weakref import WeakKeyDictionary
@@ -43,7 +44,8 @@ class InsideProxy:
         outside: the counts of statements that did not go through the proxy.
         path: the file of the history.
         left: whether nothing more is recorded.
-        clients: for each session of the completed history, the number of the application's call.
+        clients: for each line of the completed history that ends a transaction of a call of the
+            application, the number of the call.
     """
 
     def __init__(
@@ -66,7 +68,6 @@ class InsideProxy:
         self.left = False
         self.clients: dict[int, int] = {}
         self._completed: tuple[Path, Unseen] | None = None
-        self._number = 0
         self._observer = Observer(
             server,
             path,
@@ -87,14 +88,20 @@ class InsideProxy:
 
     def complete(self) -> Path:
         """Write the history recorded so far to a new file, and return its path."""
-        self._number += 1
-        into = self.path.with_name(f"{self.path.stem}.{self._number}{self.path.suffix}")
-        self._completed = into, self._observer.complete(into)
-        self.clients = dict(self._observer.history.clients)
+        if self.left:
+            assert self._completed is not None
+            return self._completed[0]
+        names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
+        into = next(one for name in names if not (one := self.path.with_name(name)).exists())
+        unseen, self.clients = self._observer.complete(into)
+        self._completed = into, unseen
         return into
 
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
+        if self.left:
+            return
+        self.complete()
         self.left = True
         self._observer.leave()
 

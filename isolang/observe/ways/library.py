@@ -172,3 +172,15 @@ def noting(watch: Watch, text_of: Callable[..., str], *, repeats: bool = False) 
         )
 
     return steps
+
+
+def imported_libraries() -> list[Library]:
+    """Return the libraries that this process has imported, of those that a watch knows."""
+    from isolang.observe.ways.asyncpg import Asyncpg
+    from isolang.observe.ways.psycopg2 import Psycopg2
+    from isolang.observe.ways.psycopg3 import Psycopg
+
+    known: dict[str, type[Library]] = {
+        "psycopg": Psycopg, "asyncpg": Asyncpg, "psycopg2": Psycopg2,
+    }  # fmt: skip
+    return [library() for name, library in known.items() if name in sys.modules]

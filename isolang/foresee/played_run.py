@@ -13,7 +13,8 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from importlib import import_module
 from itertools import groupby
 from pathlib import Path
@@ -22,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from isolang.errors import IsolangError, unknown_name_details
+from isolang.foresee.calls import AppCall, current_client, current_label
+from isolang.foresee.played import Foreseen, Stage, play, server_name
 from isolang.history import columns as c
-from isolang.testing.foreseen import AppCall, Foreseen, Stage, play
 
 if TYPE_CHECKING:
     from isolang.foresee.predicted import Predictions
     from isolang.foresee.run import Access, PassedRun
-    from isolang.testing.isolation import Isolation
 
 STATEMENTS: Final = "statements"
 """The value of ``--play`` that plays the recorded statements instead of an application."""
@@ -164,26 +165,33 @@ def play_run(
         IsolangError: the level cannot be played, the application cannot be imported, or the server
             cannot be started or reached.
     """
-    from isolang.testing.isolation import Isolation
-
     level = require_level(predictions.at)
-    own = Isolation(folder / "server")
+    with _server(database) as url, _environment(url):
+        calls, stage = (
+            _stage_of_statements(predictions.run, url, level)
+            if app == STATEMENTS
+            else _stage_of_application(predictions.run, import_application(app, setup), url, level)
+        )
+        try:
+            return play(predictions, calls, stage, folder)
+        finally:
+            stage.leave()
+
+
+@contextmanager
+def _server(database: str) -> Iterator[str]:
+    """Start a server if the user names none, and yield the URL of the database."""
+    from isolang.run.targets import target_named
+
+    if database != "postgres":
+        yield database
+        return
+    started: Any = target_named(database)
     try:
-        url = own.server("postgres") if database == "postgres" else database
-        with _environment(url):
-            stage = (
-                _stage_of_statements(predictions.run, url, level)
-                if app == STATEMENTS
-                else _stage_of_application(
-                    predictions.run, import_application(app, setup), url, level
-                )
-            )
-            try:
-                return play(predictions, stage, folder)
-            finally:
-                stage.leave()
+        started.start()
+        yield f"postgresql://postgres@/postgres?host={started.server.folder}"
     finally:
-        own.close()
+        started.close()
 
 
 @contextmanager
@@ -212,7 +220,10 @@ def _environment(url: str) -> Iterator[None]:
 # --- the functions of an application ---
 
 
-def _stage_of_application(run: PassedRun, app: Application, url: str, level: str) -> Stage:
+def _stage_of_application(
+    run: PassedRun, app: Application, url: str, level: str
+) -> tuple[dict[int, AppCall | str], Stage]:
+    """Return the application's calls of a run's transactions, and the stage to play them on."""
     calls: dict[int, AppCall | str] = {}
     for number in run.numbers:
         found = app.call_of(run.history.labels_of(number))
@@ -220,8 +231,12 @@ def _stage_of_application(run: PassedRun, app: Application, url: str, level: str
         calls[number] = (
             found if isinstance(found, AppCall) else f"no function is known for {name}: {found}"
         )
-
-    return Stage(calls=calls, setup=app.setup, watching=_watching(url), level=level)
+    return calls, Stage(
+        setup=app.setup,
+        watching=partial(_watching, url),
+        server_name=partial(server_name, url),
+        level=level,
+    )
 
 
 # --- the recorded statements ---
@@ -276,8 +291,10 @@ def _statements_as_sql(
         yield f"UPDATE {_TABLE} SET v = %s WHERE k = %s", [op, row]
 
 
-def _stage_of_statements(run: PassedRun, url: str, level: str) -> Stage:
-    """Return the stage for playing the recorded statements, in a separate schema."""
+def _stage_of_statements(
+    run: PassedRun, url: str, level: str
+) -> tuple[dict[int, AppCall | str], Stage]:
+    """Return calls that execute the recorded statements in a separate schema, and their stage."""
     import psycopg
 
     history = run.history
@@ -319,23 +336,26 @@ def _stage_of_statements(run: PassedRun, url: str, level: str) -> Stage:
             with psycopg.connect(url, autocommit=True) as connection:
                 connection.execute(f"DROP SCHEMA {_SCHEMA} CASCADE")
 
-    return Stage(calls=calls, setup=setup, watching=_watching(url), level=level, leave=leave)
+    return calls, Stage(
+        setup=setup,
+        watching=partial(_watching, url),
+        server_name=partial(server_name, url),
+        level=level,
+        leave=leave,
+    )
 
 
-def _watching(url: str) -> Callable[[Path], AbstractContextManager[Isolation]]:
-    """Return a function that watches a database through the drivers imported so far."""
+@contextmanager
+def _watching(url: str, folder: Path) -> Iterator[None]:
+    """Record into a folder what the drivers imported so far send to a database."""
+    from isolang.observe.ways.inside import InsideProxy, server_of
+    from isolang.observe.ways.library import Watch, imported_libraries
 
-    @contextmanager
-    def watching(folder: Path) -> Iterator[Isolation]:
-        from isolang.testing.isolation import Isolation
-
-        one = Isolation(folder)
-        try:
-            one.watch_psycopg(url)
-            if "asyncpg" in sys.modules:
-                one.watch_asyncpg(url)
-            yield one
-        finally:
-            one.close()
-
-    return watching
+    proxy = InsideProxy(server_of("predict", url, {}), folder / "observing.edn")
+    proxy.start()
+    with ExitStack() as ending:
+        ending.callback(proxy.leave)
+        for library in imported_libraries():
+            watch = Watch(proxy, library, label=current_label, client=current_client)
+            ending.enter_context(watch)
+        yield

@@ -2,17 +2,13 @@
 
 A prediction is confirmed if playing the calls in the predicted schedule at the weaker level
 produced a history that violates the stronger level. The calls come from a test (:func:`foresee`),
-from the labels of a run, or from the recorded statements (:mod:`isolang.testing.played_run`).
+from the labels of a run, or from the recorded statements (:mod:`isolang.foresee.played_run`).
 """
 
 from __future__ import annotations
 
-import ast
-import asyncio
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -21,11 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError, unknown_name_details
+from isolang.foresee.calls import AppCall
 
 if TYPE_CHECKING:
     from isolang.foresee.predicted import Prediction, Predictions, ScheduledRule
     from isolang.history.history import History
-    from isolang.testing.isolation import Isolation
     from isolang.verdict import Verdict
 
 PROFILES: Final[Mapping[str, str]] = {
@@ -34,98 +30,7 @@ PROFILES: Final[Mapping[str, str]] = {
 }
 """The profile of each PostgreSQL level at which violations can be predicted."""
 
-_LABEL: Final[ContextVar[str]] = ContextVar("isolation label", default="")
-_CLIENT: Final[ContextVar[int]] = ContextVar("isolation client", default=0)
-_CLIENTS: Final = count(1)
 _BLOCKED: Final = 1.0  # the number of seconds after which a call counts as waiting for a lock
-
-
-def current_label() -> str:
-    """Return the label for transactions that begin now; empty outside an :class:`AppCall`."""
-    return _LABEL.get()
-
-
-def current_client() -> int:
-    """Return the number of the current :class:`AppCall`; 0 if no call is being made."""
-    return _CLIENT.get()
-
-
-class AppCall(Struct, frozen=True):
-    """A recorded call of the application that can be made again.
-
-    Attributes:
-        function: the function; the result of a coroutine function is awaited in a new event loop.
-        begin: the number of the call's first transaction in the recording.
-        end: the number after the one of the call's last transaction.
-        shown: the text for the call in messages; if empty, messages show the function and its
-            arguments.
-        sent: for each operation in the call's transaction, the number of statements sent by the
-            call up to and including the operation's statement; empty if the recording states this.
-    """
-
-    function: Callable[..., object]
-    args: tuple[Any, ...] = ()
-    kwargs: dict[str, Any] = {}
-    begin: int = 0
-    end: int = 1
-    shown: str = ""
-    sent: tuple[int, ...] = ()
-
-    def again(self) -> object:
-        """Make the call again, labelling its transactions, and return its result."""
-        with self.labelling():
-            result = self.function(*self.args, **self.kwargs)
-            return asyncio.run(_await_result(result)) if inspect.isawaitable(result) else result
-
-    @contextmanager
-    def labelling(self) -> Iterator[None]:
-        """Label the transactions that begin in this context, and put them in a new session."""
-        before, client = _LABEL.set(self.label), _CLIENT.set(next(_CLIENTS))
-        try:
-            yield
-        finally:
-            _LABEL.reset(before)
-            _CLIENT.reset(client)
-
-    def __str__(self) -> str:
-        arguments = [*map(repr, self.args), *(f"{name}={v!r}" for name, v in self.kwargs.items())]
-        return self.shown or f"{self.name}({', '.join(arguments)})"
-
-    @property
-    def label(self) -> str:
-        """The label of the call's transactions.
-
-        The label is the text of the call if its arguments can be parsed from that text; otherwise,
-        it is the function's name.
-        """
-        try:
-            for one in (*self.args, *self.kwargs.values()):
-                if ast.literal_eval(repr(one)) != one:
-                    return self.name
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            return self.name
-        return str(self)
-
-    @property
-    def name(self) -> str:
-        """The function's name; for a callable object, the name of its class."""
-        name: str = getattr(self.function, "__qualname__", type(self.function).__name__)
-        return name.rpartition("<locals>.")[2]
-
-    @property
-    def where(self) -> str:
-        """The ``file:line`` of the function; empty if it is not written in Python."""
-        code = getattr(self.function, "__code__", None)
-        return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code else ""
-
-    @property
-    def located(self) -> str:
-        """The call with the ``file:line`` of its function, for messages."""
-        return f"{self} ({self.where})" if self.where else str(self)
-
-
-async def _await_result(result: Any) -> object:
-    return await result
 
 
 class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
@@ -215,35 +120,50 @@ def profile_of(level: str) -> str:
 
 
 class Stage(Struct, frozen=True, kw_only=True, eq=False):
-    """The calls that made a run, and the watched database to play them on again.
+    """The database on which a run's calls can be played again.
 
     Attributes:
-        calls: maps the numbers of the run's transactions to the calls that made them, or to the
-            reason why no call is known. All other transactions were made by the setup.
         setup: a function that restores the database's state from before the run.
         watching: a function that returns, for a folder, a context manager that watches the database
-            and records into the folder.
+            and records into the file ``history.edn`` in the folder.
+        server_name: a function that returns the name and version of the database server.
         level: the PostgreSQL level, a key of ``PROFILES``.
         leave: a function that cleans up after the setup.
     """
 
-    calls: Mapping[int, AppCall | str]
     setup: Callable[[], object]
-    watching: Callable[[Path], AbstractContextManager[Isolation]]
+    watching: Callable[[Path], AbstractContextManager[object]]
+    server_name: Callable[[], str]
     level: str
     leave: Callable[[], object] = lambda: None
 
 
+def server_name(conninfo: str, **parameters: Any) -> str:
+    """Return the name and version of a PostgreSQL server, for messages."""
+    import psycopg
+
+    with psycopg.connect(conninfo, **parameters) as connection:
+        version = connection.info.server_version
+    return f"PostgreSQL {version // 10_000}.{version % 10_000}"
+
+
 def foresee(
-    isolation: Isolation,
-    calls: Sequence[AppCall],
-    setup: Callable[[], object],
-    level: str,
+    history: History,
+    calls: Mapping[int, AppCall | str],
+    stage: Stage,
+    folder: Path,
     *,
     against: str,
     most: int,
+    gave_up: Sequence[str] = (),
 ) -> Foreseen:
-    """Predict violations that the recorded calls allow at a level, and play each prediction.
+    """Predict violations that a test's calls allow at the stage's level, and play each prediction.
+
+    Args:
+        history: the history of the calls, which the test made one after another.
+        calls: maps the numbers of transactions to the calls that made them. All other transactions
+            were made by the setup.
+        gave_up: the reasons why the history says too little to find all violations.
 
     Raises:
         IsolangError: violations cannot be predicted at this level, or the run does not even satisfy
@@ -251,32 +171,26 @@ def foresee(
     """
     from isolang.foresee.predict import predict
 
-    profile = profile_of(level)
-    history = isolation.recorder.history()
-    # The test called one function after another, so a transaction's position shows which call made
-    # it.
-    numbers = history.columns.txn_begin.argsort().tolist()
-    made: dict[int, AppCall | str] = {
-        numbers[place]: call
-        for call in calls
-        for place in range(call.begin, min(call.end, len(numbers)))
-    }
-    programs = {number: call.name for number, call in made.items() if isinstance(call, AppCall)}
+    profile = profile_of(stage.level)
+    programs = {number: call.name for number, call in calls.items() if isinstance(call, AppCall)}
     predictions = predict(history, profile, against, most=most, programs=programs)
-    if readers := isolation.condition_readers():
-        many = f"{readers:,} of {len(numbers):,} transactions"
-        why = f"{many} read by a condition, and no prediction changes which rows it finds"
-        predictions = replace(predictions, gave_up=(*predictions.gave_up, why))
-    stage = Stage(calls=made, setup=setup, watching=isolation.again, level=level.lower())
-    return play(predictions, stage, isolation.folder)
+    predictions = replace(predictions, gave_up=(*predictions.gave_up, *gave_up))
+    return play(predictions, calls, stage, folder)
 
 
-def play(predictions: Predictions, stage: Stage, folder: Path) -> Foreseen:
-    """Play each prediction, recording each in a separate folder."""
+def play(
+    predictions: Predictions, calls: Mapping[int, AppCall | str], stage: Stage, folder: Path
+) -> Foreseen:
+    """Play each prediction, recording each in a separate folder.
+
+    Args:
+        calls: maps the numbers of the run's transactions to the calls that made them, or to the
+            reason why no call is known. All other transactions were made by the setup.
+    """
     played, server = [], ""
     fresh = (one for n in count(1) if not (one := folder / f"foreseen-{n}").exists())
     for prediction in predictions.found:
-        player = _Player(stage, predictions, prediction)
+        player = _Player(stage, calls, predictions, prediction)
         played.append(player.play(next(fresh)))
         server = server or player.server
     return Foreseen(level=stage.level, server=server, predictions=predictions, played=tuple(played))
@@ -289,21 +203,28 @@ class _UnplayableError(Exception):
 class _Player:
     """Plays a single prediction."""
 
-    def __init__(self, stage: Stage, predictions: Predictions, prediction: Prediction) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        calls: Mapping[int, AppCall | str],
+        predictions: Predictions,
+        prediction: Prediction,
+    ) -> None:
         import psycopg
 
         self.server = ""
-        self._stage, self._predictions, self._prediction = stage, predictions, prediction
+        self._stage, self._calls = stage, calls
+        self._predictions, self._prediction = predictions, prediction
         self._level = getattr(psycopg.IsolationLevel, stage.level.upper().replace(" ", "_"))
 
     def _call_of(self, txn: int) -> AppCall | None:
         """Return the call that made a transaction in the candidate; ``None`` if the setup did."""
         run = self._predictions.run
-        found = self._stage.calls.get(run.numbers[self._prediction.who[txn]])
+        found = self._calls.get(run.numbers[self._prediction.who[txn]])
         if isinstance(found, str):
             raise _UnplayableError(found)
-        if found is not None and found.end - found.begin > 1:
-            raise _UnplayableError(f"{found} ran {found.end - found.begin} transactions")
+        if found is not None and found.number > 1:
+            raise _UnplayableError(f"{found} ran {found.number} transactions")
         return found
 
     def play(self, folder: Path) -> PlayedPrediction:
@@ -366,7 +287,7 @@ class _Player:
         between: Sequence[int],
     ) -> list[str]:
         """Run and record the schedule. Return messages about calls that waited or failed."""
-        from isolang.testing.paced import PacedCall, PacedDrivers
+        from isolang.foresee.paced import PacedCall, PacedDrivers
 
         def started(i: int) -> PacedCall:
             call = made[i]
@@ -374,28 +295,27 @@ class _Player:
             return PacedCall(call.again, self._level)
 
         events: list[str] = []
-        with self._stage.watching(folder) as recording:
-            self.server = recording.server_name()
-            with PacedDrivers():
-                stranger = started(t)
-                for _ in range(split):
-                    if not stranger.step():
-                        events.append(f"{made[t]} waited for a lock")
-                waiting = []
-                for i in between:
-                    other = started(i)
-                    if not other.finish(_BLOCKED):
-                        events.append(f"{made[i]} waited for a lock")
-                        waiting.append((i, other))
-                    elif other.error is not None:
-                        events.append(f"{made[i]} was rolled back ({_short_error(other.error)})")
-                if not stranger.finish():
+        self.server = self._stage.server_name()
+        with self._stage.watching(folder), PacedDrivers():
+            stranger = started(t)
+            for _ in range(split):
+                if not stranger.step():
                     events.append(f"{made[t]} waited for a lock")
-                for i, other in waiting:
-                    if not other.finish():
-                        events.append(f"{made[i]} did not end")
-                if stranger.error is not None:
-                    events.append(f"{made[t]} was rolled back ({_short_error(stranger.error)})")
+            waiting = []
+            for i in between:
+                other = started(i)
+                if not other.finish(_BLOCKED):
+                    events.append(f"{made[i]} waited for a lock")
+                    waiting.append((i, other))
+                elif other.error is not None:
+                    events.append(f"{made[i]} was rolled back ({_short_error(other.error)})")
+            if not stranger.finish():
+                events.append(f"{made[t]} waited for a lock")
+            for i, other in waiting:
+                if not other.finish():
+                    events.append(f"{made[i]} did not end")
+            if stranger.error is not None:
+                events.append(f"{made[t]} was rolled back ({_short_error(stranger.error)})")
         return events
 
     def _judge(

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from isolang.observe.drivers.hooks import Hooks, Steps
-from isolang.observe.drivers.statements import Planner
-from isolang.observe.sql.rewriting import DatabaseFacts
+from isolang.observe.sql.lexer import UnclearTextError, statements, tokens
+from isolang.observe.sql.plan import StatementPlan, plan
+from isolang.observe.ways.hooks import Hooks, Steps
 
 _HERE: Final = threading.local()
 # The number of seconds after which a call that has not reached its next statement is considered
@@ -25,7 +25,6 @@ _WAIT: Final = 5.0
 _LEVEL: Final = re.compile(
     r"isolation\s+level\s+(?:serializable|repeatable\s+read|read\s+(?:un)?committed)", re.IGNORECASE
 )
-_PLANNER: Final = Planner(DatabaseFacts(version=0))
 _SETS: Final = re.compile(r"\s*set\b", re.IGNORECASE)
 
 
@@ -159,8 +158,20 @@ def _concerns_connection_only(connection: Any, query: Any) -> bool:
     idle = connection.autocommit and connection.info.transaction_status.name == "IDLE"
     if not idle or not isinstance(query, str):
         return False
-    plan = _PLANNER.parse(query).plan
-    return plan.kind in ("quiet", "forget") and plan.names <= {"set_config", "current_setting"}
+    planned = _plan_of(query)
+    harmless = {"set_config", "current_setting"}
+    return planned.kind in ("quiet", "forget") and planned.names <= harmless
+
+
+def _plan_of(query: str) -> StatementPlan:
+    """Return the plan of a text that contains at most one statement."""
+    try:
+        listed = list(statements(list(tokens(query))))
+    except UnclearTextError:
+        return StatementPlan(kind="other")
+    if not listed:
+        return StatementPlan(kind="quiet")
+    return plan(listed[0], ()) if len(listed) == 1 else StatementPlan(kind="other")
 
 
 def _wait_before_other(cursor: Any, *_: object, **__: object) -> None:
@@ -235,7 +246,7 @@ def _with_call_level(query: Any) -> Any:
     if call is None or not isinstance(query, str):
         return query
     level = f"ISOLATION LEVEL {call.level.name.replace('_', ' ')}"
-    begins = _PLANNER.parse(query).plan.kind == "begin"
+    begins = _plan_of(query).kind == "begin"
     if (begins or _SETS.match(query)) and _LEVEL.search(query):
         return _LEVEL.sub(level, query)
     return f"{query.rstrip().rstrip(';')} {level}" if begins else query
