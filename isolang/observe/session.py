@@ -15,6 +15,7 @@ from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.rewriting import Prepared, Rewriter
 from isolang.observe.unseen import (
     BROKEN,
+    CURSORS,
     DEFINITIONS,
     ERRORS,
     NO_ANSWER,
@@ -128,7 +129,7 @@ class Session:
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
         one.execute(made.lock)
-        one.cut.pop(id(done.reported), None)
+        _, place = one.cut.pop(id(done.reported), (done, None))
         one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
@@ -146,7 +147,32 @@ class Session:
         else:
             if kind == "other":
                 self.rewriter.forget()
-            StatementOperations(self.observation, one, done).record()
+            self._record(one, done, place)
+
+    def _record(self, one: SeenTransaction, done: ExecutedStatement, place: int | None) -> None:
+        """Record the operations of a statement, which may have begun before others.
+
+        SOUND BECAUSE: a SELECT whose rows the application requests in parts reads one snapshot,
+        from its first part on, which lacks the transaction's later writes.
+
+        Args:
+            place: how many operations preceded the statement; ``None`` if all did.
+        """
+        later = [] if place is None else one.operations[place:]
+        if place is not None:
+            del one.operations[place:]
+        StatementOperations(self.observation, one, done).record()
+        if place is not None:
+            added = len(one.operations) - place
+            one.operations += later
+            one.savepoints = [(n, at + added * (at > place)) for n, at in one.savepoints]
+
+    def note_more_writes(self, done: ExecutedStatement) -> None:
+        """Count rows of a write that the application requested after other statements."""
+        if done.rows:
+            self._history.unseen.note(CURSORS, done.statement.text)
+            if self.transaction is not None:
+                self.transaction.unclear = True
 
     def _forget(self, text: str) -> None:
         """Note a statement that may change the meaning of names, or the isolation level."""
@@ -208,9 +234,9 @@ class Session:
         one = self.transaction
         if one is None:
             return
-        for done in one.cut.values():
+        for done, place in one.cut.values():
             done.cut = True
-            StatementOperations(self.observation, one, done).record()
+            self._record(one, done, place)
         self.transaction = None
         if one.altered:
             self.observation.epoch += 1
@@ -288,5 +314,6 @@ class Session:
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
         one.statement = ""
-        one.cut[id(done.reported)] = done
+        _, place = one.cut.get(id(done.reported), (done, len(one.operations)))
+        one.cut[id(done.reported)] = done, place
         StatementOperations(self.observation, one, done).record_rows()

@@ -141,6 +141,14 @@ class Isolation(Watches):
         finally:
             other.close()
 
+    def history(self) -> History:
+        """Return the history recorded so far: that of the first watch, or else of the recorder."""
+        from isolang.api import load_history
+
+        if not self._proxies:
+            return self.recorder.history()
+        return load_history(self._proxies[0].complete(), superseded_reads=self.superseded_reads)
+
     @property
     def waiting(self) -> bool:
         """Return whether any recorded history has not been checked yet."""

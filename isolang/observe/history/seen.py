@@ -96,7 +96,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         began: the time of the transaction's first event.
         level: the isolation level, in PostgreSQL's words.
         statement: the current statement, as named in the history; empty if it is incomplete.
-        cut: the SELECTs whose rows the application has not all requested yet.
+        cut: the SELECTs whose rows the application has not all requested yet, each with the number
+            of operations that preceded it.
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
@@ -120,7 +121,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     seen: set[tuple[str, str]] = field(default_factory=set)
     failed: bool = False
     altered: bool = False
-    cut: dict[int, Any] = field(default_factory=dict)
+    cut: dict[int, tuple[Any, int]] = field(default_factory=dict)
     number: int = 0
     unclear: bool = False
     outcome: Outcome | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
-from weakref import WeakSet
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks, Steps
@@ -63,7 +62,7 @@ class Asyncpg:
             hooks.call_before(asyncpg.Connection, name, partial(_note_before, watch))
         for name, text in _COPY.items():
             hooks.call_before(asyncpg.Connection, name, partial(_note_copy, watch, text))
-        renewed: WeakSet[Any] = WeakSet()
+        renewed: dict[int, Any] = {}
         hooks.call_before(asyncpg.Pool, "acquire", partial(_renew, renewed))
 
     def connections(self) -> tuple[type, ...]:
@@ -123,10 +122,10 @@ def _note_copy(watch: Watch, text: str, connection: Any, table: str, *_: Any, **
     watch.note(connection, text.format(table))
 
 
-def _renew(renewed: WeakSet[Any], pool: Any, *_: Any, **__: Any) -> None:
+def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:
     """Make a pool replace the connections that it opened before the watch."""
-    if pool not in renewed:
-        renewed.add(pool)
+    if id(pool) not in renewed:
+        renewed[id(pool)] = pool  # kept, so that its number remains its own
         with suppress(StopIteration):  # the coroutine waits for nothing
             pool.expire_connections().send(None)
 

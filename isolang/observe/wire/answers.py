@@ -164,6 +164,9 @@ class AnswerRewriter:
         if head.portal is not None:
             if head.portal.complete:  # a portal that is executed again returns no rows
                 return None
+            if head.portal.written:
+                self._session.note_more_writes(done)
+                return None
             done.rows += head.portal.rows
             head.portal.reported += done.reported
             done.reported = head.portal.reported
@@ -179,10 +182,18 @@ class AnswerRewriter:
         self._expected.popleft()
         if done is None or portal is None:
             return None
+        if portal.written:
+            self._session.note_more_writes(done)
+            return None
         portal.rows += done.rows
         portal.reported += done.reported
         done.rows, done.reported = portal.rows, portal.reported
-        if done.statement.plan.single:  # it was the only row
+        if done.statement.plan.kind in ("insert", "update", "delete"):
+            # SOUND BECAUSE: the server executes a write as a whole before it returns the first row,
+            # so its rows precede whatever the application sends next.
+            portal.written = done.cut = True
+            self._session.complete(done, "")
+        elif done.statement.plan.single:  # it was the only row
             portal.complete = True
             self._session.complete(done, "SELECT 1")
         else:

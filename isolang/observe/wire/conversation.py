@@ -39,13 +39,18 @@ class NamedStatement(Struct, gc=False):
 
 
 class Portal(Struct, gc=False):
-    """A bound statement, and the results received from it by the application so far."""
+    """A bound statement, and the results received from it by the application so far.
+
+    Attributes:
+        written: whether the writes of a suspended statement have been recorded.
+    """
 
     statement: PreparedStatement | None
     parameters: Parameters
     rows: int = 0
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     complete: bool = False
+    written: bool = False
 
 
 class CatalogueQuery(Struct):
