@@ -41,6 +41,8 @@ def watch(isolation: Isolation, using: str = "default", *, versions: bool = Fals
     for one in connections.all(initialized_only=True):
         if not one.in_atomic_block:
             one.close()  # it is opened again through the proxy
+            if hasattr(one, "close_pool"):
+                one.close_pool()
     models = apps.get_models(include_auto_created=True)
     return isolation.watch_psycopg(
         versions=versions,
