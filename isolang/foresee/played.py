@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from isolang.errors import IsolangError, unknown_name_details
 from isolang.foresee.calls import AppCall
