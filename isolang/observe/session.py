@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import parse_description
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.sql.rewriting import Prepared, Rewriter
+from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import (
     BROKEN,
     CURSORS,
@@ -41,7 +39,7 @@ class Session:
     def __init__(self, observation: Observation) -> None:
         self.observation = observation
         self._history = observation.history
-        self.rewriter = Rewriter(observation.database)
+        self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
         self.label = ""
         self.backend = 0
@@ -69,11 +67,10 @@ class Session:
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
-            level, default, table = json.loads(text)
+            level, default, name, found = self.observation.dialect.parse_settings(text)
             self.default_level = default
             if self.transaction is not None:
                 self.transaction.level = level
-            name, found = parse_description(table)
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
 
     def take_note(self, text: str) -> CallNote | None:

@@ -4,6 +4,7 @@ import pytest
 
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.observation import Observation
+from isolang.observe.postgres import POSTGRES
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.rewriting import DatabaseFacts
@@ -68,7 +69,12 @@ def shared(tmp_path):
     """A conversation with a database of which only the version is known."""
     history = ObservedHistory(tmp_path / "observed.edn")
     observation = Observation(
-        database=DatabaseFacts(version=180000), history=history, tables=Tables(), most_rows=10
+        dialect=POSTGRES.dialect,
+        versions=POSTGRES.versions,
+        database=DatabaseFacts(version=180000),
+        history=history,
+        tables=Tables(),
+        most_rows=10,
     )
     return Conversation(Session(observation))
 

@@ -11,8 +11,8 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from isolang.errors import IsolangError
+from isolang.observe.database import Wire
 from isolang.observe.wire.address import ServerAddress
-from isolang.observe.wire.connection import ENCRYPTION_REQUESTS, Wire
 
 _SECONDS_BETWEEN_TASKS: Final = (
     0.2  # the number of seconds between regular tasks, such as writing the history
@@ -124,7 +124,7 @@ class _Client(asyncio.Protocol):
         self.transport: Any = None
         self.paused = False  # true if too many bytes are waiting for the catalogue
         self._server: _Server | None = None
-        self._refusal = b""  # the answer to the application if the server cannot be reached
+        self._failure = ""  # why the server cannot be reached
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -138,22 +138,8 @@ class _Client(asyncio.Protocol):
         try:
             self._server = await self._listener.server.open_connection(lambda: _Server(self))
         except (OSError, TimeoutError) as error:
-            text = f"isocheck observe cannot connect to the server: {error}".encode()
-            body = b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"
-            self._refusal = b"E" + (len(body) + 4).to_bytes(4, "big") + body
+            self._failure = str(error) or type(error).__name__
         self.transport.resume_reading()
-
-    def _refuse(self, data: bytes) -> None:
-        """Tell the application that the server cannot be reached.
-
-        libpq does not show an error that answers a request for encryption, so the error answers the
-        message after it.
-        """
-        if data in ENCRYPTION_REQUESTS:
-            self.transport.write(b"N")
-        else:
-            self.transport.write(self._refusal)
-            self.transport.close()
 
     def _send(self, data: bytes) -> None:
         self.transport.write(data)
@@ -163,8 +149,9 @@ class _Client(asyncio.Protocol):
             self._server.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        if self._refusal:
-            self._refuse(data)
+        if self._failure:
+            if self.wire.refuse(data, self._failure):
+                self.transport.close()
             return
         self.wire.handle_client_bytes(data)
         if self.wire.waiting_bytes() > _MOST_WAITING_BYTES:
