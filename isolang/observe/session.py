@@ -12,6 +12,7 @@ from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import (
+    AUTOCOMMIT,
     BROKEN,
     CURSORS,
     DEFINITIONS,
@@ -254,6 +255,9 @@ class Session:
                 self.transaction = made
         elif status == "I":
             if one.implicit or one.failed:
+                if one.implicit and one.operations and self.observation.notes is not None:
+                    first = one.operations[0]
+                    self._history.unseen.note(AUTOCOMMIT, first.shown, first.caller)
                 self._finish("fail" if one.failed else "ok")
             else:
                 self._history.unseen.note(NO_END)
