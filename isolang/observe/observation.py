@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from isolang.observe.database import Dialect, Versions
+from isolang.observe.database import StatementDialect, VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.rewriting import DatabaseFacts
@@ -24,8 +24,8 @@ class Observation(Struct, kw_only=True):
             argument; ``None`` if no audit is possible.
     """
 
-    dialect: Dialect
-    versions: Versions
+    dialect: StatementDialect
+    versions: VersionNames
     database: DatabaseFacts
     history: ObservedHistory
     tables: Tables

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from isolang.errors import IsolangError
-from isolang.observe.database import Database, Log, Snapshot, Wire
+from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
 from isolang.observe.history.seen import RowVersion
@@ -38,7 +38,7 @@ class Observer:
         listen: tuple[str, int],
         most_rows: int,
         versions: bool = False,
-        database: Database = POSTGRES,
+        database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
 
@@ -50,8 +50,8 @@ class Observer:
         self._most, self._states_versions = most_rows, versions
         self._observations: dict[str, Observation] = {}
         self._database, self._main = database, ""
-        self._snapshot: Snapshot
-        self._log: Log | None = None
+        self._snapshot: InitialSnapshot
+        self._log: ChangeLog | None = None
         self._listener = Listener(server, self._wire, self._run_regular_tasks)
 
     @property
@@ -91,7 +91,7 @@ class Observer:
             shutil.move(other, self._path)
         return history.unseen.settled()
 
-    def _add_foreign(self, log: Log) -> None:
+    def _add_foreign(self, log: ChangeLog) -> None:
         """Add the unobserved transactions in the server's log."""
         history, places = self.history, KnownPlaces(self._database.versions, {})
         observation = self._observations[self._main]
