@@ -255,6 +255,30 @@ def test_a_statement_goes_down_through_the_folders_of_observe():
         assert not graph[folder].intersection(folders[:above]), folder
 
 
+def test_one_module_of_observe_names_the_database():
+    """All others use a database by the protocols, so that another one adds modules."""
+    room = PACKAGE / "observe"
+    postgres = {
+        f"isolang.observe.{name}"
+        for name in ("postgres", "sql.postgres", "versions.postgres", "wire.connection",
+                     "wire.requests", "wire.answers", "wire.conversation")
+    }  # fmt: skip
+    users = {
+        (path.relative_to(room).as_posix(), name.rpartition(".")[0])
+        for path in room.rglob("*.py")
+        for _, name in imports(tree_of(path))
+        if name.rpartition(".")[0] in postgres
+    }
+    files = {name.removeprefix("isolang.observe.").replace(".", "/") + ".py" for name in postgres}
+    assert {use for use in users if use[0] not in files} == {
+        ("observer.py", "isolang.observe.postgres")
+    }
+    assert {name for file, name in users if file == "postgres.py"} == {
+        f"isolang.observe.{name}"
+        for name in ("sql.postgres", "versions.postgres", "wire.connection")
+    }
+
+
 def test_loose_modules_of_run_are_what_adapters_import():
     """Whatever else is new belongs into a folder."""
     loose = {path.stem for path in (PACKAGE / "run").glob("*.py")} - {"__init__"}

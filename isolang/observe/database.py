@@ -73,7 +73,7 @@ class StatementRewriter(Protocol):
         """Forget the tables, in case a name has a new meaning."""
 
 
-class Dialect(Protocol):
+class StatementDialect(Protocol):
     """The statements of a database: their tokens and kinds, and the columns to add."""
 
     def facts(self, connection: Any) -> DatabaseFacts:
@@ -102,8 +102,8 @@ class StoredVersion(Struct, frozen=True, gc=False):
     version: RowVersion
 
 
-class WrittenVersions(Struct, frozen=True, gc=False):
-    """What a write of one row returned.
+class ReportedWrite(Struct, frozen=True, gc=False):
+    """The versions that a write of one row returned.
 
     Attributes:
         transaction: the database's number for the transaction.
@@ -118,7 +118,7 @@ class WrittenVersions(Struct, frozen=True, gc=False):
     row: Sequence[Any] | None
 
 
-class Snapshot(Protocol):
+class InitialSnapshot(Protocol):
     """The state of a database in which an observation began."""
 
     def is_older(self, number: str) -> bool:
@@ -128,19 +128,19 @@ class Snapshot(Protocol):
         """Return whether the snapshot contains a transaction."""
 
 
-class Versions(Protocol):
-    """What names a row's version."""
+class VersionNames(Protocol):
+    """Names the versions of rows, and finds them in tables."""
 
     def of_read(self, table: Table, reported: bytes, *, all_rows: bool) -> Iterable[StoredVersion]:
         """Yield the versions in the column added to a row; with ``all_rows``, to a total."""
 
-    def of_write(self, table: Table, reported: bytes) -> WrittenVersions:
+    def of_write(self, table: Table, reported: bytes) -> ReportedWrite:
         """Return the versions in the column added to a write."""
 
     def writer(self, version: RowVersion) -> int:
         """Return the database's number for the transaction that wrote a version."""
 
-    def snapshot(self, connection: Any) -> AbstractContextManager[Snapshot]:
+    def snapshot(self, connection: Any) -> AbstractContextManager[InitialSnapshot]:
         """Read in one snapshot until the context manager ends."""
 
     def rows(
@@ -165,7 +165,7 @@ class Versions(Protocol):
         """Let no statement of a connection wait longer for a lock."""
 
 
-class Log(Protocol):
+class ChangeLog(Protocol):
     """The changes logged by the database since the log was opened."""
 
     def changes(self) -> Iterator[LoggedChange]:
@@ -175,7 +175,7 @@ class Log(Protocol):
         """Stop reading the log."""
 
 
-class Database(Struct, frozen=True, kw_only=True):
+class ObservedDatabase(Struct, frozen=True, kw_only=True):
     """The parts of the observer for one kind of database.
 
     Attributes:
@@ -186,6 +186,6 @@ class Database(Struct, frozen=True, kw_only=True):
     """
 
     wire: Callable[..., Wire]
-    dialect: Dialect
-    versions: Versions
-    log: Callable[[Callable[[], Any], str], Log]
+    dialect: StatementDialect
+    versions: VersionNames
+    log: Callable[[Callable[[], Any], str], ChangeLog]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from isolang.observe.database import Dialect, Versions
+from isolang.observe.database import StatementDialect, VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.notes import CallNotes
@@ -26,8 +26,8 @@ class Observation(Struct, kw_only=True):
         notes: what callers in the same process noted; ``None`` if applications are other processes.
     """
 
-    dialect: Dialect
-    versions: Versions
+    dialect: StatementDialect
+    versions: VersionNames
     database: DatabaseFacts
     history: ObservedHistory
     tables: Tables

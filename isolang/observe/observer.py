@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
-from isolang.observe.database import Database, Log, Snapshot, Wire
+from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
 from isolang.observe.history.seen import RowVersion
@@ -47,7 +47,7 @@ class Observer:
         versions: bool = False,
         names: Mapping[str, str] | None = None,
         notes: CallNotes | None = None,
-        database: Database = POSTGRES,
+        database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
 
@@ -63,8 +63,8 @@ class Observer:
         self._most, self._states_versions = most_rows, versions
         self._observations: dict[str, Observation] = {}
         self._database, self._main = database, ""
-        self._snapshot: Snapshot
-        self._log: Log | None = None
+        self._snapshot: InitialSnapshot
+        self._log: ChangeLog | None = None
         self._listener = Listener(server, self._wire, self._run_regular_tasks)
 
     @property

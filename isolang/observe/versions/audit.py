@@ -12,7 +12,7 @@ from contextlib import closing, suppress
 from typing import Any, Final
 
 from isolang.errors import IsolangError
-from isolang.observe.database import Versions
+from isolang.observe.database import VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
@@ -28,7 +28,7 @@ class Audit:
     def __init__(
         self,
         history: ObservedHistory,
-        versions: Versions,
+        versions: VersionNames,
         connect: Callable[[str], Any],
         most_rows: int,
     ) -> None:

@@ -5,6 +5,10 @@ versions, but does not contain the places of versions. Readers and the table its
 version by its place. If a session has seen a version, the version in the log therefore gets the
 name under which it was seen.
 
+A run's recorder completes its histories differently (:mod:`isolang.run.record.database_log`): its
+lines do not state which version each write replaced, so the log numbers all versions. An observer
+knows the replaced versions from the statements, and lacks only the transactions of others.
+
 SOUND BECAUSE: an added transaction has no reads, has a separate session, and claims nothing about
 its time. It is not one of the recorded transactions, because those either state their numbers or
 wrote nothing.
@@ -18,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.database import Snapshot, Versions
+from isolang.observe.database import InitialSnapshot, VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.seen import RowVersion, WrittenRow
 from isolang.observe.sql.catalogue import Table
@@ -34,7 +38,7 @@ _FOREIGN_CLIENT: Final = "a client that is not observed"
 class KnownPlaces(Struct, frozen=True):
     """The names of versions, by table, key and writer's number."""
 
-    versions: Versions
+    versions: VersionNames
     names: dict[tuple[str, str, int], RowVersion]
 
     def note(self, table: Table, version: RowVersion) -> None:
@@ -47,7 +51,7 @@ def add_foreign(
     changes: Iterable[LoggedChange],
     tables: Mapping[str, Table],
     places: KnownPlaces,
-    start: Snapshot,
+    start: InitialSnapshot,
 ) -> int:
     """Add the log's transactions that are missing in a history; return the number of them."""
     recorded = {one.number for one in history.recorded() if one.number}

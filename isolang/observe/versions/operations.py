@@ -268,10 +268,10 @@ class StatementOperations:
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
         """Return the row versions in a column reported by a SELECT."""
-        found = self._observation.versions.of_read(
+        stored = self._observation.versions.of_read(
             reported.table, text, all_rows=reported.source.how == "all"
         )
-        versions = [self._version_in(reported.table, one) for one in found]
+        versions = [self._version_in(reported.table, one) for one in stored]
         return [version for version in versions if version is not None]
 
     def _version_in(self, table: Table, stored: StoredVersion | None) -> RowVersion | None:

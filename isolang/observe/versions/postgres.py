@@ -11,12 +11,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.database import StoredVersion, WrittenVersions
+from isolang.observe.database import ReportedWrite, StoredVersion
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.sql.catalogue import Table, exact_json
+from isolang.run.drivers.postgres_log import is_older
 
 _FIRST_NUMBER: Final = 3  # transactions with smaller numbers wrote versions older than all others
-_HALF: Final = 2**31  # transaction numbers are compared modulo 2**32
 
 
 class StartSnapshot(Struct, frozen=True):
@@ -40,14 +40,13 @@ class StartSnapshot(Struct, frozen=True):
     def is_older(self, number: str) -> bool:
         """Return whether a version was written before all transactions open at that time."""
         xmin = _writer(number)
-        return xmin < _FIRST_NUMBER or 0 < (self.lowest - xmin) % 2**32 < _HALF
+        return xmin < _FIRST_NUMBER or is_older(xmin, self.lowest)
 
     def contains(self, transaction: int) -> bool:
         """Return whether the snapshot contains the transaction with a number modulo 2**32."""
-        if 0 < (self.lowest - transaction) % 2**32 < _HALF:
+        if is_older(transaction, self.lowest):
             return True
-        is_before = 0 < (self.highest - transaction) % 2**32 < _HALF
-        return is_before and transaction not in self.others
+        return is_older(transaction, self.highest) and transaction not in self.others
 
 
 class PostgresVersions:
@@ -61,7 +60,7 @@ class PostgresVersions:
                 xmin, ctid, key = rest.split(" ", 2)
                 yield _stored(table, oid, xmin, ctid, exact_json(key))
 
-    def of_write(self, table: Table, reported: bytes) -> WrittenVersions:
+    def of_write(self, table: Table, reported: bytes) -> ReportedWrite:
         """Return the versions in the column added to a write."""
         (number, old_oid, old_xmin, old_ctid, old_key,
          new_oid, new_xmin, new_ctid, new_key, whole, *before) = exact_json(reported)  # fmt: skip
@@ -72,7 +71,7 @@ class PostgresVersions:
             old = _stored(table, old_oid, old_xmin, old_ctid, old_key)
         if new_oid is not None:
             new = _stored(table, new_oid, new_xmin, new_ctid, new_key)
-        return WrittenVersions(int(number) % 2**32, old, new, whole)
+        return ReportedWrite(int(number) % 2**32, old, new, whole)
 
     def writer(self, version: RowVersion) -> int:
         """Return the number of the transaction that wrote a version, modulo 2**32."""
@@ -97,17 +96,17 @@ class PostgresVersions:
             IsolangError: the table cannot be read.
         """
         columns = f"{table.row_sql('t')}::text" if whole else "NULL"
-        found = _query(
+        answer = _query(
             connection,
             table,
             f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_sql('t')}::text, "
             f"{columns} FROM {table.where} t LIMIT {most + 1}",
         )
-        if len(found) > most:
+        if len(answer) > most:
             return None
         return [
             (RowVersion.of(table, oid, xmin, ctid, exact_json(key)), row and exact_json(row))
-            for oid, xmin, ctid, key, row in found
+            for oid, xmin, ctid, key, row in answer
         ]
 
     def present(self, connection: Any, table: Table, numbers: Iterable[str]) -> set[str]:
@@ -118,14 +117,14 @@ class PostgresVersions:
         """
         named = set(numbers)
         places = [number[number.index("(") :].partition("@")[0] for number in named]
-        found = _query(
+        answer = _query(
             connection,
             table,
             f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text FROM {table.where} t "
             "WHERE t.ctid = ANY (%s::tid[])",
             (places,),
         )
-        return named.intersection(table.version(*row) for row in found)
+        return named.intersection(table.version(*row) for row in answer)
 
     def limit_waiting(self, connection: Any, seconds: int) -> None:
         """Let no statement of a connection wait longer for a lock."""
