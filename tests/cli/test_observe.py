@@ -207,7 +207,7 @@ def test_each_kind_of_violation_is_explained_on_request(races):
     assert run.code == 1, run.err
     skew = run.out.partition("predicate write skew of ticket, 2 times")[2]
     assert "two transactions each read a value" in " ".join(skew.split())
-    assert skew.count("-rw [") == 2
+    assert skew.count("-rw ticket/") == 2
 
 
 def test_unseen_statements_are_counted_by_form(races, tmp_path):
