@@ -80,7 +80,7 @@ def lost(isolation, *statements):
     text, lines = str(error.value), Path(__file__).read_text().splitlines()
     for statement in statements:
         number = next(n for n, line in enumerate(lines, 1) if statement in line)
-        assert f"test_driver_sqlalchemy.py:{number} " in text, text
+        assert f"test_sqlalchemy.py:{number} " in text, text
     assert "site-packages" not in text
 
 
@@ -209,7 +209,7 @@ def test_rows_that_are_created_have_the_key_that_the_database_chose(isolation, u
         assert connection.scalars(select(account.c.name)).all() == ["b"]
     engine.dispose()
     assert not watch.unseen
-    found = [t for t in isolation.recorder.history().transactions() if t.ops]
+    found = [t for t in isolation.history().transactions() if t.ops]
     assert [(kind, key) for kind, key, _ in found[0].ops] == [
         ("w", "account/2"),
         ("w", "account/1"),
@@ -242,11 +242,11 @@ def test_sessions_on_asyncpg(isolation, url):
 
     asyncio.run(main())
     assert not watch.unseen
-    one, many = (t for t in isolation.recorder.history().transactions() if t.ops)
+    one, many = (t for t in isolation.history().transactions() if t.ops)
     assert len({key for kind, key, _ in many.ops if kind == "w"}) == 3
     assert [op[:2] for op in one.ops][:2] == [("r", "account/1"), ("w", "account/1")]
     isolation.assert_level("sser")
     path = isolation.folder / "history.conditions.edn"
     assert path.read_text().count("[:rp ") == 6
     assert "balance > $1" in path.read_text()
-    assert "test_driver_sqlalchemy.py:" in path.read_text()
+    assert "test_sqlalchemy.py:" in path.read_text()
