@@ -133,6 +133,7 @@ def test_reads_of_sets(program, kind):
     assert sorted(answers(program, text)) == [(False, False), (True, True)]
 
 
+@pytest.mark.slow
 def test_choices_at_random_levels(program):
     """Of all choices, the kernel accepts as witnesses exactly those that satisfy the level.
 
@@ -147,6 +148,7 @@ def test_choices_at_random_levels(program):
     assert min(seen.values()) > 80, seen
 
 
+@pytest.mark.slow
 def test_proofs_at_random_levels(kernel):
     """The definitions say what isolang says, and the kernel rejects none of its proofs."""
     verdicts, accepted = Counter(), Counter()

@@ -127,6 +127,7 @@ def test_every_two_features_meet() -> None:
     assert not few
 
 
+@pytest.mark.slow
 def test_every_feature_meets_every_kind_of_level() -> None:
     """What cannot meet is listed with its reason, and nothing else is missing."""
     met: set[tuple[str, str]] = set()

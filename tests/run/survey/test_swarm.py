@@ -225,6 +225,7 @@ def test_all_ways_to_read_agree(tmp_path):
         target.close()
 
 
+@pytest.mark.slow
 def test_maintenance_beside_clients(tmp_path):
     """The history names each chore and the plans of the queries, and says what was committed."""
     settings = Settings(

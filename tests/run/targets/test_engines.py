@@ -89,6 +89,7 @@ def test_the_adapter_passes_the_selftest(name):
         assert [one for one in checks if one.outcome == "failed"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["h2", "hsqldb", "firebird", "turso"])
 def test_upserts_pass_the_selftest(name):
     """Firebird counts no row for an upsert that updates one: it was recorded as a missing row."""
@@ -97,6 +98,7 @@ def test_upserts_pass_the_selftest(name):
     assert [one for one in checks if one.outcome == "failed"] == []
 
 
+@pytest.mark.slow
 def test_an_update_of_a_range_names_the_rows_that_it_changed():
     """In HSQLDB, SELECT FOR UPDATE locks no row: an UPDATE that waits may then change another one.
 
