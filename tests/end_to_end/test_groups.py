@@ -36,7 +36,7 @@ def grouped(rng: random.Random) -> History:
                 return history
 
 
-@pytest.mark.parametrize("part", quick_first(range(2)))
+@pytest.mark.parametrize("part", quick_first(range(2), rest="campaign"))
 def test_strong_partition_si_by_definition(part: int) -> None:
     """Both twins accept each verdict, and the engine's other encodings give the same."""
     spec = load_spec("strong-partition-si")

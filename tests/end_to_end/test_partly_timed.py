@@ -42,7 +42,7 @@ def drawn(number: int) -> Crossed:
     return Crossed(history, None, error)
 
 
-@pytest.mark.parametrize("part", quick_first(range(3), 2))
+@pytest.mark.parametrize("part", quick_first(range(3), 2, rest="campaign"))
 def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
     """Each profile and mechanism, certified; also where files alone say of the lines' clock."""
     verdicts: Counter[tuple[str, str]] = Counter()
@@ -65,7 +65,7 @@ def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
 # --- specifications as users write them ---
 
 
-@pytest.mark.parametrize("part", quick_first(range(4)))
+@pytest.mark.parametrize("part", quick_first(range(4), rest="campaign"))
 def test_specifications_as_users_write_them(part: int) -> None:
     """Whatever the words, filters and names, on any mixture of features."""
     rng = random.Random(6_000 + part)

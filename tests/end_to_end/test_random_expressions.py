@@ -58,7 +58,7 @@ def compare(
     return compared
 
 
-@pytest.mark.parametrize("part", quick_first(range(6), 4))
+@pytest.mark.parametrize("part", quick_first(range(6), 4, rest="campaign"))
 def test_random_expressions(part: int) -> None:
     rng = random.Random(2_000 + part)
     results = [compare(rng, random_checks(rng), 6) for _ in range(40)]
@@ -66,7 +66,7 @@ def test_random_expressions(part: int) -> None:
     assert not all(results), "nothing was refused"
 
 
-@pytest.mark.parametrize("part", quick_first(range(4), 2))
+@pytest.mark.parametrize("part", quick_first(range(4), 2, rest="campaign"))
 def test_random_checks_of_one_key_and_return_paths(part: int) -> None:
     rng = random.Random(3_000 + part)
     results = [compare(rng, random_wide_checks(rng), 6, compiled=native_plan) for _ in range(40)]

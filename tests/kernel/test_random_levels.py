@@ -141,11 +141,11 @@ def test_choices_at_random_levels(program):
     """
     rng = random.Random(4)
     seen = Counter()
-    for _, _, text in drawn(range(5_000, 5_600)):
+    for _, _, text in drawn(range(5_000, 5_300)):
         for accepts, right in answers(program, text, rng):
             assert accepts == right if is_exact(text) else accepts <= right, text
             seen[accepts] += 1
-    assert min(seen.values()) > 80, seen
+    assert min(seen.values()) > 40, seen
 
 
 @pytest.mark.slow

@@ -88,7 +88,7 @@ IMPLICATIONS = (
 )
 
 
-@pytest.mark.parametrize("part", quick_first(range(3)))
+@pytest.mark.parametrize("part", quick_first(range(3), rest="campaign"))
 def test_stronger_levels_allow_less(part: int) -> None:
     """Each pair of the literature is ordered, and some history tells it apart."""
     separated: Counter[tuple[str, str]] = Counter()

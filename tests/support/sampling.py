@@ -1,18 +1,20 @@
-"""Which parameters of a test run in the quick tests, and which run only with the slow ones."""
+"""Which parameters of a test run in the quick tests, and which run later."""
 
 from collections.abc import Iterable
 
 import pytest
 
 
-def quick_first(rows: Iterable[object], quick: int = 1) -> list[object]:
-    """Return the rows of a parametrized test, all but the first few marked as slow.
+def quick_first(rows: Iterable[object], quick: int = 1, *, rest: str = "slow") -> list[object]:
+    """Return the rows of a parametrized test, all but the first few marked as slow, or as ``rest``.
 
-    For tests that repeat a comparison with other inputs: the quick tests run it a few times.
+    Tests that repeat a comparison with other random inputs run a few times with each change, and
+    with all inputs once a week (``campaign``).
     """
+    marks = [pytest.mark.slow, getattr(pytest.mark, rest)]
     return [
         row
         if number < quick
-        else pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=pytest.mark.slow)
+        else pytest.param(*(row if isinstance(row, tuple) else (row,)), marks=marks)
         for number, row in enumerate(rows)
     ]

@@ -70,7 +70,9 @@ def without_times(transactions: list[Transaction]) -> History:
     )
 
 
-@pytest.mark.parametrize("wrong", quick_first(["nothing", "clocks", "stale", "random"], 2))
+@pytest.mark.parametrize(
+    "wrong", quick_first(["nothing", "clocks", "stale", "random"], 2, rest="campaign")
+)
 def test_no_verdict_depends_on_times(wrong: str) -> None:
     """Also where pruning and the first search leave enough open for the times to be asked."""
     guided: Counter[str] = Counter()
