@@ -209,12 +209,14 @@ def packages() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_cycle_among_packages():
     """None among the imports, lazy ones included, and the table would allow none."""
     for graph in (packages(), DIRECT):
         assert list(TopologicalSorter(graph).static_order())
 
 
+@pytest.mark.slow
 def test_a_cycle_is_found():
     """One import upwards is enough."""
     graph = packages()
@@ -236,6 +238,7 @@ def parts_of(package: str) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_cycle_among_the_folders_of_run():
     """Lazy imports included, and those for types alone; nobody imports the folder as a whole."""
     graph = parts_of("run")
@@ -332,6 +335,7 @@ def test_the_checkers_import_no_engine():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["encodings", "solvers"])
 def test_solvers_take_of_the_checkers_only_what_proofs_are(layer):
     """A model or a refutation is data that both sides know; how it is checked only one does."""
