@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.history.seen import Outcome, SeenTransaction
+from isolang.observe.history.seen import Outcome, Position, SeenTransaction
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.notes import CallNote
@@ -22,7 +22,7 @@ from isolang.observe.unseen import (
     NO_END,
     TRUNCATED,
 )
-from isolang.observe.versions.operations import StatementOperations
+from isolang.observe.versions.operations import record_statement
 
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
@@ -126,8 +126,8 @@ class Session:
             return
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
-        one.execute(made.lock)
-        _, place = one.cut.pop(id(done.reported), (done, None))
+        if one.cut.pop(id(done.reported), None) is None:
+            self._name_statement(one, done)
         one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
@@ -145,25 +145,19 @@ class Session:
         else:
             if kind == "other":
                 self.rewriter.forget()
-            self._record(one, done, place)
+            record_statement(self.observation, one, done)
+            if done.position is not None:
+                one.bound = [bound for bound in one.bound if bound is not done.position]
 
-    def _record(self, one: SeenTransaction, done: ExecutedStatement, place: int | None) -> None:
-        """Record the operations of a statement, which may have begun before others.
+    def bind(self) -> Position:
+        """Return the position in the transaction of a statement that is bound now."""
+        return Position() if self.transaction is None else self.transaction.bind()
 
-        SOUND BECAUSE: a SELECT whose rows the application requests in parts reads one snapshot,
-        from its first part on, which lacks the transaction's later writes.
-
-        Args:
-            place: how many operations preceded the statement; ``None`` if all did.
-        """
-        later = [] if place is None else one.operations[place:]
-        if place is not None:
-            del one.operations[place:]
-        StatementOperations(self.observation, one, done).record()
-        if place is not None:
-            added = len(one.operations) - place
-            one.operations += later
-            one.savepoints = [(n, at + added * (at > place)) for n, at in one.savepoints]
+    def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
+        """Name a statement that is executed for the first time."""
+        one.execute(done.statement.plan.lock)
+        if done.position is not None:
+            done.position.statement = one.statement
 
     def note_more_writes(self, done: ExecutedStatement) -> None:
         """Count rows of a write that the application requested after other statements."""
@@ -232,9 +226,10 @@ class Session:
         one = self.transaction
         if one is None:
             return
-        for done, place in one.cut.values():
+        for done in one.cut.values():
             done.cut = True
-            self._record(one, done, place)
+            one.caller = "" if done.note is None else done.note.caller
+            record_statement(self.observation, one, done)
         self.transaction = None
         if one.altered:
             self.observation.epoch += 1
@@ -314,7 +309,7 @@ class Session:
         """
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
-        one.statement = ""
-        _, place = one.cut.get(id(done.reported), (done, len(one.operations)))
-        one.cut[id(done.reported)] = done, place
-        StatementOperations(self.observation, one, done).record_rows()
+        if id(done.reported) not in one.cut:
+            self._name_statement(one, done)
+        one.cut[id(done.reported)] = done
+        record_statement(self.observation, one, done, only_rows=True)

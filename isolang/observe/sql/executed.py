@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
+from isolang.observe.history.seen import Position
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.notes import CallNote
@@ -33,6 +34,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         empty: whether the only returned row just carries the rows of query blocks, because the
             application's statement returned no rows.
         cut: whether the application stopped requesting rows although there may be more.
+        position: where the statement's operations belong in its transaction; ``None`` for the
+            current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
     """
 
@@ -43,6 +46,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     empty: bool = False
     cut: bool = False
+    position: Position | None = None
     note: CallNote | None = None
 
 

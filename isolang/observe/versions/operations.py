@@ -19,6 +19,7 @@ from isolang.observe.sql.executed import (
     ExecutedStatement,
     has_reached_limit,
     is_joined_by_key,
+    looked_up_key_count,
     predicate_of,
     predicate_of_block,
 )
@@ -43,6 +44,45 @@ from isolang.observe.unseen import (
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
 
+def record_statement(
+    observation: Observation,
+    one: SeenTransaction,
+    done: ExecutedStatement,
+    *,
+    only_rows: bool = False,
+) -> None:
+    """Record the operations of a statement, where they belong in its transaction.
+
+    SOUND BECAUSE: a SELECT reads the snapshot of the time when it was bound, which lacks the
+    transaction's later writes, even if the application requests its rows after them. A SELECT that
+    locks rows may read newer versions, and leaves out rows that the transaction has written since;
+    so the rows that it returned do not show which rows satisfied its condition.
+
+    Args:
+        only_rows: whether more rows may follow.
+    """
+    position, plan, named = done.position, done.statement.plan, one.statement
+    operations = StatementOperations(observation, one, done)
+    if position is None:
+        operations.record()
+        return
+    one.statement = position.statement
+    is_last = position.at >= len(one.operations)
+    record = operations.record_rows if only_rows else operations.record
+    if plan.locks and not is_last:
+        record = operations.record_locked_rows
+    if is_last or plan.locks or plan.kind != "select":
+        record()
+        if is_last:
+            position.at = len(one.operations)
+    else:
+        every, one.operations = one.operations, []
+        record()
+        added, one.operations = one.operations, every
+        one.insert(position, added)
+    one.statement = named
+
+
 class StatementOperations:
     """Adds the operations of an executed statement to its transaction."""
 
@@ -56,6 +96,11 @@ class StatementOperations:
         """Record the rows received by the application so far."""
         for reported, text in self._done.reported:
             self._note_read_rows(reported.table, self._versions(reported, text))
+
+    def record_locked_rows(self) -> None:
+        """Record the rows received so far, which may not be all that satisfied the condition."""
+        self._note(CONDITIONS)
+        self.record_rows()
 
     def record(self) -> None:
         """Record the statement's reads and writes, and count those that cannot be seen."""
@@ -192,14 +237,23 @@ class StatementOperations:
             )  # fmt: skip
         if lost:
             self._note_unknown_order(table, writes)
+        if self._done.cut and not self._is_whole(table, len(writes)):
+            self._note(LIMITED)
+            one.unclear = True
+        elif made.may_skip and len(writes) != made.proposed:
+            self._note(NO_ROW)
         if made.kind == "insert":
-            if made.proposed >= 0 and len(writes) != made.proposed:
-                self._note(NO_ROW)
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
+
+    def _is_whole(self, table: Table, number: int) -> bool:
+        """Return whether a write has no more rows than those that the application requested."""
+        if self._statement.plan.kind == "insert":
+            return self._statement.plan.proposed == number
+        return looked_up_key_count(self._statement.condition, table, self._done) == number
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""

@@ -64,6 +64,8 @@ class AnswerRewriter:
             return self._note_error(buffer[at:end])
         elif tag in (0x31, 0x32, 0x33):
             self._expected.popleft()
+            if head.portal is not None:
+                head.portal.position = self._session.bind()
         elif tag == 0x74 and head.described is not None:
             head.described.types = types_of(buffer, at)
         elif tag == 0x6E and head.kind == "D":
@@ -169,7 +171,7 @@ class AnswerRewriter:
                 return None
             done.rows += head.portal.rows
             head.portal.reported += done.reported
-            done.reported = head.portal.reported
+            done.reported, done.position = head.portal.reported, head.portal.position
             head.portal.complete = True
         self._session.complete(done, tag)
         return message(b"C", b"SELECT 0\0") if done.empty else None
@@ -187,7 +189,7 @@ class AnswerRewriter:
             return None
         portal.rows += done.rows
         portal.reported += done.reported
-        done.rows, done.reported = portal.rows, portal.reported
+        done.rows, done.reported, done.position = portal.rows, portal.reported, portal.position
         if done.statement.plan.kind in ("insert", "update", "delete"):
             # SOUND BECAUSE: the server executes a write as a whole before it returns the first row,
             # so its rows precede whatever the application sends next.
