@@ -33,7 +33,6 @@ from sqlalchemy.orm import (  # noqa: E402
     selectinload,
 )
 
-from isolang.observe.drivers.mapped import SqlAlchemyWatch  # noqa: E402
 from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
 from isolang.testing.isolation import Isolation  # noqa: E402
 
@@ -89,12 +88,12 @@ def counters(engine):
         two.commit()
 
 
-def test_a_lost_update_is_seen(connect, recorder):
+def test_a_lost_update_is_seen(connect, isolation):
     """At READ COMMITTED the second counter overwrites the first one."""
     engine = connect("READ COMMITTED")
     with SqlAlchemyWatch(engine, Base.registry, recorder):
         counters(engine)
-    history = recorder.history()
+    history = isolation.history()
     assert [t.status for t in history.transactions()] == ["committed", "committed"]
     assert [t.ops[0] for t in history.transactions()] == [("r", "account/a", None)] * 2
     assert isolang.check(history, "pl-2").outcome == "valid"
@@ -104,7 +103,7 @@ def test_a_lost_update_is_seen(connect, recorder):
         assert session.get(Account, "a").balance == 11
 
 
-def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
+def test_the_update_that_the_server_refuses_is_aborted(connect, isolation):
     """At REPEATABLE READ nothing is lost."""
     engine = connect("REPEATABLE READ")
     with (
@@ -112,8 +111,8 @@ def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
         pytest.raises(sqlalchemy.exc.OperationalError),
     ):
         counters(engine)
-    assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
-    isolang.assert_level(recorder.history(), "strong-si")
+    assert [t.status for t in isolation.history().transactions()] == ["committed", "aborted"]
+    isolang.assert_level(isolation.history(), "strong-si")
 
 
 @pytest.mark.parametrize(
@@ -123,7 +122,7 @@ def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
         ("SERIALIZABLE", ["committed", "aborted"]),
     ],
 )
-def test_write_skew(connect, recorder, level, outcomes):
+def test_write_skew(connect, isolation, level, outcomes):
     """Each empties the account that the other one has read."""
     engine = connect(level)
     with (
@@ -140,14 +139,14 @@ def test_write_skew(connect, recorder, level, outcomes):
             two.commit()
         except sqlalchemy.exc.OperationalError:
             two.rollback()
-    history = recorder.history()
+    history = isolation.history()
     assert [t.status for t in history.transactions()] == outcomes
     isolang.assert_level(history, "si")
     expected = "valid" if "aborted" in outcomes else "invalid"
     assert isolang.check(history, "ser").outcome == expected
 
 
-def test_versions_name_their_writers(connect, recorder):
+def test_versions_name_their_writers(connect, isolation):
     """Reads, a row that is created, one that is deleted, and what a savepoint took back."""
     engine = connect("READ COMMITTED")
     with SqlAlchemyWatch(engine, Base.registry, recorder) as watch:
@@ -164,7 +163,7 @@ def test_versions_name_their_writers(connect, recorder):
             assert session.get(Account, "a").balance == 10
             assert session.get(Account, "b").balance == 6
             session.delete(session.get(Account, "c"))
-    first, second = recorder.history().transactions()
+    first, second = isolation.history().transactions()
     written = {key: value for kind, key, value in first.ops if kind == "w"}
     assert sorted(written) == ["account/b", "account/c"]
     assert written["account/b"] != written["account/c"]  # the savepoint has a number of its own
@@ -175,10 +174,10 @@ def test_versions_name_their_writers(connect, recorder):
         ("w", "account/c", Keyword("deleted")),
     ]
     assert not watch.unseen
-    isolang.assert_level(recorder.history(), "sser")
+    isolang.assert_level(isolation.history(), "sser")
 
 
-def test_statements_of_all_kinds_are_seen(connect, recorder, tmp_path):
+def test_statements_of_all_kinds_are_seen(connect, isolation, tmp_path):
     """Core, text, bulk statements, sums, and several rows whose keys the database chooses."""
     engine = connect("REPEATABLE READ")
     with SqlAlchemyWatch(engine, Base.registry, recorder) as watch:
@@ -194,7 +193,7 @@ def test_statements_of_all_kinds_are_seen(connect, recorder, tmp_path):
             assert session.get(Account, "b").balance == 4
     path = watch.close(recorder.path, tmp_path / "closed.edn")
     assert not watch.all_unseen
-    one, two = recorder.history().transactions()
+    one, two = isolation.history().transactions()
     assert [op[:2] for op in one.ops] == [("w", "account/a")]
     written = [key for kind, key, _ in two.ops if kind == "w"]
     assert sorted(written) == [
@@ -210,17 +209,18 @@ def test_statements_of_all_kinds_are_seen(connect, recorder, tmp_path):
     assert path.read_text().count(f'test_mapped.py:{number}"') == 3
 
 
-def test_a_commit_that_rolls_back_is_no_commit(connect, recorder):
+def test_a_commit_that_rolls_back_is_no_commit(connect, isolation):
     """PostgreSQL answers ROLLBACK, and SQLAlchemy raises nothing."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder), Session(engine) as session:
+    isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         session.get(Account, "a").balance = 7
         session.flush()
         raw = session.connection().connection.dbapi_connection
         with pytest.raises(Exception, match="does not exist"):
             raw.execute("select no_such_column")
         session.commit()
-    (only,) = recorder.history().transactions()
+    (only,) = isolation.history().transactions()
     assert only.status == "aborted"
 
 
@@ -291,7 +291,7 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
             asyncio.run(watched(recorder))
     else:
         assert not asyncio.run(watched(recorder)).unseen
-    history = recorder.history()
+    history = isolation.history()
     # The engine's own first transaction asks for the server's version.
     assert [t.status for t in history.transactions() if t.ops] == outcomes
     assert next(t.ops[0] for t in history.transactions() if t.ops) == ("r", "account/a", None)
@@ -302,12 +302,12 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
     assert verdict.outcome == ("valid" if "aborted" in outcomes else "invalid")
 
 
-def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
+def test_the_report_shows_where_each_operation_comes_from(connect, isolation):
     """The text names the lines that read and assign, not those of the libraries or the flush."""
     engine = connect("READ COMMITTED")
     with SqlAlchemyWatch(engine, Base.registry, recorder):
         counters(engine)
-    text = str(isolang.check(recorder.history(), "si"))
+    text = str(isolang.check(isolation.history(), "si"))
     source = Path(__file__).read_text().splitlines()
     for statement in ("first, second =", "first.balance += 1", "second.balance += 1"):
         number = next(n for n, line in enumerate(source, 1) if line.strip().startswith(statement))
@@ -316,10 +316,11 @@ def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
     assert "site-packages" not in text
 
 
-def test_rows_are_shown_by_what_changed(connect, recorder):
+def test_rows_are_shown_by_what_changed(connect, isolation):
     """Of objects that were loaded, that are new, and whose values the database computes."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder), Session(engine) as session:
+    isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         one = session.get(Account, "a")
         one.balance = 11
         session.flush()
@@ -328,7 +329,7 @@ def test_rows_are_shown_by_what_changed(connect, recorder):
         session.flush()
         session.get(Account, "b").balance = Account.balance + 1
         session.commit()
-    history = recorder.history()
+    history = isolation.history()
     assert [history.describe_op(op) for op in history.operations_of(0)] == [
         "r(account/a {balance: 10})",
         "w(account/a {balance: 10 → 12})",
@@ -338,16 +339,17 @@ def test_rows_are_shown_by_what_changed(connect, recorder):
     ]
 
 
-def test_what_is_not_seen_has_an_example(connect, recorder):
+def test_what_is_not_seen_has_an_example(connect, isolation):
     """Each kind names the line of its first statement."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         session.execute(select(Account.balance).distinct())
         session.rollback()
     assert "test_mapped.py:" in watch.unseen.examples["shapes"]
 
 
-def test_a_row_beside_one_that_others_deleted(connect, recorder):
+def test_a_row_beside_one_that_others_deleted(connect, isolation):
     """At REPEATABLE READ both are in the snapshot, and nothing is guessed."""
     engine = connect("REPEATABLE READ")
     watch = SqlAlchemyWatch(engine, Base.registry, recorder)
@@ -358,7 +360,7 @@ def test_a_row_beside_one_that_others_deleted(connect, recorder):
         one.add(Account(name="a", balance=1))
         one.commit()
     assert not watch.unseen
-    operations = [(kind, key) for t in recorder.history().transactions() for kind, key, _ in t.ops]
+    operations = [(kind, key) for t in isolation.history().transactions() for kind, key, _ in t.ops]
     assert sorted(operations) == [("r", "account/a")] * 2 + [("w", "account/a")] * 2
 
 
@@ -397,12 +399,13 @@ def test_a_row_beside_one_that_others_deleted(connect, recorder):
         ),
     ],
 )
-def test_what_a_condition_does_not_find(connect, recorder, tmp_path, asks, unseen):
+def test_what_a_condition_does_not_find(connect, isolation, tmp_path, asks, unseen):
     """Keys that are found, and what is joined by them, are seen; so are conditions, at the end."""
     engine = connect("READ COMMITTED")
     with Session(engine) as session, session.begin():
         session.add(Card(id=1, number="n1", owner="a"))
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         assert asks(session)
         session.commit()
     watch.close(recorder.path, None)  # as if the table had other writers
@@ -414,17 +417,18 @@ def test_what_a_condition_does_not_find(connect, recorder, tmp_path, asks, unsee
     assert not watch.all_unseen
 
 
-def test_a_join_that_finds_several_rows_is_counted(connect, recorder):
+def test_a_join_that_finds_several_rows_is_counted(connect, isolation):
     """Its rows are read; what it did not find is unseen."""
     engine = connect("READ COMMITTED")
     with Session(engine) as session, session.begin():
         session.add_all([Card(id=n, number=f"n{n}", owner="a") for n in (1, 2)])
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         one = session.get(Account, "a", options=[joinedload(Account.cards)])
         assert len(one.cards) == 2
         session.commit()
     assert watch.unseen == {CONDITIONS: 1}
-    (only,) = recorder.history().transactions()
+    (only,) = isolation.history().transactions()
     assert sorted(key for _, key, _ in only.ops) == ["account/a", "card/1", "card/2"]
 
 
@@ -475,10 +479,11 @@ def test_races_of_conditions(connect, server, isolation, asks, level, driver):
     assert not isolation.unseen()
 
 
-def test_a_row_that_another_deleted_beside_the_own_one(connect, recorder):
+def test_a_row_that_another_deleted_beside_the_own_one(connect, isolation):
     """At REPEATABLE READ a SELECT that meets the old row alone is no read of the own one."""
     engine = connect("REPEATABLE READ")
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as one:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as one:
         one.get(Account, "b")
         with Session(engine) as two, two.begin():
             two.delete(two.get(Account, "a"))
@@ -488,7 +493,7 @@ def test_a_row_that_another_deleted_beside_the_own_one(connect, recorder):
         old = select(Account).where(Account.name == "a", Account.balance == 10)
         assert one.scalars(old).one().balance == 10
         one.commit()
-    isolang.assert_level(recorder.history(), "pl-2")
+    isolang.assert_level(isolation.history(), "pl-2")
     assert watch.unseen.keys() <= {TWO_ROWS, "deleted"}
     assert watch.unseen
 

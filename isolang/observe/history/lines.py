@@ -12,7 +12,7 @@ from operator import not_
 from pathlib import Path
 from typing import Any, Final
 
-from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND
+from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
 from isolang.observe.history.recorded import (
     RecordedVersion,
@@ -197,10 +197,13 @@ class HistoryLines:
 
 
 def _condition_shown(operation: Observed, lines: int) -> list[str]:
-    """Return the remark about each line of an operation: the statement of a predicate read.
+    """Return the remark about each line of an operation.
 
-    Without the line of the caller, the statement itself stands in its place.
+    It is the statement of a predicate read, which stands in the caller's place if that is unknown;
+    and the columns of a read of some columns.
     """
+    if isinstance(operation, ReadRow):
+        return [read_columns(operation.columns) if operation.columns else ""] * lines
     asks = isinstance(operation, ScannedRows) and operation.caller
     first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
     return [first, *[""] * (lines - 1)] if lines else []

@@ -37,6 +37,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     Attributes:
         statement: the statement that read it, as named in the history; empty if unknown.
         caller: the ``file:line`` that sent the statement; empty if unknown.
+        columns: the columns that were read, if the statement depends on no others.
     """
 
     table: Table
@@ -44,6 +45,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     shown: str
     statement: str = ""
     caller: str = ""
+    columns: tuple[str, ...] = ()
 
 
 class ScannedRows(Struct, frozen=True, gc=False):
@@ -145,12 +147,15 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     error: str = ""
     planned: list[tuple[str, int | None]] = field(default_factory=list)
 
-    def read(self, table: Table, version: RowVersion, shown: str) -> None:
+    def read(
+        self, table: Table, version: RowVersion, shown: str, columns: tuple[str, ...] = ()
+    ) -> None:
         """Note the read of a row, unless the transaction has already read the same version."""
         one = table.name, version.number
         if one not in self.seen:
             self.seen.add(one)
-            self.operations.append(ReadRow(table, version, shown, self.statement, self.caller))
+            made = ReadRow(table, version, shown, self.statement, self.caller, columns)
+            self.operations.append(made)
 
     def write(self, operation: WrittenRow) -> None:
         """Add a write to the operations."""

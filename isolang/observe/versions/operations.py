@@ -133,10 +133,12 @@ class StatementOperations:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
             self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
 
-    def _note_read_rows(self, table: Table, rows: Sequence[RowVersion]) -> None:
-        """Add reads of rows to the transaction."""
+    def _note_read_rows(
+        self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
+    ) -> None:
+        """Add reads of rows, or of some of their columns alone, to the transaction."""
         for version in rows:
-            self._transaction.read(table, version, self._shown)
+            self._transaction.read(table, version, self._shown, tuple(columns))
 
     def _is_large(self, rows: Sequence[RowVersion]) -> bool:
         """Return whether there are too many rows for a predicate read; if so, count that."""
@@ -293,14 +295,20 @@ class StatementOperations:
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
-        if self._statement.plan.kind == "select" or self._depends_on_rows(table):
+        if self._statement.plan.kind == "select" or self._uses_old_rows(table):
             self._note_read_rows(table, rows)
+        elif self._depends_on_rows(table):
+            self._note_read_rows(table, rows, sorted(self._statement.condition.columns))
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more than the keys of its rows."""
-        condition = self._statement.condition
-        key_only = not condition.why and condition.columns <= set(table.key)
-        return self._statement.plan.computes or not key_only
+        return self._uses_old_rows(table) or not self._statement.condition.columns <= set(table.key)
+
+    def _uses_old_rows(self, table: Table) -> bool:
+        """Return whether a write uses more of its rows than the columns in its condition."""
+        made = self._statement.plan
+        known = set(table.key) if made.kind == "delete" else made.assigned | set(table.key)
+        return made.computes or bool(self._statement.condition.why) or not made.returned <= known
 
     def _note_predicate_read(
         self,
