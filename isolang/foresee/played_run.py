@@ -359,3 +359,4 @@ def _watching(url: str, folder: Path) -> Iterator[None]:
             watch = Watch(proxy, library, label=current_label, client=current_client)
             ending.enter_context(watch)
         yield
+        proxy.complete()

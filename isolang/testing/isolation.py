@@ -101,8 +101,8 @@ class Isolation(Watches):
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
         proxy = self._proxies[0]
-        self._ending.close()
         history = load_history(proxy.complete())
+        self._ending.close()
         stage = Stage(
             setup=self._setup,
             watching=self.again,
@@ -138,6 +138,8 @@ class Isolation(Watches):
             for method, conninfo, options in self._watched:
                 getattr(other, method)(conninfo, **options)
             yield other
+            for proxy in other._proxies:
+                proxy.complete()
         finally:
             other.close()
 

@@ -67,7 +67,7 @@ class InsideProxy:
         self.outside = Unseen(caller)
         self.left = False
         self.clients: dict[int, int] = {}
-        self._completed: tuple[Path, Unseen] | None = None
+        self._completed: tuple[Path, Unseen, int] | None = None
         self._observer = Observer(
             server,
             path,
@@ -88,27 +88,28 @@ class InsideProxy:
 
     def complete(self) -> Path:
         """Write the history recorded so far to a new file, and return its path."""
-        if self.left:
-            assert self._completed is not None
-            return self._completed[0]
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
+        ended = self.transactions()
         unseen, self.clients = self._observer.complete(into)
-        self._completed = into, unseen
+        self._completed = into, unseen, ended
         return into
 
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
-        if self.left:
-            return
-        self.complete()
-        self.left = True
-        self._observer.leave()
+        if not self.left:
+            self.left = True
+            self._observer.leave()
 
     def unseen(self) -> Unseen:
-        """Return the counts of activity that was not recorded, up to the last completion."""
+        """Return the counts of activity that was not recorded.
+
+        What only an audit finds, such as rows of other writers, is counted by :meth:`complete`.
+        """
         every = Unseen()
-        every.add(self._observer.history.unseen if self._completed is None else self._completed[1])
+        last = self._completed
+        is_complete = last is not None and last[2] == self.transactions()
+        every.add(last[1] if last is not None and is_complete else self._observer.history.unseen)
         every.add(self.outside)
         return every.settled()
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
@@ -75,7 +76,11 @@ class Listener:
             )
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Return the result of a function that runs between two messages of any connection."""
+        """Return the result of a function that runs between two messages of any connection.
+
+        Raises:
+            IsolangError: the listener no longer runs.
+        """
         ended: Future[_T] = Future()
 
         def run() -> None:
@@ -84,8 +89,14 @@ class Listener:
             except BaseException as error:
                 ended.set_exception(error)
 
-        self._loop.call_soon_threadsafe(run)
-        return ended.result()
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(run)
+        while self._thread is not None and self._thread.is_alive():
+            with suppress(FutureTimeout):
+                return ended.result(_SECONDS_BETWEEN_TASKS)
+        if ended.done():
+            return ended.result()
+        raise IsolangError("observe: the proxy has ended, and what it recorded is not complete")
 
     def leave(self) -> None:
         """Stop listening; the open connections end when their applications end them."""
