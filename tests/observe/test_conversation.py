@@ -172,3 +172,14 @@ def test_types_belong_to_the_statement_that_is_described(shared):
     assert ask(requests, 0x45, b"\0\0\0\0\0") is None
     (done,) = shared.unanswered_executions()
     assert done.parameters.oids == (0x17,)
+
+
+def test_a_client_without_tls_is_not_offered_channel_binding(shared):
+    """libpq refuses such an offer; the proxy has TLS towards the server alone."""
+    answers = AnswerRewriter(shared)
+    offer = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"
+    assert answers.rewrite(0x52, offer, 0, len(offer)) == message(
+        b"R", b"\0\0\0\x0aSCRAM-SHA-256\0\0"
+    )
+    others = b"\0\0\0\x05salt"  # a password by MD5
+    assert answers.rewrite(0x52, others, 0, len(others)) is None
