@@ -175,7 +175,7 @@ def test_types_belong_to_the_statement_that_is_described(shared):
 
 
 def test_a_client_without_tls_is_not_offered_channel_binding(shared):
-    """libpq refuses such an offer; the proxy has TLS towards the server alone."""
+    """Libpq refuses such an offer; the proxy has TLS towards the server alone."""
     answers = AnswerRewriter(shared)
     offer = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"
     assert answers.rewrite(0x52, offer, 0, len(offer)) == message(

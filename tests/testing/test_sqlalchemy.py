@@ -10,11 +10,11 @@ import isolang
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
-from support.watched import operations, predicate_reads, sources
 from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine, select  # noqa: E402
 from sqlalchemy.exc import OperationalError  # noqa: E402
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E402
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
+from support.watched import operations, predicate_reads, sources
 
 account = Table(
     "account",
