@@ -842,7 +842,11 @@ def _returned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
     for at in range(begin + 1, end):
         if reader.text(at) == "*" or (reader.word(at) == "old" and reader.text(at + 1) == "."):
             found.add("*")
-        elif reader.word(at) != "as" and reader.text(at + 1) != "." and _is_column(reader.part, reader, at):
+        elif (
+            reader.word(at) != "as"
+            and reader.text(at + 1) != "."
+            and _is_column(reader.part, reader, at)
+        ):
             found.add(catalogue_name(reader.text(at)))
     return frozenset(found)
 
