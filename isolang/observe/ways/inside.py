@@ -12,6 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from isolang.errors import IsolangError, message_in_one_line
+from isolang.observe.history.rolled_back import RolledBackReads
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import Unseen
@@ -85,6 +86,7 @@ class InsideProxy:
             IsolangError: the database cannot be read, or does not log its versions.
         """
         self._observer.start()
+        self._observer.history.rolled_back = RolledBackReads()
 
     def complete(self) -> Path:
         """Write the history recorded so far to a new file, and return its path."""
@@ -114,8 +116,9 @@ class InsideProxy:
         return every.settled()
 
     def refused(self) -> bool:
-        """Return whether the server rolled back a transaction because of another."""
-        return self._observer.history.refused > 0
+        """Return whether a transaction was rolled back after it met another."""
+        history = self._observer.history
+        return history.refused > 0 or bool(history.rolled_back and history.rolled_back.observed())
 
     def transactions(self) -> int:
         """Return how many transactions have ended."""
