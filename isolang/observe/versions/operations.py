@@ -69,8 +69,7 @@ def record_statement(
     one.statement = position.statement
     is_last = position.at >= len(one.operations)
     record = operations.record_rows if only_rows else operations.record
-    if plan.locks and not is_last:
-        record = operations.record_locked_rows
+    operations.all_matched = is_last or not plan.locks
     if is_last or plan.locks or plan.kind != "select":
         record()
         if is_last:
@@ -84,23 +83,23 @@ def record_statement(
 
 
 class StatementOperations:
-    """Adds the operations of an executed statement to its transaction."""
+    """Adds the operations of an executed statement to its transaction.
+
+    Attributes:
+        all_matched: whether the rows that the statement found are all that satisfied its condition.
+    """
 
     def __init__(
         self, observation: Observation, transaction: SeenTransaction, done: ExecutedStatement
     ) -> None:
         self._observation, self._transaction, self._done = observation, transaction, done
         self._statement, self._shown = done.statement, done.statement.shown
+        self.all_matched = True
 
     def record_rows(self) -> None:
         """Record the rows received by the application so far."""
         for reported, text in self._done.reported:
             self._note_read_rows(reported.table, self._versions(reported, text))
-
-    def record_locked_rows(self) -> None:
-        """Record the rows received so far, which may not be all that satisfied the condition."""
-        self._note(CONDITIONS)
-        self.record_rows()
 
     def record(self) -> None:
         """Record the statement's reads and writes, and count those that cannot be seen."""
@@ -287,10 +286,11 @@ class StatementOperations:
         kind, predicate, order = predicate_of(
             self._done, table, len(rows), partial, read_committed=self._is_read_committed()
         )
-        if predicate:
+        if predicate and self.all_matched:
             self._note_predicate_read(table, rows, predicate, order)
             return
-        if kind:
+        if kind or predicate:
+            kind = kind or CONDITIONS
             self._note(kind)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported

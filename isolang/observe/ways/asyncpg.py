@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
@@ -11,12 +12,13 @@ from isolang.observe.ways.hooks import Hooks, Steps
 from isolang.observe.ways.library import Watch
 
 _CALLS: Final = ("execute", "fetch", "fetchrow", "fetchval", "fetchmany", "executemany")
-_BEFORE: Final = ("cursor", "copy_from_query")
+# The texts of COPY, with a placeholder for the columns.
 _COPY: Final = {
-    "copy_from_table": "COPY {} TO STDOUT",
-    "copy_records_to_table": "COPY {} FROM STDIN",
-    "copy_to_table": "COPY {} FROM STDIN",
+    "copy_from_table": "COPY {}%s TO STDOUT",
+    "copy_records_to_table": "COPY {}%s FROM STDIN",
+    "copy_to_table": "COPY {}%s FROM STDIN",
 }
+_PARAMETER: Final = re.compile(r"\$\d+")
 # asyncpg's names of libpq's parameters.
 _LIBPQ: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
                  "database": "dbname", "passfile": "passfile"}  # fmt: skip
@@ -58,8 +60,8 @@ class Asyncpg:
                 if hasattr(owner, name):
                     each = partial(steps, watch, name == "executemany")
                     hooks.replace_method(owner, name, each, awaits=True)
-        for name in _BEFORE:
-            hooks.call_before(asyncpg.Connection, name, partial(_note_before, watch))
+        hooks.call_before(asyncpg.Connection, "cursor", partial(_note_cursor, watch))
+        hooks.call_before(asyncpg.Connection, "copy_from_query", partial(_note_query, watch))
         for name, text in _COPY.items():
             hooks.call_before(asyncpg.Connection, name, partial(_note_copy, watch, text))
         renewed: dict[int, Any] = {}
@@ -114,12 +116,27 @@ def _prepared(
     return (yield from watch.noted(connection, statement.get_query(), send, repeats=repeats))
 
 
-def _note_before(watch: Watch, connection: Any, query: str, *_: Any, **__: Any) -> None:
+def _note_cursor(watch: Watch, connection: Any, query: str, *_: Any, **__: Any) -> None:
     watch.note(connection, query)
 
 
-def _note_copy(watch: Watch, text: str, connection: Any, table: str, *_: Any, **__: Any) -> None:
-    watch.note(connection, text.format(table))
+def _note_query(watch: Watch, connection: Any, query: str, *args: Any, **_: Any) -> None:
+    # asyncpg writes the arguments into the text.
+    watch.note(connection, _PARAMETER.sub("%s", query.replace("%", "%%")) if args else query)
+
+
+def _note_copy(
+    watch: Watch,
+    text: str,
+    connection: Any,
+    table: str,
+    *_: Any,
+    schema_name: str | None = None,
+    **__: Any,
+) -> None:
+    names = [one for one in (schema_name, table) if one]
+    quoted = ".".join('"{}"'.format(one.replace('"', '""')) for one in names)
+    watch.note(connection, text.format(quoted.replace("%", "%%")))
 
 
 def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:

@@ -13,6 +13,7 @@ from isolang.observe.history.seen import Position
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
 from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement, ReportedTable
 
@@ -45,6 +46,7 @@ class Portal(Struct, gc=False):
     Attributes:
         ticket: the event of binding, because the statement reads the snapshot of that time.
         position: where the statement's operations belong in its transaction, once it is bound.
+        note: what the statement's caller noted; ``None`` if nothing is known.
         written: whether the writes of a suspended statement have been recorded.
     """
 
@@ -54,6 +56,7 @@ class Portal(Struct, gc=False):
     rows: int = 0
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     position: Position | None = None
+    note: CallNote | None = None
     complete: bool = False
     written: bool = False
 

@@ -169,8 +169,9 @@ class RequestRewriter:
             statement=portal.statement,
             ticket=portal.ticket,
             parameters=portal.parameters,
-            note=self._session.take_note(portal.statement.text),
+            note=portal.note or self._session.take_note(portal.statement.text),
         )
+        portal.note = done.note
         self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))
         if portal.statement.hidden and rest != b"\0\0\0\0":
             # With a limit, the portal could be suspended at rows that the application must not
