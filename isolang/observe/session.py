@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.history.seen import Outcome, Position, SeenTransaction
+from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
-from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import (
@@ -149,9 +149,9 @@ class Session:
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
 
-    def bind(self) -> Position:
+    def bind(self) -> PortalPosition:
         """Return the position in the transaction of a statement that is bound now."""
-        return Position() if self.transaction is None else self.transaction.bind()
+        return PortalPosition() if self.transaction is None else self.transaction.bind()
 
     def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
         """Name a statement that is executed for the first time."""

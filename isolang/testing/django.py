@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.observe.ways.library import Watch
+    from isolang.observe.ways.library import LibraryWatch
     from isolang.testing.isolation import Isolation
 
 
-def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> Watch:
+def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> LibraryWatch:
     """Record the application's transactions on one of its databases until the test ends.
 
     Args:

@@ -19,7 +19,7 @@ from isolang.testing.refused import RolledBackReads
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
-    from isolang.observe.ways.library import Watch
+    from isolang.observe.ways.library import LibraryWatch
     from isolang.options import SupersededReads
     from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Connection, Driver, Outcome
@@ -68,7 +68,7 @@ class Recordings:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._servers = ExitStack()
-        self._watches: list[Watch] = []
+        self._watches: list[LibraryWatch] = []
         self._proxies: list[InsideProxy] = []
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None

@@ -12,7 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.history.rolled_back import RolledBackReads
+from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import Unseen
@@ -86,7 +86,7 @@ class InsideProxy:
             IsolangError: the database cannot be read, or does not log its versions.
         """
         self._observer.start()
-        self._observer.history.rolled_back = RolledBackReads()
+        self._observer.history.rolled_back = RolledBackRows()
 
     def complete(self) -> Path:
         """Write the history recorded so far to a new file, and return its path."""

@@ -15,7 +15,7 @@ from isolang.errors import IsolangError
 from isolang.observe.ways.asyncpg import Asyncpg
 from isolang.observe.ways.callers import caller
 from isolang.observe.ways.inside import PROXIES, InsideProxy
-from isolang.observe.ways.library import Library, Watch
+from isolang.observe.ways.library import Library, LibraryWatch
 from isolang.observe.ways.psycopg2 import Psycopg2
 from isolang.observe.ways.psycopg3 import Psycopg
 
@@ -34,7 +34,7 @@ _LIBPQ_NAMES: Final = {"host": "host", "port": "port", "user": "user", "password
                   "database": "dbname", "dbname": "dbname"}  # fmt: skip
 
 
-class SqlAlchemyWatch(Watch):
+class SqlAlchemyWatch(LibraryWatch):
     """A context manager that watches the database of an engine."""
 
     def __init__(
@@ -99,7 +99,7 @@ def _store_assignment_line(target: Any, value: Any, old: Any, initiator: Any) ->
     inspect(target).info[_ASSIGNED] = caller()
 
 
-def renew_connections(watch: Watch) -> Callable[[], None]:
+def renew_connections(watch: LibraryWatch) -> Callable[[], None]:
     """Make the pools of all engines replace connections that they opened before a watch.
 
     Return a function that ends this.

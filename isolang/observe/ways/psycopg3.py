@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import Watch, noting
+from isolang.observe.ways.library import LibraryWatch, noting
 
 
 class Psycopg:
@@ -14,7 +14,7 @@ class Psycopg:
 
     name = "watch_psycopg"
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement that a cursor sends."""
         import psycopg
 
@@ -67,11 +67,11 @@ class Psycopg:
         return connection.info.host or connection.info.hostaddr, connection.info.port
 
 
-def _note_before(watch: Watch, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
+def _note_before(watch: LibraryWatch, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
     watch.note(cursor.connection, text_of(query, cursor.connection))
 
 
-def _moved(watch: Watch, conninfo: str, options: dict[str, Any]) -> dict[str, Any] | None:
+def _moved(watch: LibraryWatch, conninfo: str, options: dict[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of ``connect`` with the proxy in the server's place."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
