@@ -38,14 +38,14 @@ def watch(isolation: Isolation, using: str = "default", *, versions: bool = Fals
             f"django.watch: unsupported database (got {connection.vendor} for {using!r}, "
             "expected postgresql with psycopg 3)"
         )
-    for one in connections.all(initialized_only=True):
-        if not one.in_atomic_block:
-            one.close()  # it is opened again through the proxy
+    for opened in connections.all(initialized_only=True):
+        if not opened.in_atomic_block:
+            opened.close()  # it is opened again through the proxy
     models = apps.get_models(include_auto_created=True)
     return isolation.watch_psycopg(
         versions=versions,
         names={one._meta.db_table: one._meta.label for one in models if not one._meta.proxy},
-        **connection.get_connection_params(),
+        **connection.get_openedparams(),
     )
 
 

@@ -239,7 +239,7 @@ class Isolation(Watches):
 
     def _proxy_of(self, path: Path) -> InsideProxy | None:
         """Return the proxy that records into a file; ``None`` for other histories."""
-        return next((one for one in self._proxies if one.path == path), None)
+        return next((proxy for proxy in self._proxies if proxy.path == path), None)
 
     def _was_refused(self, path: Path) -> bool:
         """Return whether a transaction of a recording was rolled back after it met another."""

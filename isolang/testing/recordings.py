@@ -83,7 +83,7 @@ class Recordings:
         with self._lock:
             if self._recorder is None:
                 names = ("history.edn", "recorded.edn")
-                path = next(one for n in names if not (one := self.folder / n).exists())
+                path = next(path for name in names if not (path := self.folder / name).exists())
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
                 self._recorder.ended = self._end_of_transaction
                 self._recorder.label, self._recorder.client = current_label, current_client

@@ -148,7 +148,7 @@ class Watches(Recordings):
         for proxy in self._proxies:
             if not proxy.serves(server.host, server.port):
                 continue
-            names_of = [one.library.name for one in self._watches if one.proxy is proxy]
+            names_of = [watch.library.name for watch in self._watches if watch.proxy is proxy]
             if library.name in names_of:
                 raise IsolangError(
                     f"{library.name}: this server is already being watched (got {where} twice, "

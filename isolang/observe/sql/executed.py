@@ -26,7 +26,7 @@ from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
 
 
 class PortalPosition(Struct, gc=False):
-    """Where the operations of a bound statement belong in its transaction.
+    """The place of a bound statement's operations in its transaction.
 
     Attributes:
         at: the number of operations before them.

@@ -134,8 +134,8 @@ def _note_copy(
     schema_name: str | None = None,
     **__: Any,
 ) -> None:
-    names = [one for one in (schema_name, table) if one]
-    quoted = ".".join('"{}"'.format(one.replace('"', '""')) for one in names)
+    names = [name for name in (schema_name, table) if name]
+    quoted = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
     watch.note(connection, text.format(quoted.replace("%", "%%")))
 
 
@@ -164,7 +164,7 @@ def _moved(watch: LibraryWatch, options: dict[str, Any]) -> dict[str, Any] | Non
         return None
     rest = {k: v for k, v in options.items() if k not in (*_LIBPQ, "dsn", "ssl", "direct_tls")}
     settings = {k: v for k, v in moved.items() if k in _LIBPQ.values()}
-    given = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
+    arguments = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
     if "application_name" in moved:
         rest["server_settings"] = {
             "application_name": moved["application_name"], **(rest.get("server_settings") or {})
@@ -173,7 +173,7 @@ def _moved(watch: LibraryWatch, options: dict[str, Any]) -> dict[str, Any] | Non
         **rest,
         "dsn": None,
         **dict.fromkeys(_LIBPQ),
-        **given,
+        **arguments,
         "ssl": "disable",
         "direct_tls": False,
     }

@@ -44,7 +44,7 @@ class InsideProxy:
         notes: what callers note about their statements.
         outside: the counts of statements that did not go through the proxy.
         path: the file of the history.
-        left: whether nothing more is recorded.
+        is_over: whether nothing more is recorded.
         clients: for each line of the completed history that ends a transaction of a call of the
             application, the number of the call.
     """
@@ -66,7 +66,7 @@ class InsideProxy:
         self.server, self.path, self.versions = server, path, versions
         self.notes = CallNotes()
         self.outside = Unseen(caller)
-        self.left = False
+        self.is_over = False
         self.clients: dict[int, int] = {}
         self._completed: tuple[Path, Unseen, int] | None = None
         self._observer = Observer(
@@ -99,8 +99,8 @@ class InsideProxy:
 
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
-        if not self.left:
-            self.left = True
+        if not self.is_over:
+            self.is_over = True
             self._observer.leave()
 
     def unseen(self) -> Unseen:
@@ -148,7 +148,7 @@ class InsideProxy:
         host = str(full.get("hostaddr") or full.get("host") or self.server.host)
         hosts = {host, str(full.get("host") or host)}
         port = str(full.get("port") or 5432)
-        if not port.isdigit() or not any(self.serves(one, int(port)) for one in hosts):
+        if not port.isdigit() or not any(self.serves(name, int(port)) for name in hosts):
             return None
         moved = {k: v for k, v in parameters.items() if k not in _OF_THE_WAY and v is not None}
         moved |= {
@@ -186,8 +186,8 @@ def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerA
         whole = make_conninfo(conninfo, **plain)
         with psycopg.connect(whole) as own:
             info, encrypted = own.info, bool(own.pgconn.ssl_in_use)
-            given = info.get_parameters()
-            mode = given.get("sslmode", "")
+            settings = info.get_parameters()
+            mode = settings.get("sslmode", "")
             return ServerAddress(
                 conninfo=whole,
                 host=info.host or info.hostaddr,
@@ -196,9 +196,9 @@ def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerA
                 password=info.password,
                 database=info.dbname,
                 tls="" if not encrypted else mode if mode.startswith("verify") else "require",
-                root=given.get("sslrootcert", ""),
-                certificate=given.get("sslcert", ""),
-                key=given.get("sslkey", ""),
+                root=settings.get("sslrootcert", ""),
+                certificate=settings.get("sslcert", ""),
+                key=settings.get("sslkey", ""),
             )
     except psycopg.Error as error:
         what = message_in_one_line(error)
@@ -214,10 +214,10 @@ def _require_threads() -> None:
     """Require that threads are the system's, because the proxy works while the test waits."""
     for name in ("gevent", "eventlet"):
         patcher = sys.modules.get(f"{name}.monkey" if name == "gevent" else f"{name}.patcher")
-        asked = "is_module_patched" if name == "gevent" else "is_monkey_patched"
+        question = "is_module_patched" if name == "gevent" else "is_monkey_patched"
         if patcher is None:
             continue
-        if any(getattr(patcher, asked)(module) for module in ("thread", "threading", "socket")):
+        if any(getattr(patcher, question)(module) for module in ("thread", "threading", "socket")):
             raise IsolangError(
                 f"watch: the proxy needs threads of the system (got those of {name}); hint: run "
                 "`isocheck observe` in a process of its own, and connect the application to it"
@@ -228,11 +228,11 @@ def _defaults() -> dict[str, str]:
     """Return libpq's parameters that the environment sets."""
     from psycopg import pq
 
-    found = {}
+    defaults = {}
     for option in pq.Conninfo.get_defaults():
         if option.val is not None and option.envvar is not None:
-            found[option.keyword.decode()] = option.val.decode()
-    return found
+            defaults[option.keyword.decode()] = option.val.decode()
+    return defaults
 
 
 @lru_cache(maxsize=256)
@@ -243,7 +243,7 @@ def _same_host(one: str, other: str) -> bool:
 
     def addresses(name: str) -> set[Any]:
         try:
-            return {found[4][0] for found in socket.getaddrinfo(name, None)}
+            return {answer[4][0] for answer in socket.getaddrinfo(name, None)}
         except OSError:
             return {name}
 

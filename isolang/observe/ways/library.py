@@ -148,7 +148,7 @@ class LibraryWatch:
         if through is self.proxy or connection in OWN_CONNECTIONS:
             return False
         if through is not None:
-            return through.left and self.proxy.serves(through.server.host, through.server.port)
+            return through.is_over and self.proxy.serves(through.server.host, through.server.port)
         return self.proxy.serves(*self.library.address(connection))
 
     def _note_outside(self, connection: Any, text: str) -> None:

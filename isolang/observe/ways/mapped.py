@@ -62,8 +62,8 @@ class SqlAlchemyWatch(LibraryWatch):
                 (mapper, "after_insert", self._note_assignment),
                 (mapper, "after_update", self._note_assignment),
                 *(
-                    (one.class_attribute, "set", _store_assignment_line)
-                    for one in mapper.column_attrs
+                    (attribute.class_attribute, "set", _store_assignment_line)
+                    for attribute in mapper.column_attrs
                 ),
             ]
         for listener in self._listeners:
@@ -141,10 +141,10 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
     """Return the parameters for connecting psycopg to an engine's database."""
     from sqlalchemy import event
 
-    _, found = engine.dialect.create_connect_args(engine.url)
+    _, parameters_of_url = engine.dialect.create_connect_args(engine.url)
 
     def ask(dialect: Any, record: Any, positional: Any, parameters: dict[str, Any]) -> None:
-        found.update(parameters)
+        parameters_of_url.update(parameters)
         raise _Connecting
 
     # The engine may have further parameters that only show when it attempts to connect.
@@ -157,9 +157,13 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
         event.remove(engine, "do_connect", ask)
         pool.dispose()
     if engine.dialect.driver == "asyncpg":
-        return {_LIBPQ_NAMES[name]: value for name, value in found.items() if name in _LIBPQ_NAMES}
+        return {
+            _LIBPQ_NAMES[name]: value
+            for name, value in parameters_of_url.items()
+            if name in _LIBPQ_NAMES
+        }
     return {
         _LIBPQ_NAMES.get(name, name): value
-        for name, value in found.items()
+        for name, value in parameters_of_url.items()
         if name not in ("autocommit", "context")
     }

@@ -38,7 +38,9 @@ class Psycopg:
         hooks.replace(psycopg, "connect", psycopg.Connection.connect)
         for prefix in ("", "Async"):
             awaits = bool(prefix)
-            cursor, server = (getattr(psycopg, prefix + one) for one in ("Cursor", "ServerCursor"))
+            cursor, server = (
+                getattr(psycopg, prefix + name) for name in ("Cursor", "ServerCursor")
+            )
             hooks.replace_method(cursor, "execute", noting(watch, text_of), awaits=awaits)
             many = noting(watch, text_of, repeats=True)
             hooks.replace_method(cursor, "executemany", many, awaits=awaits)

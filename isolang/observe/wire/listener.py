@@ -48,7 +48,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._ended: asyncio.Event
-        self._left: asyncio.Event
+        self._leaving: asyncio.Event
 
     def start(self, host: str, port: int) -> None:
         """Start listening; port 0 means any free port.
@@ -100,7 +100,7 @@ class Listener:
 
     def leave(self) -> None:
         """Stop listening; the open connections end when their applications end them."""
-        self._loop.call_soon_threadsafe(self._left.set)
+        self._loop.call_soon_threadsafe(self._leaving.set)
 
     def stop(self) -> None:
         """Stop listening, and end all connections."""
@@ -110,14 +110,14 @@ class Listener:
 
     async def _listen(self, host: str, port: int, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ended, self._left = asyncio.Event(), asyncio.Event()
+        self._ended, self._leaving = asyncio.Event(), asyncio.Event()
         server = await self._loop.create_server(lambda: _Client(self), host, port)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
-        while not self._ended.is_set() and not (self._left.is_set() and not self.clients):
+        while not self._ended.is_set() and not (self._leaving.is_set() and not self.clients):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
-            if self._left.is_set():
+            if self._leaving.is_set():
                 server.close()
             await self._regularly()
         server.close()
