@@ -162,8 +162,8 @@ class Observer:
         audit.audit_at_end()
         if history.doubtful:
             other = path.with_name(f"{path.name}.part")
-            for shown in without_predicate_reads(path, history.doubtful, other):
-                history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown)
+            for shown, caller in without_predicate_reads(path, history.doubtful, other):
+                history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
             shutil.move(other, path)
         return history.unseen.settled()
 

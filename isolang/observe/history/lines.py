@@ -214,8 +214,13 @@ def _read(one: RecordedVersion) -> tuple[str, int | None]:
     return f"[:r {one.key} {one.row}]", one.rank
 
 
-def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
-    """Write a history without the predicate reads of some tables."""
+def without_predicate_reads(
+    path: Path, tables: Mapping[str, str], into: Path
+) -> Iterator[tuple[str, str]]:
+    """Write a history without the predicate reads of some tables.
+
+    Yield the statement of each, and the ``file:line`` of its caller if that is known.
+    """
     heads = tuple(f"[:rp {{:table {edn(name)} :where " for name in tables)
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
         for line in lines:
@@ -226,20 +231,30 @@ def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
                     made = [head, TAB.join(compress(operations, keep))]
+                    removed: list[list[str]] = []
                     for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS):
                         if not rest.startswith(f"]{begin}"):
                             continue
                         frame, inside, rest = _split_at_vector(rest, begin)
                         texts = inside.split(TAB)
-                        if begin == _CALLERS:
-                            yield from compress(texts, map(not_, keep))
+                        if begin in (_CALLERS, _ROWS):
+                            removed.append([*compress(texts, map(not_, keep))])
                         # If the outcome is not :ok, the versions are those of the invocation, which
                         # has no reads.
                         if begin != _VERSIONS or ":type :ok" in head:
                             texts = list(compress(texts, keep))
                         made += [frame, TAB.join(texts)]
                     changed = "".join([*made, rest])
+                    callers, *rows = removed
+                    for where, row in zip(callers, *(rows or [[""] * len(callers)]), strict=True):
+                        asked, caller = _text_of(row).removeprefix(ROW_NOT_FOUND), _text_of(where)
+                        yield (asked, caller) if asked else (caller, "")
             out.write(changed)
+
+
+def _text_of(shown: str) -> str:
+    """Return the text of a string in EDN."""
+    return str(json.loads(shown)) if shown else ""
 
 
 def _split_at_vector(line: str, begin: str) -> tuple[str, str, str]:

@@ -845,13 +845,10 @@ def _returned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
     """Return the columns that RETURNING uses, and ``*`` if it may use others."""
     found = set()
     for at in range(begin + 1, end):
-        if reader.text(at) == "*" or (reader.word(at) == "old" and reader.text(at + 1) == "."):
+        word, qualifies = reader.word(at), reader.text(at + 1) == "."
+        if reader.text(at) == "*" or (word == "old" and qualifies):
             found.add("*")
-        elif (
-            reader.word(at) != "as"
-            and reader.text(at + 1) != "."
-            and _is_column(reader.part, reader, at)
-        ):
+        elif word != "as" and not qualifies and _is_column(reader.part, reader, at):
             found.add(catalogue_name(reader.text(at)))
     return frozenset(found)
 
