@@ -97,6 +97,8 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
+        if one is not None and done.note is not None and kind in ("quiet", "level", "forget"):
+            one.sent += 1
         if kind == "quiet":
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
@@ -115,6 +117,7 @@ class Session:
         if kind == "begin":
             one = self._begin(done, implicit=False)
             one.level = made.name or one.level
+            one.sent += done.note is not None  # a library's own BEGIN is no statement of its caller
             return
         if kind in ("commit", "rollback"):
             if one is not None:
@@ -154,8 +157,14 @@ class Session:
         return PortalPosition() if self.transaction is None else self.transaction.bind()
 
     def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
-        """Name a statement that is executed for the first time."""
-        one.execute(done.statement.plan.lock)
+        """Name a statement that is executed for the first time.
+
+        The savepoints that a library sets for its caller are no statements of the caller.
+        """
+        made = done.statement.plan
+        if one.client and done.note is None and made.kind in ("savepoint", "release", "back"):
+            return
+        one.execute(made.lock)
         if done.position is not None:
             done.position.statement = one.statement
 

@@ -41,11 +41,13 @@ def watch(isolation: Isolation, using: str = "default", *, versions: bool = Fals
     for opened in connections.all(initialized_only=True):
         if not opened.in_atomic_block:
             opened.close()  # it is opened again through the proxy
+            if hasattr(opened, "close_pool"):
+                opened.close_pool()
     models = apps.get_models(include_auto_created=True)
     return isolation.watch_psycopg(
         versions=versions,
         names={one._meta.db_table: one._meta.label for one in models if not one._meta.proxy},
-        **connection.get_openedparams(),
+        **connection.get_connection_params(),
     )
 
 

@@ -201,8 +201,9 @@ def test_what_cannot_be_seen_is_counted(url, isolation):
     assert alone == ["w(account/a {balance: 3})"]
     assert only == [
         "r(account/a {balance: 3})",
-        "r(account/b {name: b, balance: 10})",
+        "r(account/b {balance: 10, name: b})",
         "w(account/a {balance: 3 → 5})",
+        "r(account/b {balance: 10, name: b})",
         "r(account/a {balance: 5})",
     ]
 
