@@ -89,7 +89,12 @@ class InsideProxy:
         self._observer.history.rolled_back = RolledBackRows()
 
     def complete(self) -> Path:
-        """Write the history recorded so far to a new file, and return its path."""
+        """Write the history recorded so far to a new file, and return its path.
+
+        After :meth:`leave`, return the last such file.
+        """
+        if self.is_over and self._completed is not None:
+            return self._completed[0]
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
