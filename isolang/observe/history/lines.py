@@ -254,7 +254,7 @@ def without_predicate_reads(
 
 def _text_of(shown: str) -> str:
     """Return the text of a string in EDN."""
-    return str(json.loads(shown)) if shown else ""
+    return str(json.loads(shown, strict=False)) if shown else ""
 
 
 def _split_at_vector(line: str, begin: str) -> tuple[str, str, str]:
