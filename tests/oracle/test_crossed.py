@@ -140,6 +140,7 @@ def test_every_feature_meets_every_kind_of_level() -> None:
     assert set(product(FEATURES, LEVELS_OF)) - met == IMPOSSIBLE.keys()
 
 
+@pytest.mark.slow
 def test_every_kind_of_level_is_met_and_missed() -> None:
     """The histories neither all have what a level asks, nor all lack it."""
     verdicts: Counter[tuple[str, str]] = Counter()
