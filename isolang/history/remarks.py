@@ -11,7 +11,7 @@ import mmap
 import os
 import re
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -56,6 +56,20 @@ COLUMNS_COMMENT: Final = ";:columns "
 _LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
 """The text that precedes a predicate read's statement in its ``row``."""
+
+
+def read_columns(names: Sequence[str]) -> str:
+    """Return the ``row`` of a read of some columns, whose values do not matter.
+
+    >>> read_columns(["name"]), reads_columns("{name}"), reads_columns("{name: 5}")
+    ('{name}', True, False)
+    """
+    return f"{{{', '.join(names)}}}"
+
+
+def reads_columns(row: str) -> bool:
+    """Return whether a remark is that of a read of some columns, as :func:`read_columns` says."""
+    return row.startswith("{") and ":" not in row
 
 
 def named(history: DescribedColumns, op: int) -> Named:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
 
-from isolang.observe.history.seen import Outcome, Position, SeenTransaction
+from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import parse_description
-from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.sql.rewriting import Prepared, Rewriter
+from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import (
+    AUTOCOMMIT,
     BROKEN,
     CURSORS,
     DEFINITIONS,
@@ -41,7 +40,7 @@ class Session:
     def __init__(self, observation: Observation) -> None:
         self.observation = observation
         self._history = observation.history
-        self.rewriter = Rewriter(observation.database)
+        self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
         self.label = ""
         self.backend = 0
@@ -69,11 +68,10 @@ class Session:
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
-            level, default, table = json.loads(text)
+            level, default, name, found = self.observation.dialect.parse_settings(text)
             self.default_level = default
             if self.transaction is not None:
                 self.transaction.level = level
-            name, found = parse_description(table)
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
 
     def take_note(self, text: str) -> CallNote | None:
@@ -154,9 +152,9 @@ class Session:
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
 
-    def bind(self) -> Position:
+    def bind(self) -> PortalPosition:
         """Return the position in the transaction of a statement that is bound now."""
-        return Position() if self.transaction is None else self.transaction.bind()
+        return PortalPosition() if self.transaction is None else self.transaction.bind()
 
     def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
         """Name a statement that is executed for the first time.
@@ -262,6 +260,9 @@ class Session:
                 self.transaction = made
         elif status == "I":
             if one.implicit or one.failed:
+                if one.implicit and one.operations and self.observation.notes is not None:
+                    first = one.operations[0]
+                    self._history.unseen.note(AUTOCOMMIT, first.shown, first.caller)
                 self._finish("fail" if one.failed else "ok")
             else:
                 self._history.unseen.note(NO_END)

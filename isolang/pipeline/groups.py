@@ -30,6 +30,7 @@ from isolang.explain.violation import (
     ViolationGroups,
 )
 from isolang.history.columns import APPEND, READ, WRITE
+from isolang.history.remarks import reads_columns
 from isolang.history.row_text import table_of
 from isolang.history.statement_text import shape_of_text
 from isolang.language.classify.event_graph import Plan
@@ -348,7 +349,8 @@ def _has_superseded_read(history: History, cycle: KnownCycle) -> bool:
 
     ``UPDATE … SET n = n + 1`` reads the newest version, so it loses no update even if the
     transaction has read an old version before. Such cycles are left out, because the two reads are
-    a violation by themselves, which tells better what happened.
+    a violation by themselves, which tells better what happened. An UPDATE that only finds the row
+    by its columns does lose the update.
     """
     columns = history.columns
     for edge in cycle.edges:
@@ -363,7 +365,8 @@ def _has_superseded_read(history: History, cycle: KnownCycle) -> bool:
             same = columns.op_key[op] == columns.op_key[edge.op]
             if same and int(columns.op_kind[op]) == READ and columns.op_ok[op]:
                 value = int(columns.op_value[op])
-                if value != int(columns.op_value[edge.op]) and value not in written:
+                other = value != int(columns.op_value[edge.op]) and value not in written
+                if other and not reads_columns(history.remark(op).row):
                     return True
     return False
 

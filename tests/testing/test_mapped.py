@@ -1,13 +1,13 @@
 """An application's transactions through an engine of SQLAlchemy, with the lines that assign."""
 
 import asyncio
-from pathlib import Path
 
 import pytest
+from support.source_lines import assert_names_lines
+from support.watched import operations, predicate_reads, sources, transactions
 
 import isolang
 from isolang.errors import IsolangError
-from isolang.history.values import Keyword
 
 sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
@@ -33,9 +33,7 @@ from sqlalchemy.orm import (  # noqa: E402
     selectinload,
 )
 
-from isolang.observe.drivers.mapped import SqlAlchemyWatch  # noqa: E402
-from isolang.observe.unseen import CONDITIONS, NOT_FOUND, TWO_ROWS  # noqa: E402
-from isolang.testing.isolation import Isolation  # noqa: E402
+from isolang.observe.unseen import CONDITIONS  # noqa: E402
 
 
 class Base(DeclarativeBase):
@@ -89,14 +87,15 @@ def counters(engine):
         two.commit()
 
 
-def test_a_lost_update_is_seen(connect, recorder):
+def test_a_lost_update_is_seen(connect, isolation):
     """At READ COMMITTED the second counter overwrites the first one."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder):
-        counters(engine)
-    history = recorder.history()
-    assert [t.status for t in history.transactions()] == ["committed", "committed"]
-    assert [t.ops[0] for t in history.transactions()] == [("r", "account/a", None)] * 2
+    watch = isolation.watch(engine, Base.registry)
+    counters(engine)
+    history = isolation.history()
+    counted = ["r(account/a {balance: 10})", "w(account/a {balance: 10 → 11})"]
+    assert list(transactions(history)) == [("committed", counted)] * 2
+    assert not watch.unseen
     assert isolang.check(history, "pl-2").outcome == "valid"
     verdict = isolang.check(history, "si")
     assert verdict.violation.anomaly.startswith("lost update")
@@ -104,16 +103,14 @@ def test_a_lost_update_is_seen(connect, recorder):
         assert session.get(Account, "a").balance == 11
 
 
-def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
+def test_the_update_that_the_server_refuses_is_aborted(connect, isolation):
     """At REPEATABLE READ nothing is lost."""
     engine = connect("REPEATABLE READ")
-    with (
-        SqlAlchemyWatch(engine, Base.registry, recorder),
-        pytest.raises(sqlalchemy.exc.OperationalError),
-    ):
+    isolation.watch(engine, Base.registry)
+    with pytest.raises(sqlalchemy.exc.OperationalError):
         counters(engine)
-    assert [t.status for t in recorder.history().transactions()] == ["committed", "aborted"]
-    isolang.assert_level(recorder.history(), "strong-si")
+    assert [status for status, _ in transactions(isolation.history())] == ["committed", "aborted"]
+    isolang.assert_level(isolation.history(), "strong-si")
 
 
 @pytest.mark.parametrize(
@@ -123,14 +120,11 @@ def test_the_update_that_the_server_refuses_is_aborted(connect, recorder):
         ("SERIALIZABLE", ["committed", "aborted"]),
     ],
 )
-def test_write_skew(connect, recorder, level, outcomes):
+def test_write_skew(connect, isolation, level, outcomes):
     """Each empties the account that the other one has read."""
     engine = connect(level)
-    with (
-        SqlAlchemyWatch(engine, Base.registry, recorder),
-        Session(engine) as one,
-        Session(engine) as two,
-    ):
+    isolation.watch(engine, Base.registry)
+    with Session(engine) as one, Session(engine) as two:
         for session in (one, two):
             assert len(session.scalars(select(Account)).all()) == 2
         one.get(Account, "a").balance = 0
@@ -140,94 +134,89 @@ def test_write_skew(connect, recorder, level, outcomes):
             two.commit()
         except sqlalchemy.exc.OperationalError:
             two.rollback()
-    history = recorder.history()
-    assert [t.status for t in history.transactions()] == outcomes
+    history = isolation.history()
+    assert [status for status, _ in transactions(history)] == outcomes
     isolang.assert_level(history, "si")
     expected = "valid" if "aborted" in outcomes else "invalid"
     assert isolang.check(history, "ser").outcome == expected
 
 
-def test_versions_name_their_writers(connect, recorder):
+def test_versions_name_their_writers(connect, isolation):
     """Reads, a row that is created, one that is deleted, and what a savepoint took back."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch:
-        with Session(engine) as session, session.begin():
-            session.add(Account(name="c", balance=1))
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as session, session.begin():
+        session.add(Account(name="c", balance=1))
+        session.flush()
+        with session.begin_nested() as nested:
+            session.get(Account, "a").balance = 5
             session.flush()
-            with session.begin_nested() as nested:
-                session.get(Account, "a").balance = 5
-                session.flush()
-                nested.rollback()
-            with session.begin_nested():
-                session.get(Account, "b").balance = 6
-        with Session(engine) as session, session.begin():
-            assert session.get(Account, "a").balance == 10
-            assert session.get(Account, "b").balance == 6
-            session.delete(session.get(Account, "c"))
-    first, second = recorder.history().transactions()
-    written = {key: value for kind, key, value in first.ops if kind == "w"}
-    assert sorted(written) == ["account/b", "account/c"]
-    assert written["account/b"] != written["account/c"]  # the savepoint has a number of its own
-    assert list(second.ops) == [
-        ("r", "account/a", None),
-        ("r", "account/b", written["account/b"]),
-        ("r", "account/c", written["account/c"]),
-        ("w", "account/c", Keyword("deleted")),
+            nested.rollback()
+        with session.begin_nested():
+            session.get(Account, "b").balance = 6
+    with Session(engine) as session, session.begin():
+        assert session.get(Account, "a").balance == 10
+        assert session.get(Account, "b").balance == 6
+        session.delete(session.get(Account, "c"))
+    first, second = operations(isolation.history())
+    assert first == [
+        "w(account/c {balance: 1, name: c})",
+        "r(account/b {balance: 10})",
+        "w(account/b {balance: 10 → 6})",
+    ]
+    assert second == [
+        "r(account/a {balance: 10, name: a})",
+        "r(account/b {balance: 6})",
+        "r(account/c {balance: 1, name: c})",
+        "delete(account/c)",
     ]
     assert not watch.unseen
-    isolang.assert_level(recorder.history(), "sser")
+    isolation.assert_level("sser")
 
 
-def test_statements_of_all_kinds_are_seen(connect, recorder, tmp_path):
+def test_statements_of_all_kinds_are_seen(connect, isolation):
     """Core, text, bulk statements, sums, and several rows whose keys the database chooses."""
     engine = connect("REPEATABLE READ")
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch:
-        with engine.begin() as connection:
-            connection.execute(text("update account set balance = 3 where name = 'a'"))
-        with Session(engine) as session, session.begin():
-            assert session.get(Account, "a").balance == 3
-            assert session.scalar(select(func.sum(Account.balance))) == 13
-            session.execute(update(Account).values(balance=4))
-            session.execute(insert(Account), [{"name": "d", "balance": 1}])
-            session.add_all([Card(number=str(n)) for n in range(3)])
-            session.flush()
-            assert session.get(Account, "b").balance == 4
-    path = watch.close(recorder.path, tmp_path / "closed.edn")
-    assert not watch.all_unseen
-    one, two = recorder.history().transactions()
-    assert [op[:2] for op in one.ops] == [("w", "account/a")]
-    written = [key for kind, key, _ in two.ops if kind == "w"]
-    assert sorted(written) == [
-        "account/a",
-        "account/b",
-        "account/d",
-        *(f"card/{n}" for n in (1, 2, 3)),
-    ]
-    assert path.read_text().count("[:rp ") == 4  # the sum and the UPDATE; twice each
-    isolang.assert_level(path, "sser")
-    lines = Path(__file__).read_text().splitlines()
-    number = next(n for n, line in enumerate(lines, 1) if "Card(number=str(n))" in line)
-    assert path.read_text().count(f'test_mapped.py:{number}"') == 3
+    watch = isolation.watch(engine, Base.registry)
+    with engine.begin() as connection:
+        connection.execute(text("update account set balance = 3 where name = 'a'"))
+    with Session(engine) as session, session.begin():
+        assert session.get(Account, "a").balance == 3
+        assert session.scalar(select(func.sum(Account.balance))) == 13
+        session.execute(update(Account).values(balance=4))
+        session.execute(insert(Account), [{"name": "d", "balance": 1}])
+        session.add_all([Card(number=str(n)) for n in range(3)])
+        session.flush()
+        assert session.get(Account, "b").balance == 4
+    history = isolation.history()
+    one, two = operations(history)
+    assert [name.split(" ")[0] for name in one] == ["w(account/a"]
+    written = sorted(name.split(" ")[0] for name in two if name.startswith("w("))
+    rows = ("account/a", "account/b", "account/d", *(f"card/{n}" for n in (1, 2, 3)))
+    assert written == [f"w({row}" for row in rows]
+    assert len(predicate_reads(history)) == 2  # the sum and the UPDATE
+    assert sources(history).count("session.add_all([Card(number=str(n)) for n in range(3)])") == 3
+    assert not watch.unseen
+    isolation.assert_level("sser")
 
 
-def test_a_commit_that_rolls_back_is_no_commit(connect, recorder):
+def test_a_commit_that_rolls_back_is_no_commit(connect, isolation):
     """PostgreSQL answers ROLLBACK, and SQLAlchemy raises nothing."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder), Session(engine) as session:
+    isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         session.get(Account, "a").balance = 7
         session.flush()
         raw = session.connection().connection.dbapi_connection
         with pytest.raises(Exception, match="does not exist"):
             raw.execute("select no_such_column")
         session.commit()
-    (only,) = recorder.history().transactions()
-    assert only.status == "aborted"
+    assert [status for status, _ in transactions(isolation.history())] == ["aborted"]
 
 
-def test_functions_are_watched_while_they_run(connect, tmp_path):
+def test_functions_are_watched_while_they_run(connect, isolation):
     """Threads of an application that knows nothing of recording, judged together."""
     engine = connect("SERIALIZABLE")
-    isolation = Isolation(tmp_path)
     watch = isolation.watch(engine, Base.registry)
 
     def transfer():
@@ -244,17 +233,16 @@ def test_functions_are_watched_while_they_run(connect, tmp_path):
         transfer, audit, times=10, clients=2, ignoring=sqlalchemy.exc.OperationalError
     )
     (verdict,) = isolation.assert_level("ser")
-    assert not watch.all_unseen
-    isolation.close()
+    assert not watch.unseen
     counts = verdict.history.counts()
     assert (counts["committed"], counts["aborted"]) == (40 - refused, refused)
 
 
-def test_other_engines_are_refused(recorder):
+def test_other_engines_are_refused(isolation):
     """Only PostgreSQL has xmin."""
     engine = create_engine("sqlite://")
-    with pytest.raises(IsolangError, match="expected postgresql"):
-        SqlAlchemyWatch(engine, Base.registry, recorder).__enter__()
+    with pytest.raises(IsolangError, match="expected one of postgresql"):
+        isolation.watch(engine, Base.registry)
 
 
 @pytest.mark.parametrize(
@@ -264,8 +252,8 @@ def test_other_engines_are_refused(recorder):
         ("REPEATABLE READ", ["committed", "aborted"]),
     ],
 )
-def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, outcomes):
-    """What it asks the server for itself, it asks where the application's sessions wait."""
+def test_the_engine_below_an_asynchronous_one(connect, server, isolation, level, outcomes):
+    """A lost update of two tasks, or its refusal; each line that reads and assigns is named."""
     connect(level)
 
     async def counters(engine):
@@ -276,50 +264,50 @@ def test_the_engine_below_an_asynchronous_one(connect, server, recorder, level, 
             second.balance += 1
             await two.commit()
 
-    async def watched(recorder):
+    async def watched():
         # A pool of the two connections that the sessions hold: none is left for the watch.
         engine = create_async_engine(server, isolation_level=level, pool_size=2, max_overflow=0)
+        watch = isolation.watch(engine.sync_engine, Base.registry)
         try:
-            with SqlAlchemyWatch(engine.sync_engine, Base.registry, recorder) as watch:
-                await counters(engine)
-            return watch
+            await counters(engine)
         finally:
             await engine.dispose()
+        return watch
 
     if "aborted" in outcomes:
         with pytest.raises(sqlalchemy.exc.OperationalError):
-            asyncio.run(watched(recorder))
+            asyncio.run(watched())
     else:
-        assert not asyncio.run(watched(recorder)).unseen
-    history = recorder.history()
+        assert not asyncio.run(watched()).unseen
+    history = isolation.history()
     # The engine's own first transaction asks for the server's version.
-    assert [t.status for t in history.transactions() if t.ops] == outcomes
-    assert next(t.ops[0] for t in history.transactions() if t.ops) == ("r", "account/a", None)
-    lines = Path(__file__).read_text().splitlines()
-    number = next(n for n, line in enumerate(lines, 1) if "= await one.get(Account" in line)
-    assert f'"test_mapped.py:{number}"' in recorder.path.read_text().replace("tests/testing/", "")
+    seen = [one for one in transactions(history) if one[1] or one[0] == "aborted"]
+    assert [status for status, _ in seen] == outcomes
+    assert seen[0][1] == ["r(account/a {balance: 10})", "w(account/a {balance: 10 → 11})"]
+    lines = sources(history)
+    read = 'first, second = await one.get(Account, "a"), await two.get(Account, "a")'
+    assert lines[:2] == [read, "first.balance += 1"]
     verdict = isolang.check(history, "si")
     assert verdict.outcome == ("valid" if "aborted" in outcomes else "invalid")
 
 
-def test_the_report_shows_where_each_operation_comes_from(connect, recorder):
+def test_the_report_shows_where_each_operation_comes_from(connect, isolation):
     """The text names the lines that read and assign, not those of the libraries or the flush."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder):
-        counters(engine)
-    text = str(isolang.check(recorder.history(), "si"))
-    source = Path(__file__).read_text().splitlines()
-    for statement in ("first, second =", "first.balance += 1", "second.balance += 1"):
-        number = next(n for n, line in enumerate(source, 1) if line.strip().startswith(statement))
-        assert f"test_mapped.py:{number} " in text, text
+    isolation.watch(engine, Base.registry)
+    counters(engine)
+    text = str(isolang.check(isolation.history(), "si"))
+    begins = ("first, second =", "first.balance += 1", "second.balance += 1")
+    assert_names_lines(text, __file__, *begins)
     assert "(flush)" not in text
     assert "site-packages" not in text
 
 
-def test_rows_are_shown_by_what_changed(connect, recorder):
+def test_rows_are_shown_by_what_changed(connect, isolation):
     """Of objects that were loaded, that are new, and whose values the database computes."""
     engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder), Session(engine) as session:
+    isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         one = session.get(Account, "a")
         one.balance = 11
         session.flush()
@@ -328,104 +316,103 @@ def test_rows_are_shown_by_what_changed(connect, recorder):
         session.flush()
         session.get(Account, "b").balance = Account.balance + 1
         session.commit()
-    history = recorder.history()
-    assert [history.describe_op(op) for op in history.operations_of(0)] == [
-        "r(account/a {balance: 10})",
-        "w(account/a {balance: 10 → 12})",
-        "w(account/c {balance: 3})",
-        "r(account/b {balance: 10})",
-        "w(account/b {balance: 10 → 11})",
+    history = isolation.history()
+    assert operations(history) == [
+        [
+            "r(account/a {balance: 10})",
+            "w(account/a {balance: 10 → 11})",
+            "w(account/a {balance: 11 → 12})",
+            "w(account/c {balance: 3, name: c})",
+            "r(account/b {balance: 10})",
+            "w(account/b {balance: 10 → 11})",
+        ]
+    ]
+    assert sources(history) == [
+        'one = session.get(Account, "a")',
+        "one.balance = 11",
+        "one.balance = 12",
+        'session.add(Account(name="c", balance=3))',
+        'session.get(Account, "b").balance = Account.balance + 1',
+        'session.get(Account, "b").balance = Account.balance + 1',
     ]
 
 
-def test_what_is_not_seen_has_an_example(connect, recorder):
-    """Each kind names the line of its first statement."""
-    engine = connect("READ COMMITTED")
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
-        session.execute(select(Account.balance).distinct())
-        session.rollback()
-    assert "test_mapped.py:" in watch.unseen.examples["shapes"]
-
-
-def test_a_row_beside_one_that_others_deleted(connect, recorder):
+def test_a_row_beside_one_that_others_deleted(connect, isolation):
     """At REPEATABLE READ both are in the snapshot, and nothing is guessed."""
     engine = connect("REPEATABLE READ")
-    watch = SqlAlchemyWatch(engine, Base.registry, recorder)
-    with watch, Session(engine) as one, Session(engine) as two:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as one, Session(engine) as two:
         one.expunge(one.get(Account, "a"))
         two.delete(two.get(Account, "a"))
         two.commit()
         one.add(Account(name="a", balance=1))
         one.commit()
     assert not watch.unseen
-    operations = [(kind, key) for t in recorder.history().transactions() for kind, key, _ in t.ops]
-    assert sorted(operations) == [("r", "account/a")] * 2 + [("w", "account/a")] * 2
+    assert operations(isolation.history()) == [
+        ["r(account/a {balance: 10, name: a})", "w(account/a#2 {balance: 1, name: a})"],
+        ["r(account/a {balance: 10, name: a})", "delete(account/a)"],
+    ]
+    isolation.assert_level("si")
 
 
 @pytest.mark.parametrize(
-    ("asks", "unseen"),
+    ("asks", "conditions"),
     [
-        (lambda s: s.scalars(select(Card).where(Card.owner == "b")).all() == [], {CONDITIONS: 1}),
-        (lambda s: s.scalars(select(Card).where(Card.id > 1)).first() is None, {CONDITIONS: 1}),
-        (lambda s: len(s.scalars(select(Account)).all()) == 2, {CONDITIONS: 1}),
-        (
-            lambda s: s.scalar(select(func.count()).where(Card.owner == "b")) == 0,
-            {CONDITIONS: 1},
-        ),
-        (lambda s: s.scalar(text("select count(*) from card")) == 1, {CONDITIONS: 1}),
-        (lambda s: s.get(Card, 1), {}),
-        (lambda s: s.get(Card, 1, with_for_update=True), {}),
-        (lambda s: s.get(Card, 9) is None, {NOT_FOUND: 1}),
-        (lambda s: s.scalars(select(Card).where(Card.number == "n1")).one(), {}),
-        (lambda s: not s.scalars(select(Card).where(Card.number == "x")).all(), {NOT_FOUND: 1}),
-        (lambda s: s.scalars(select(Card).where(Card.id == 1, Card.owner == "a")).one(), {}),
-        (
-            lambda s: not s.scalars(select(Card).where(Card.id == 1, Card.owner == "b")).all(),
-            {NOT_FOUND: 1},
-        ),
-        (lambda s: s.scalars(select(Card).where(Card.id.in_([1]))).all(), {}),
-        (lambda s: s.scalars(select(Card).where(Card.id.in_([1, 9]))).all(), {NOT_FOUND: 1}),
-        (lambda s: s.get(Card, 1).account, {}),
-        (lambda s: s.get(Card, 1, options=[joinedload(Card.account)]).account, {}),
-        (lambda s: s.get(Card, 1, options=[selectinload(Card.account)]).account, {}),
-        (lambda s: s.get(Account, "a").cards, {CONDITIONS: 1}),
+        (lambda s: s.scalars(select(Card).where(Card.owner == "b")).all() == [], 1),
+        (lambda s: s.scalars(select(Card).where(Card.id > 1)).first() is None, 1),
+        (lambda s: len(s.scalars(select(Account)).all()) == 2, 1),
+        (lambda s: s.scalar(select(func.count()).where(Card.owner == "b")) == 0, 1),
+        (lambda s: s.scalar(text("select count(*) from card")) == 1, 1),
+        (lambda s: s.get(Card, 1), 0),
+        (lambda s: s.get(Card, 1, with_for_update=True), 0),
+        (lambda s: s.get(Card, 9) is None, 1),
+        (lambda s: s.scalars(select(Card).where(Card.number == "n1")).one(), 0),
+        (lambda s: not s.scalars(select(Card).where(Card.number == "x")).all(), 1),
+        (lambda s: s.scalars(select(Card).where(Card.id == 1, Card.owner == "a")).one(), 0),
+        (lambda s: not s.scalars(select(Card).where(Card.id == 1, Card.owner == "b")).all(), 1),
+        (lambda s: s.scalars(select(Card).where(Card.id.in_([1]))).all(), 0),
+        (lambda s: s.scalars(select(Card).where(Card.id.in_([1, 9]))).all(), 1),
+        (lambda s: s.get(Card, 1).account, 0),
+        (lambda s: s.get(Card, 1, options=[joinedload(Card.account)]).account, 0),
+        (lambda s: s.get(Card, 1, options=[selectinload(Card.account)]).account, 0),
+        (lambda s: s.get(Account, "a").cards, 1),
         (
             lambda s: s.scalars(
                 select(Card).where(Card.owner == "a").limit(1).with_for_update(skip_locked=True)
             ).all(),
-            {},
+            0,
         ),
     ],
 )
-def test_what_a_condition_does_not_find(connect, recorder, tmp_path, asks, unseen):
-    """Keys that are found, and what is joined by them, are seen; so are conditions, at the end."""
+def test_what_a_condition_does_not_find(connect, isolation, asks, conditions):
+    """Keys that are found, and what is joined by them, are reads; conditions predicate reads."""
     engine = connect("READ COMMITTED")
     with Session(engine) as session, session.begin():
         session.add(Card(id=1, number="n1", owner="a"))
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         assert asks(session)
         session.commit()
-    watch.close(recorder.path, None)  # as if the table had other writers
-    assert watch.all_unseen == unseen
-    for kind in unseen:
-        assert watch.all_unseen.examples[kind].lower().startswith("select ")
-        assert "test_mapped.py:" in watch.all_unseen.examples[kind]
-    watch.close(recorder.path, tmp_path / "closed.edn")
-    assert not watch.all_unseen
+    history = isolation.history()
+    assert len(predicate_reads(history)) == conditions
+    assert set(sources(history)) <= {"assert asks(session)"} or "lambda" in sources(history)[0]
+    assert not watch.unseen
 
 
-def test_a_join_that_finds_several_rows_is_counted(connect, recorder):
+def test_a_join_that_finds_several_rows_is_counted(connect, isolation):
     """Its rows are read; what it did not find is unseen."""
     engine = connect("READ COMMITTED")
     with Session(engine) as session, session.begin():
         session.add_all([Card(id=n, number=f"n{n}", owner="a") for n in (1, 2)])
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as session:
+    watch = isolation.watch(engine, Base.registry)
+    with Session(engine) as session:
         one = session.get(Account, "a", options=[joinedload(Account.cards)])
         assert len(one.cards) == 2
         session.commit()
+    (only,) = operations(isolation.history())
     assert watch.unseen == {CONDITIONS: 1}
-    (only,) = recorder.history().transactions()
-    assert sorted(key for _, key, _ in only.ops) == ["account/a", "card/1", "card/2"]
+    assert "test_mapped.py:" in watch.unseen.examples[CONDITIONS]
+    assert [shown.split(" ")[0] for shown in only] == ["r(account/a", "r(card/1", "r(card/2"]
 
 
 RACES = {
@@ -475,31 +462,12 @@ def test_races_of_conditions(connect, server, isolation, asks, level, driver):
     assert not isolation.unseen()
 
 
-def test_a_row_that_another_deleted_beside_the_own_one(connect, recorder):
-    """At REPEATABLE READ a SELECT that meets the old row alone is no read of the own one."""
-    engine = connect("REPEATABLE READ")
-    with SqlAlchemyWatch(engine, Base.registry, recorder) as watch, Session(engine) as one:
-        one.get(Account, "b")
-        with Session(engine) as two, two.begin():
-            two.delete(two.get(Account, "a"))
-        one.add(Account(name="a", balance=99))
-        one.flush()
-        one.expunge_all()
-        old = select(Account).where(Account.name == "a", Account.balance == 10)
-        assert one.scalars(old).one().balance == 10
-        one.commit()
-    isolang.assert_level(recorder.history(), "pl-2")
-    assert watch.unseen.keys() <= {TWO_ROWS, "deleted"}
-    assert watch.unseen
-
-
 @pytest.mark.parametrize(
     ("level", "lock"), [("READ COMMITTED", True), ("REPEATABLE READ", False), ("SERIALIZABLE", 0)]
 )
-def test_who_is_refused_is_evidence(connect, tmp_path, level, lock):
+def test_who_is_refused_is_evidence(connect, isolation, level, lock):
     """The losers of a right booking roll back; they saw, or missed, who won."""
     engine = connect(level)
-    isolation = Isolation(tmp_path)
     watch = isolation.watch(engine, Base.registry)
 
     def book():
@@ -516,13 +484,11 @@ def test_who_is_refused_is_evidence(connect, tmp_path, level, lock):
     assert verdict.history.counts()["committed"] == 1
     assert not verdict.nothing_observed
     assert not isolation.judged[0].nothing_observed
-    isolation.close()
 
 
-def test_who_is_refused_and_alone_is_no_evidence(connect, tmp_path):
+def test_who_is_refused_and_alone_is_no_evidence(connect, isolation):
     """Nobody else wrote what it read."""
     engine = connect("SERIALIZABLE")
-    isolation = Isolation(tmp_path)
     isolation.watch(engine, Base.registry)
     with Session(engine) as session:
         session.get(Account, "a").balance = 3
@@ -532,4 +498,3 @@ def test_who_is_refused_and_alone_is_no_evidence(connect, tmp_path):
         session.rollback()
     (verdict,) = isolation.assert_level("ser")
     assert verdict.nothing_observed
-    isolation.close()

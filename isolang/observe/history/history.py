@@ -23,6 +23,7 @@ from typing import Any, Final
 from isolang.observe.history.lines import HistoryLines
 from isolang.observe.history.present import PresentRows
 from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
+from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.history.seen import (
     Outcome,
     RowVersion,
@@ -50,6 +51,7 @@ class ObservedHistory:
         doubtful: the tables with writes that were not seen, each with an example.
         caller: the ``file:line`` of the statement that is being recorded; empty if unknown.
         refused: how many transactions the server rolled back because of another transaction.
+        rolled_back: the reads of rolled-back transactions; ``None`` if nobody asks for them.
     """
 
     def __init__(self, path: Path, *, versions: bool = False) -> None:
@@ -57,6 +59,7 @@ class ObservedHistory:
         self._states_versions = versions
         self.caller = ""
         self.refused = 0
+        self.rolled_back: RolledBackRows | None = None
         self.unseen = Unseen(lambda: self.caller)
         self.outcomes: Counter[str] = Counter()
         self.unaudited: dict[str, Table] = {}
@@ -129,6 +132,8 @@ class ObservedHistory:
         one.end, one.ended = self.ticket()
         one.outcome, one.error = outcome, error
         self.refused += outcome == "fail" and error.startswith(_CONFLICTS)
+        if self.rolled_back is not None:
+            self.rolled_back.ended(one)
         for operation in one.operations:
             if isinstance(operation, WrittenRow):
                 self.versions.ended(one, operation)

@@ -12,7 +12,7 @@ from operator import not_
 from pathlib import Path
 from typing import Any, Final
 
-from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND
+from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
 from isolang.observe.history.recorded import (
     RecordedVersion,
@@ -119,7 +119,7 @@ class HistoryLines:
             statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
         named = f"{_CALLERS}{TAB.join(map(edn, callers))}]" if reported else ""
-        asked = f"{_ROWS}{TAB.join(map(edn, conditions))}]" if any(conditions) else ""
+        unmatched = f"{_ROWS}{TAB.join(map(edn, conditions))}]" if any(conditions) else ""
         value = f"[{TAB.join(text for text, _ in reported)}]"
         # If the outcome is not :ok, the operations are those of the invocation.
         committed = one.outcome == "ok"
@@ -127,7 +127,7 @@ class HistoryLines:
         noted = f"{_STATEMENTS}{TAB.join(map(edn, sent))}]" if sent else ""
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
-        more = versions + named + asked + noted + error
+        more = versions + named + unmatched + noted + error
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         if one.client:
             self.clients[self._number] = one.client
@@ -197,10 +197,13 @@ class HistoryLines:
 
 
 def _condition_shown(operation: Observed, lines: int) -> list[str]:
-    """Return the remark about each line of an operation: the statement of a predicate read.
+    """Return the remark about each line of an operation.
 
-    Without the line of the caller, the statement itself stands in its place.
+    It is the statement of a predicate read, which takes the caller's place if that is unknown;
+    and the columns of a read of some columns.
     """
+    if isinstance(operation, ReadRow):
+        return [read_columns(operation.columns) if operation.columns else ""] * lines
     asks = isinstance(operation, ScannedRows) and operation.caller
     first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
     return [first, *[""] * (lines - 1)] if lines else []
@@ -211,8 +214,13 @@ def _read(one: RecordedVersion) -> tuple[str, int | None]:
     return f"[:r {one.key} {one.row}]", one.rank
 
 
-def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -> Iterator[str]:
-    """Write a history without the predicate reads of some tables."""
+def without_predicate_reads(
+    path: Path, tables: Mapping[str, str], into: Path
+) -> Iterator[tuple[str, str]]:
+    """Write a history without the predicate reads of some tables.
+
+    Yield the statement of each, and the ``file:line`` of its caller if that is known.
+    """
     heads = tuple(f"[:rp {{:table {edn(name)} :where " for name in tables)
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
         for line in lines:
@@ -223,20 +231,30 @@ def without_predicate_reads(path: Path, tables: Mapping[str, str], into: Path) -
                 keep = [not one.startswith(heads) for one in operations]
                 if not all(keep):
                     made = [head, TAB.join(compress(operations, keep))]
+                    removed: list[list[str]] = []
                     for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS):
                         if not rest.startswith(f"]{begin}"):
                             continue
                         frame, inside, rest = _split_at_vector(rest, begin)
                         texts = inside.split(TAB)
-                        if begin == _CALLERS:
-                            yield from compress(texts, map(not_, keep))
+                        if begin in (_CALLERS, _ROWS):
+                            removed.append([*compress(texts, map(not_, keep))])
                         # If the outcome is not :ok, the versions are those of the invocation, which
                         # has no reads.
                         if begin != _VERSIONS or ":type :ok" in head:
                             texts = list(compress(texts, keep))
                         made += [frame, TAB.join(texts)]
                     changed = "".join([*made, rest])
+                    callers, *rows = removed
+                    for where, row in zip(callers, *(rows or [[""] * len(callers)]), strict=True):
+                        asked, caller = _text_of(row).removeprefix(ROW_NOT_FOUND), _text_of(where)
+                        yield (asked, caller) if asked else (caller, "")
             out.write(changed)
+
+
+def _text_of(shown: str) -> str:
+    """Return the text of a string in EDN."""
+    return str(json.loads(shown, strict=False)) if shown else ""
 
 
 def _split_at_vector(line: str, begin: str) -> tuple[str, str, str]:

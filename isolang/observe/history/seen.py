@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.executed import PortalPosition
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
@@ -37,6 +38,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     Attributes:
         statement: the statement that read it, as named in the history; empty if unknown.
         caller: the ``file:line`` that sent the statement; empty if unknown.
+        columns: the columns that were read, if the statement depends on no others.
     """
 
     table: Table
@@ -44,6 +46,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     shown: str
     statement: str = ""
     caller: str = ""
+    columns: tuple[str, ...] = ()
 
 
 class ScannedRows(Struct, frozen=True, gc=False):
@@ -88,20 +91,6 @@ class WrittenRow(Struct, frozen=True, gc=False):
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
 
 
-class Position(Struct, gc=False):
-    """Where the operations of a bound statement belong in its transaction.
-
-    Attributes:
-        at: the number of operations before them.
-        savepoints: the number of savepoints that were set when the statement was bound.
-        statement: the statement, as named in the history; empty before its first execution.
-    """
-
-    at: int = 0
-    savepoints: int = 0
-    statement: str = ""
-
-
 class SeenTransaction(Struct, kw_only=True, gc=False):
     """A transaction of a session.
 
@@ -136,7 +125,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     failed: bool = False
     altered: bool = False
     cut: dict[int, Any] = field(default_factory=dict)
-    bound: list[Position] = field(default_factory=list)
+    bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
     outcome: Outcome | None = None
@@ -145,12 +134,15 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     error: str = ""
     planned: list[tuple[str, int | None]] = field(default_factory=list)
 
-    def read(self, table: Table, version: RowVersion, shown: str) -> None:
+    def read(
+        self, table: Table, version: RowVersion, shown: str, columns: tuple[str, ...] = ()
+    ) -> None:
         """Note the read of a row, unless the transaction has already read the same version."""
         one = table.name, version.number
         if one not in self.seen:
             self.seen.add(one)
-            self.operations.append(ReadRow(table, version, shown, self.statement, self.caller))
+            made = ReadRow(table, version, shown, self.statement, self.caller, columns)
+            self.operations.append(made)
 
     def write(self, operation: WrittenRow) -> None:
         """Add a write to the operations."""
@@ -186,13 +178,13 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         self.sent += 1
         self.statement = str(SentStatement(self.sent, lock))
 
-    def bind(self) -> Position:
+    def bind(self) -> PortalPosition:
         """Return the position of a statement that is bound now."""
-        position = Position(len(self.operations), len(self.savepoints))
+        position = PortalPosition(len(self.operations), len(self.savepoints))
         self.bound.append(position)
         return position
 
-    def insert(self, position: Position, operations: Sequence[Observed]) -> None:
+    def insert(self, position: PortalPosition, operations: Sequence[Observed]) -> None:
         """Add the operations of a statement that was bound before others were executed."""
         self.operations[position.at : position.at] = operations
         added = len(operations)

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 
 from msgspec import Struct, field
 
-from isolang.observe.history.seen import Position
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.notes import CallNote
@@ -24,6 +23,20 @@ from isolang.observe.sql.rewriting import (
     limit_value,
 )
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
+
+
+class PortalPosition(Struct, gc=False):
+    """The place of a bound statement's operations in its transaction.
+
+    Attributes:
+        at: the number of operations before them.
+        savepoints: the number of savepoints that were set when the statement was bound.
+        statement: the statement, as named in the history; empty before its first execution.
+    """
+
+    at: int = 0
+    savepoints: int = 0
+    statement: str = ""
 
 
 class ExecutedStatement(Struct, kw_only=True, gc=False):
@@ -46,7 +59,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     empty: bool = False
     cut: bool = False
-    position: Position | None = None
+    position: PortalPosition | None = None
     note: CallNote | None = None
 
 

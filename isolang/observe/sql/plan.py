@@ -128,6 +128,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
             DELETE; empty for other statements.
         computes: whether an UPDATE uses columns in the expressions of SET.
         assigned: the columns assigned by SET.
+        returned: the columns that RETURNING uses; ``*`` stands for all columns.
         upserts: whether an INSERT may update rows.
         proposed: for an INSERT of VALUES, the number of rows; 0 if unknown.
         may_skip: whether an INSERT may leave out proposed rows, because of ON CONFLICT.
@@ -152,6 +153,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     claims: str = ""
     computes: bool = False
     assigned: frozenset[str] = frozenset()
+    returned: frozenset[str] = frozenset()
     upserts: bool = False
     proposed: int = 0
     may_skip: bool = False
@@ -715,6 +717,7 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
         claims=claims,
         computes=computes,
         assigned=_assigned_columns(reader, set_at, stop),
+        returned=_returned_columns(reader, returning, end),
         upserts=upserts,
         proposed=proposed,
         may_skip=may_skip,
@@ -807,9 +810,11 @@ def _proposed_rows(reader: Reader, at: int, end: int) -> int:
 
 
 _CONSTANT_WORDS: Final = frozenset({
-    "null", "default", "true", "false", "now", "current_timestamp", "current_date", "case", "when",
-    "then", "else", "end", "interval", "date", "timestamp", "array", "row",
+    "null", "default", "true", "false", "current_timestamp", "current_date", "case", "when", "then",
+    "else", "end", "array",
 })  # fmt: skip
+# These words may also be names of columns, unless a string follows.
+_TYPE_WORDS: Final = frozenset({"interval", "date", "timestamp"})
 
 
 def _uses_columns(part: Sequence[Token], reader: Reader, begin: int, end: int) -> bool:
@@ -821,11 +826,31 @@ def _uses_columns(part: Sequence[Token], reader: Reader, begin: int, end: int) -
             right = True
         elif reader.depth[at] == 0 and one.text == ",":
             right = False
-        elif right and one.kind in ("word", "quoted") and one.text not in _CONSTANT_WORDS:
-            called = reader.text(at + 1) == "("
-            if not called and part[at - 1].text not in ("::", "as"):
-                return True
+        elif right and _is_column(part, reader, at):
+            return True
     return False
+
+
+def _is_column(part: Sequence[Token], reader: Reader, at: int) -> bool:
+    """Return whether a token in an expression may be part of a column's name."""
+    one = part[at]
+    if one.kind not in ("word", "quoted") or one.text in _CONSTANT_WORDS:
+        return False
+    typed = one.text in _TYPE_WORDS and at + 1 < len(part) and part[at + 1].kind == "text"
+    called = reader.text(at + 1) == "("
+    return not typed and not called and part[at - 1].text not in ("::", "as")
+
+
+def _returned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
+    """Return the columns that RETURNING uses, and ``*`` if it may use others."""
+    found = set()
+    for at in range(begin + 1, end):
+        word, qualifies = reader.word(at), reader.text(at + 1) == "."
+        if reader.text(at) == "*" or (word == "old" and qualifies):
+            found.add("*")
+        elif word != "as" and not qualifies and _is_column(reader.part, reader, at):
+            found.add(catalogue_name(reader.text(at)))
+    return frozenset(found)
 
 
 def _assigned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
     RowVersion,
@@ -14,7 +14,7 @@ from isolang.observe.history.seen import (
     WrittenRow,
 )
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import Table, exact_json
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.executed import (
     ExecutedStatement,
     has_reached_limit,
@@ -132,10 +132,12 @@ class StatementOperations:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
             self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
 
-    def _note_read_rows(self, table: Table, rows: Sequence[RowVersion]) -> None:
-        """Add reads of rows to the transaction."""
+    def _note_read_rows(
+        self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
+    ) -> None:
+        """Add reads of rows, or of some of their columns alone, to the transaction."""
         for version in rows:
-            self._transaction.read(table, version, self._shown)
+            self._transaction.read(table, version, self._shown, tuple(columns))
 
     def _is_large(self, rows: Sequence[RowVersion]) -> bool:
         """Return whether there are too many rows for a predicate read; if so, count that."""
@@ -216,21 +218,15 @@ class StatementOperations:
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in self._done.reported:
-            (number, old_oid, old_xmin, old_ctid, old_key,
-             new_oid, new_xmin, new_ctid, new_key, whole, *before) = exact_json(text)  # fmt: skip
-            one.number = int(number) % 2**32
-            old = new = None
-            if before and before[0] and len(before[0]) == 1:
-                old = self._version_of(table, *before[0][0])
-            if old_oid is not None:
-                old = self._version_of(table, old_oid, old_xmin, old_ctid, old_key)
-            if new_oid is not None:
-                new = self._version_of(table, new_oid, new_xmin, new_ctid, new_key)
+            written = self._observation.versions.of_write(table, text)
+            one.number = written.transaction
+            old = self._version_in(table, written.old)
+            new = self._version_in(table, written.new)
             if old is None and new is None:
                 continue
             if old is not None:
                 olds.append(old)
-            row = None if whole is None else table.row(whole)
+            row = None if written.row is None else table.row(written.row)
             unknown = old is None and not modern and (made.kind == "update" or made.upserts)
             lost = lost or unknown
             writes.append(
@@ -299,14 +295,20 @@ class StatementOperations:
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
-        if self._statement.plan.kind == "select" or self._depends_on_rows(table):
+        if self._statement.plan.kind == "select" or self._uses_old_rows(table):
             self._note_read_rows(table, rows)
+        elif self._depends_on_rows(table):
+            self._note_read_rows(table, rows, sorted(self._statement.condition.columns))
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more than the keys of its rows."""
-        condition = self._statement.condition
-        key_only = not condition.why and condition.columns <= set(table.key)
-        return self._statement.plan.computes or not key_only
+        return self._uses_old_rows(table) or not self._statement.condition.columns <= set(table.key)
+
+    def _uses_old_rows(self, table: Table) -> bool:
+        """Return whether a write uses more of its rows than the columns in its condition."""
+        made = self._statement.plan
+        known = set(table.key) if made.kind == "delete" else made.assigned | set(table.key)
+        return made.computes or bool(self._statement.condition.why) or not made.returned <= known
 
     def _note_predicate_read(
         self,
@@ -328,28 +330,21 @@ class StatementOperations:
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
         """Return the row versions in a column reported by a SELECT."""
-        if reported.source.how == "all":
-            members = json.loads(text) or ()
-            return [v for member in members if (v := self._version(reported, member)) is not None]
-        version = self._version(reported, text.decode())
-        return [] if version is None else [version]
+        stored = self._observation.versions.of_read(
+            reported.table, text, all_rows=reported.source.how == "all"
+        )
+        versions = [self._version_in(reported.table, one) for one in stored]
+        return [version for version in versions if version is not None]
 
-    def _version(self, reported: ReportedTable, text: str) -> RowVersion | None:
-        oid, _, rest = text.partition(" ")
-        if not oid.isdigit():
-            return None  # an outer join found no row of the table
-        xmin, ctid, key = rest.split(" ", 2)
-        return self._version_of(reported.table, oid, xmin, ctid, exact_json(key))
-
-    def _version_of(
-        self, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]
-    ) -> RowVersion | None:
+    def _version_in(self, table: Table, stored: StoredVersion | None) -> RowVersion | None:
         """Return a row's version; ``None`` if it belongs to another table with the same name."""
-        if not table.partitioned and int(oid) != table.oid:
+        if stored is None:
+            return None
+        if not table.partitioned and stored.table != table.oid:
             self._observation.history.unseen.note(OTHER_TABLE, table.name)
             self._observation.epoch += 1
             return None
-        return RowVersion.of(table, oid, xmin, ctid, key)
+        return stored.version
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:

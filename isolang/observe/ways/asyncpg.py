@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks, Steps
-from isolang.observe.ways.library import Watch
+from isolang.observe.ways.library import LibraryWatch
 
 _CALLS: Final = ("execute", "fetch", "fetchrow", "fetchval", "fetchmany", "executemany")
 # The texts of COPY, with a placeholder for the columns.
@@ -29,7 +29,7 @@ class Asyncpg:
 
     name = "watch_asyncpg"
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement of connections and prepared statements.
 
         Raises:
@@ -94,7 +94,7 @@ class Asyncpg:
 
 
 def _called(
-    watch: Watch,
+    watch: LibraryWatch,
     repeats: bool,
     original: Any,
     connection: Any,
@@ -109,24 +109,24 @@ def _called(
 
 
 def _prepared(
-    watch: Watch, repeats: bool, original: Any, statement: Any, *args: Any, **options: Any
+    watch: LibraryWatch, repeats: bool, original: Any, statement: Any, *args: Any, **options: Any
 ) -> Steps:
     send = partial(original, statement, *args, **options)
     connection = statement._connection  # asyncpg has no public attribute for it
     return (yield from watch.noted(connection, statement.get_query(), send, repeats=repeats))
 
 
-def _note_cursor(watch: Watch, connection: Any, query: str, *_: Any, **__: Any) -> None:
+def _note_cursor(watch: LibraryWatch, connection: Any, query: str, *_: Any, **__: Any) -> None:
     watch.note(connection, query)
 
 
-def _note_query(watch: Watch, connection: Any, query: str, *args: Any, **_: Any) -> None:
+def _note_query(watch: LibraryWatch, connection: Any, query: str, *args: Any, **_: Any) -> None:
     # asyncpg writes the arguments into the text.
     watch.note(connection, _PARAMETER.sub("%s", query.replace("%", "%%")) if args else query)
 
 
 def _note_copy(
-    watch: Watch,
+    watch: LibraryWatch,
     text: str,
     connection: Any,
     table: str,
@@ -134,8 +134,8 @@ def _note_copy(
     schema_name: str | None = None,
     **__: Any,
 ) -> None:
-    names = [one for one in (schema_name, table) if one]
-    quoted = ".".join('"{}"'.format(one.replace('"', '""')) for one in names)
+    names = [name for name in (schema_name, table) if name]
+    quoted = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
     watch.note(connection, text.format(quoted.replace("%", "%%")))
 
 
@@ -147,7 +147,7 @@ def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:
             pool.expire_connections().send(None)
 
 
-def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
+def _moved(watch: LibraryWatch, options: dict[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of ``connect`` with the proxy in the server's place."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -164,7 +164,7 @@ def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
         return None
     rest = {k: v for k, v in options.items() if k not in (*_LIBPQ, "dsn", "ssl", "direct_tls")}
     settings = {k: v for k, v in moved.items() if k in _LIBPQ.values()}
-    given = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
+    arguments = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
     if "application_name" in moved:
         rest["server_settings"] = {
             "application_name": moved["application_name"], **(rest.get("server_settings") or {})
@@ -173,7 +173,7 @@ def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
         **rest,
         "dsn": None,
         **dict.fromkeys(_LIBPQ),
-        **given,
+        **arguments,
         "ssl": "disable",
         "direct_tls": False,
     }

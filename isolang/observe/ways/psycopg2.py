@@ -6,7 +6,7 @@ from typing import Any
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import Watch
+from isolang.observe.ways.library import LibraryWatch
 
 
 class Psycopg2:
@@ -14,7 +14,7 @@ class Psycopg2:
 
     name = "watch_psycopg2"
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``; the cursors of its connections note each statement.
 
         Raises:
@@ -67,7 +67,7 @@ class Psycopg2:
         return ("", 0) if connection.closed else (connection.info.host, connection.info.port)
 
 
-def _noting(watch: Watch, factory: Any) -> Any:
+def _noting(watch: LibraryWatch, factory: Any) -> Any:
     """Return a class of cursors that note the caller of each statement."""
 
     def text_of(query: Any, connection: Any) -> str:

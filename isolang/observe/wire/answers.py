@@ -18,6 +18,7 @@ from isolang.observe.wire.conversation import (
 from isolang.observe.wire.requests import types_of
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
+_SASL: Final = 10  # the request for authentication by one of the named mechanisms
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
@@ -41,6 +42,8 @@ class AnswerRewriter:
             self._authenticated = tag == 0x5A
             if tag == 0x4B:  # BackendKeyData
                 self._session.backend = _u32(buffer, at)[0]
+            if tag == 0x52 and _u32(buffer, at)[0] == _SASL:
+                return _without_channel_binding(buffer[at + 4 : end])
             return None
         if not self._expected:
             if tag == 0x5A:
@@ -217,6 +220,15 @@ class AnswerRewriter:
                     self._shared.resume(one.query)
             self._shared.skips = not self._expected
         return _with_original_position(head.prepared, body)
+
+
+def _without_channel_binding(mechanisms: bytes) -> bytes:
+    """Return an offer of authentication without the mechanisms that need TLS on the client's side.
+
+    The proxy has TLS towards the server alone, and a client refuses such an offer without TLS.
+    """
+    names = [name for name in mechanisms.split(b"\0") if name and not name.endswith(b"-PLUS")]
+    return message(b"R", I32.pack(_SASL) + b"".join(name + b"\0" for name in names) + b"\0")
 
 
 def _with_original_position(made: Prepared | None, body: bytes) -> bytes | None:

@@ -9,10 +9,9 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from isolang.observe.history.seen import Position
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
-from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement, ReportedTable
@@ -55,7 +54,7 @@ class Portal(Struct, gc=False):
     ticket: tuple[int, int]
     rows: int = 0
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
-    position: Position | None = None
+    position: PortalPosition | None = None
     note: CallNote | None = None
     complete: bool = False
     written: bool = False

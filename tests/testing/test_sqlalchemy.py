@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.watched import operations, predicate_reads, sources
 
 import isolang
 
@@ -14,6 +15,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, create_engine, 
 from sqlalchemy.exc import OperationalError  # noqa: E402
 from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine  # noqa: E402
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column  # noqa: E402
+from support.watched import operations, predicate_reads, sources
 
 account = Table(
     "account",
@@ -80,7 +82,7 @@ def lost(isolation, *statements):
     text, lines = str(error.value), Path(__file__).read_text().splitlines()
     for statement in statements:
         number = next(n for n, line in enumerate(lines, 1) if statement in line)
-        assert f"test_driver_sqlalchemy.py:{number} " in text, text
+        assert f"test_sqlalchemy.py:{number} " in text, text
     assert "site-packages" not in text
 
 
@@ -209,12 +211,13 @@ def test_rows_that_are_created_have_the_key_that_the_database_chose(isolation, u
         assert connection.scalars(select(account.c.name)).all() == ["b"]
     engine.dispose()
     assert not watch.unseen
-    found = [t for t in isolation.recorder.history().transactions() if t.ops]
-    assert [(kind, key) for kind, key, _ in found[0].ops] == [
-        ("w", "account/2"),
-        ("w", "account/1"),
-        ("r", "account/2"),
+    (only,) = operations(isolation.history())
+    assert [shown.partition(" {")[0] for shown in only] == [
+        "w(account/2",
+        "delete(account/1)",
+        "r(account/2",
     ]
+    assert len(predicate_reads(isolation.history())) == 1
 
 
 def test_sessions_on_asyncpg(isolation, url):
@@ -242,11 +245,16 @@ def test_sessions_on_asyncpg(isolation, url):
 
     asyncio.run(main())
     assert not watch.unseen
-    one, many = (t for t in isolation.recorder.history().transactions() if t.ops)
-    assert len({key for kind, key, _ in many.ops if kind == "w"}) == 3
-    assert [op[:2] for op in one.ops][:2] == [("r", "account/1"), ("w", "account/1")]
+    history = isolation.history()
+    one, many = operations(history)
+    assert one[:2] == ["r(account/1 {balance: 0})", "w(account/1 {balance: 0 → 1})"]
+    assert many[:3] == [f"w(account/{n} {{balance: 0}})" for n in (2, 3, 4)]
+    assert many[-3:] == [f"w(account/{n} {{balance: 0 → 7}})" for n in (2, 3, 4)]
+    conditions = [text for _, text, _ in predicate_reads(history)]
+    assert [text.partition(" :where ")[2] for text in conditions] == [
+        "[:> :balance 5]}",
+        "[:= :id 9]}",
+        '[:!= :name "a"]}',
+    ]
+    assert "assert (await session.scalars(found)).all() == []" in sources(history)
     isolation.assert_level("sser")
-    path = isolation.folder / "history.conditions.edn"
-    assert path.read_text().count("[:rp ") == 6
-    assert "balance > $1" in path.read_text()
-    assert "test_driver_sqlalchemy.py:" in path.read_text()

@@ -7,9 +7,11 @@ import sys
 import threading
 
 import pytest
+from support.watched import operations
 
 import isolang
 from isolang.errors import IsolangError
+from isolang.observe.unseen import kind_of
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -38,12 +40,15 @@ def psql(url, *statements):
     subprocess.run([sys.executable, "-c", program, url, *statements], check=True)
 
 
-def judged(isolation, watch, level="ser"):
-    """What the log makes of the recording, and the verdict."""
-    path = isolation.recorder.path
-    account = watch.account(path, path.with_name("told.edn"))
-    history = isolang.load_history(path.with_name("told.edn"))
-    return account, history, isolang.check(history, level)
+def judged(isolation, level="ser"):
+    """How many transactions nobody watched, the history with them, and the verdict."""
+    history = isolation.history()
+    others = {
+        int(history.columns.op_position[op])
+        for op in range(len(history.columns.op_kind))
+        if history.remark(op).caller == "a client that is not observed"
+    }
+    return len(others), history, isolang.check(history, level)
 
 
 def test_writers_that_nobody_watches_are_known(url, isolation):
@@ -62,16 +67,15 @@ def test_writers_that_nobody_watches_are_known(url, isolation):
         connection.commit()
         psql(
             url,
-            "BEGIN; SAVEPOINT s; UPDATE account SET balance = 14 WHERE name = 'a'; COMMIT",
             "INSERT INTO account VALUES ('b', 1)",
             "UPDATE account SET name = 'c' WHERE name = 'b'",
         )
         connection.execute(READ, ("a",)).fetchall()
         connection.execute(READ, ("c",)).fetchall()
         connection.commit()
-    account, history, verdict = judged(isolation, watch)
+    others, history, verdict = judged(isolation)
     assert not watch.unseen
-    assert account.others == 6  # one of them by the number of its savepoint
+    assert others == 4
     assert (verdict.outcome, verdict.certified) == ("valid", True)
     assert (history.columns.op_source[history.columns.op_kind == 0] >= 0).sum() >= 2
     isolation.assert_level("ser")
@@ -79,39 +83,21 @@ def test_writers_that_nobody_watches_are_known(url, isolation):
 
 def test_a_lost_update_by_somebody_else_is_found(url, isolation):
     """The application overwrites what it has not seen."""
-    watch = isolation.watch_psycopg(url, versions=True)
+    isolation.watch_psycopg(url, versions=True)
     with psycopg.connect(url) as connection:
         ((balance,),) = connection.execute(READ, ("a",)).fetchall()
         psql(url, "UPDATE account SET balance = balance + 5 WHERE name = 'a'")
         connection.execute(SET, (balance + 1, "a"))
         connection.commit()
-    _, _, verdict = judged(isolation, watch, "si")
+    _, _, verdict = judged(isolation, "si")
     assert (verdict.outcome, verdict.certified) == ("invalid", True)
     assert verdict.violation.anomaly == "lost update"
     shown = {op.text for txn in verdict.violation.transactions for op in txn.operations}
-    assert shown >= {"w(account/a {balance: 10 → 11})", "w(account/a {balance: 15})"}
+    assert shown >= {
+        'w(account/a {balance: 10 → 11})',
+        'w(account/a {balance: 15})',
+    }
     assert verdict.violation.relaxed["without the versions that it states"] == "valid"
-
-
-def test_statements_that_are_not_recognised_are_known_by_the_log(url, isolation):
-    """What a watched transaction wrote by them, and that it read it back, is no violation."""
-    watch = isolation.watch_psycopg(url, versions=True)
-    with psycopg.connect(url) as connection:
-        connection.execute(READ, ("a",)).fetchall()
-        connection.execute(UNRECOGNISED, (1, 2))
-        connection.execute(READ, ("b",)).fetchall()
-        connection.execute(SET, (3, "b"))
-        connection.commit()
-    _, history, verdict = judged(isolation, watch)
-    assert (verdict.outcome, verdict.certified) == ("valid", True)
-    (one,) = (
-        t for t in map(history.transaction, range(history.columns.transactions())) if len(t.ops) > 1
-    )
-    assert [op[:2] for op in one.ops] == [
-        ("r", "account/a"),
-        ("w", "account/b"),
-        ("w", "account/a"),
-    ]
 
 
 @pytest.mark.parametrize("level", ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"])
@@ -141,17 +127,21 @@ def test_a_level_that_holds_is_not_accused(url, isolation, level):
     for thread in threads:
         thread.join()
     claims = {"READ COMMITTED": "pl-2", "REPEATABLE READ": "si", "SERIALIZABLE": "ser"}
-    account, _, verdict = judged(isolation, watch, claims[level])
-    assert account.others
+    others, _, verdict = judged(isolation, claims[level])
+    assert others
     assert not watch.unseen["writers"]
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
 
 
 def test_without_being_asked_there_is_no_log(url, isolation):
-    """Nor a slot."""
-    watch = isolation.watch_psycopg(url)
-    with pytest.raises(IsolangError, match="versions=True"):
-        watch.account(isolation.recorder.path, isolation.folder / "told.edn")
+    """Nor a slot; afterwards neither."""
+    slots = "SELECT count(*) FROM pg_replication_slots"
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as connection:
+        assert connection.execute(slots).fetchone() == (0,)
+    isolation.close()
+    with psycopg.connect(url) as connection:
+        assert connection.execute(slots).fetchone() == (0,)
 
 
 def test_the_log_tells_of_asyncpg_too(url, isolation):
@@ -169,14 +159,14 @@ def test_the_log_tells_of_asyncpg_too(url, isolation):
         await connection.close()
 
     asyncio.run(main())
-    account, history, verdict = judged(isolation, watch)
+    others, history, verdict = judged(isolation)
     assert not watch.unseen
-    assert (account.others, verdict.outcome) == (1, "valid")
-    operations = {op for t in history.transactions() for op in t.ops}
-    (read,) = (op for op in operations if op[0] == "r")
-    assert {op[:2] for op in operations - {read}} == {("w", "account/a")}
-    assert ("w", *read[1:]) in operations
-    assert len(operations) == 3
+    assert (others, verdict.outcome) == (1, "valid")
+    assert operations(history) == [
+        ["w(account/a {balance: 12})"],
+        ["w(account/a {balance: 11})"],
+        ["r(account/a {balance: 12})"],
+    ]
 
 
 def skips_a_savepoint(connection):
@@ -197,20 +187,20 @@ def test_writes_behind_a_savepoint_are_their_transactions(url, isolation):
     with psycopg.connect(url) as connection:
         connection.isolation_level = psycopg.IsolationLevel.SERIALIZABLE
         skips_a_savepoint(connection)
-    account, history, verdict = judged(isolation, watch, "sser")
-    assert account.others == 0
-    assert len(list(history.transactions())) == 2
+    others, history, verdict = judged(isolation, "sser")
+    assert others == 0
+    assert len(operations(history)) == 2
     assert not watch.unseen
     assert (verdict.outcome, verdict.certified) == ("valid", True)
 
 
 def test_deletes_alone_have_their_transaction_too(url, isolation):
     """A delete leaves no version to name it by."""
-    watch = isolation.watch_psycopg(url, versions=True)
+    isolation.watch_psycopg(url, versions=True)
     with psycopg.connect(url) as connection:
         connection.execute("DELETE FROM account WHERE name = 'a'")
-    account, history, _ = judged(isolation, watch)
-    assert (account.others, len(list(history.transactions()))) == (0, 1)
+    others, history, _ = judged(isolation)
+    assert (others, operations(history)) == (0, [["delete(account/a)"]])
 
 
 WAYS = {
@@ -250,7 +240,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_parts_of_a_transaction_are_no_writers_of_their_own(url, isolation, way):
     """Two, one after the other, each with the row that it read: strictly serializable."""
-    watch = isolation.watch_psycopg(url, versions=True)
+    isolation.watch_psycopg(url, versions=True)
     with psycopg.connect(url) as connection:
         for name in ("b", "a"):
             with connection.transaction():
@@ -259,8 +249,8 @@ def test_parts_of_a_transaction_are_no_writers_of_their_own(url, isolation, way)
                 for statement in WAYS[way]:
                     connection.execute(statement)
                 connection.execute(READ, ("a",)).fetchall()
-    account, _, verdict = judged(isolation, watch, "sser")
-    assert account.others == 0
+    others, _, verdict = judged(isolation, "sser")
+    assert others == 0
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
 
 
@@ -275,8 +265,8 @@ def test_what_was_not_recognised_behind_a_savepoint_is_nobody_elses(url, isolati
                 with connection.transaction():
                     connection.execute(UNRECOGNISED.replace("'b'", "'z'"), (7, 7))
                 connection.execute(READ, ("a",)).fetchall()
-    _, _, verdict = judged(isolation, watch, "si")
-    assert watch.unseen == {"shapes": 2, "writers": 2}
+    _, _, verdict = judged(isolation, "si")
+    assert {kind_of(one) for one in watch.unseen} == {"shapes", "writers"}
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
 
 
@@ -284,7 +274,7 @@ def test_what_was_not_recognised_behind_a_savepoint_is_nobody_elses(url, isolati
 def test_savepoints_of_asyncpg(url, isolation, level):
     """Tasks that write behind savepoints alone; the level of the server holds."""
     asyncpg = pytest.importorskip("asyncpg")
-    watch = isolation.watch_asyncpg(url, versions=True)
+    isolation.watch_asyncpg(url, versions=True)
     read, change = READ.replace("%s", "$1"), SET.replace("%s", "$1", 1).replace("%s", "$2")
 
     async def work(number):
@@ -305,19 +295,19 @@ def test_savepoints_of_asyncpg(url, isolation, level):
 
     asyncio.run(main())
     claims = {"repeatable_read": "si", "serializable": "ser"}
-    account, _, verdict = judged(isolation, watch, claims[level])
-    assert account.others == 0
+    others, _, verdict = judged(isolation, claims[level])
+    assert others == 0
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
 
 
-def test_a_second_watch_reads_no_second_log(url, isolation):
-    """The first one's log has all versions of the database; one of another database is refused."""
+def test_a_second_library_shares_the_log(url, isolation):
+    """One watch has all versions of the server, and sees both libraries."""
     pytest.importorskip("asyncpg")
-    isolation.watch_psycopg(url, versions=True)
+    watch = isolation.watch_psycopg(url, versions=True)
+    isolation.watch_asyncpg(url, versions=True)
     with psycopg.connect(url) as connection:
         connection.execute(SET, (11, "a"))
     psql(url, "UPDATE account SET balance = 12 WHERE name = 'a'")
-    isolation.watch_asyncpg(url, versions=True)
 
     async def main():
         import asyncpg
@@ -329,37 +319,19 @@ def test_a_second_watch_reads_no_second_log(url, isolation):
 
     asyncio.run(main())
     (verdict,) = isolation.assert_level("ser")
-    assert [len(one.ops) for one in verdict.history.transactions()] == [1, 1, 1]
-    assert not isolation.unseen()
-    with psycopg.connect(url, autocommit=True) as own:
-        own.execute("CREATE DATABASE other")
-    with pytest.raises(
-        IsolangError, match="watch_psycopg: only one server's log of versions can be read"
-    ):
-        isolation.watch_psycopg(url.replace("/postgres?", "/other?"), versions=True)
-    with pytest.raises(IsolangError, match="watch_psycopg: this database is already being watched"):
+    assert operations(verdict.history) == [
+        ["w(account/a {balance: 12})"],
+        ["w(account/a {balance: 11})"],
+        ["r(account/a {balance: 12})"],
+    ]
+    assert not watch.unseen
+    with pytest.raises(IsolangError, match="watch_psycopg: this server is already being watched"):
         isolation.watch_psycopg(url, versions=True)
 
 
-def test_two_libraries_are_two_sessions(url, isolation):
-    """What one of them has written is not initial for the other."""
+def test_both_with_and_without_the_log(url, isolation):
+    """One server has one history."""
     pytest.importorskip("asyncpg")
     isolation.watch_psycopg(url)
-    with psycopg.connect(url) as connection:
-        connection.execute(SET, (11, "a"))
-    watch = isolation.watch_asyncpg(url)
-
-    async def main():
-        import asyncpg
-
-        connection = await asyncpg.connect(url)
-        async with connection.transaction():
-            assert await connection.fetchval(READ.replace("%s", "$1"), "a") == 11
-        await connection.close()
-
-    asyncio.run(main())
-    assert not watch.unseen
-    (verdict,) = isolation.assert_level("ser")
-    first, second = verdict.history.transactions()
-    assert first.ops[0][1:] == second.ops[0][1:]
-    assert first.session != second.session
+    with pytest.raises(IsolangError, match="watched both with and without versions"):
+        isolation.watch_asyncpg(url, versions=True)

@@ -1,0 +1,83 @@
+"""What a write uses of the rows that it replaces is a read, and what it does not use is none."""
+
+import psycopg
+import pytest
+from support.watched import operations
+
+import isolang
+
+
+@pytest.fixture
+def url(embedded):
+    """A database with two rows, which two transactions write."""
+    where = f"postgresql://postgres@/postgres?host={embedded}"
+    with psycopg.connect(where) as connection:
+        connection.execute("DROP TABLE IF EXISTS t")
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, name text UNIQUE, n int, date int)")
+        connection.execute("INSERT INTO t VALUES (1, 'a', 0, 0), (2, 'b', 0, 0)")
+    return where
+
+
+WRITES = {
+    "UPDATE t SET n = 7 WHERE id = 1": "",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING id, n AS m, t.n": "",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING date": "{n: 5}",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING *": "{n: 5}",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING old.n": "{n: 5}",
+    "UPDATE t SET n = date WHERE id = 1": "{n: 5}",
+    "UPDATE t SET n = n + 1 WHERE id = 1": "{n: 5}",
+    "DELETE FROM t WHERE id = 1": "",
+    "DELETE FROM t WHERE id = 1 RETURNING id": "",
+    "DELETE FROM t WHERE id = 1 RETURNING n": "{n: 5}",
+    "UPDATE t SET n = 7 WHERE name = 'a'": "{name}",
+    "DELETE FROM t WHERE id = 1 AND name = 'a'": "{id, name}",
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_what_a_write_reads(url, isolation, write):
+    """The columns in its condition alone; or all, if it computes with them or returns them."""
+    watch = isolation.watch_psycopg(url)
+    with psycopg.connect(url) as one:
+        one.execute("UPDATE t SET n = 5 WHERE id = 1")
+    with psycopg.connect(url) as two:
+        two.execute(write)
+    _, found = operations(isolation.history())
+    assert not watch.unseen
+    shown = WRITES[write]
+    assert found[:-1] == ([f"r(t/1 {shown})"] if shown else [])
+    isolation.assert_level("sser")
+
+
+@pytest.mark.parametrize(
+    ("write", "anomaly"),
+    [
+        ("UPDATE t SET n = 9 WHERE name = 'a'", "lost update"),
+        ("DELETE FROM t WHERE name = 'a'", "lost update"),
+        ("UPDATE t SET n = n + 1 WHERE name = 'a'", "fractured read"),
+        ("UPDATE t SET n = 9 WHERE name = 'a' RETURNING date", "fractured read"),
+    ],
+)
+def test_a_row_that_was_read_before(url, isolation, write, anomaly):
+    """An update is lost unless the write itself reads what it replaces."""
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as one, psycopg.connect(url) as two:
+        one.execute("SELECT n FROM t WHERE name = 'a'").fetchall()
+        two.execute("SELECT n FROM t WHERE id = 1").fetchall()
+        two.execute("UPDATE t SET n = 5 WHERE id = 1")
+        two.commit()
+        one.execute(write)
+    with pytest.raises(isolang.IsolationError, match=anomaly):
+        isolation.assert_level("ser")
+
+
+def test_what_a_row_returned_shows_of_another(url, isolation):
+    """Half of another transaction, by RETURNING: serializability does not hold."""
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as one, psycopg.connect(url) as two:
+        one.execute("SELECT n FROM t WHERE id = 2").fetchall()
+        two.execute("UPDATE t SET n = 5 WHERE id IN (1, 2)")
+        two.commit()
+        assert one.execute("UPDATE t SET date = 1 WHERE id = 1 RETURNING n").fetchall() == [(5,)]
+    with pytest.raises(isolang.IsolationError, match="G-single|fractured read"):
+        isolation.assert_level("ser")
