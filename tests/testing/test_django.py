@@ -150,8 +150,8 @@ def test_a_lost_vote_is_found_with_its_lines(level, isolation):
     for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
         number = next(n for n, line in enumerate(lines, 1) if line.strip() == what)
         assert f"test_django.py:{number} " in str(error.value)
-    assert 'r(polls.Choice/1 {votes: 0})' in str(error.value)
-    assert 'w(polls.Choice/1 {votes: 0 → 1})' in str(error.value)
+    assert "r(polls.Choice/1 {votes: 0})" in str(error.value)
+    assert "w(polls.Choice/1 {votes: 0 → 1})" in str(error.value)
     assert "site-packages" not in str(error.value)
 
 
@@ -177,7 +177,7 @@ def test_the_application_as_it_is_loses_votes(level, isolation):
         isolation.assert_level("ser")
     for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
         assert line_of(what) in str(error.value)
-    assert re.search(r'w\(polls.Choice/1 \{votes: \d+ → \d+\}\)', str(error.value))
+    assert re.search(r"w\(polls.Choice/1 \{votes: \d+ → \d+\}\)", str(error.value))
 
 
 @pytest.mark.parametrize(
@@ -215,13 +215,13 @@ def test_objects_that_are_created_and_savepoints(level, isolation):
     isolation.assert_level("sser")
     first, second = operations(isolation.history())
     assert first == [
-        'w(polls.Choice/2 {id: 2, text: The sky, votes: 0})',
-        'w(polls.Choice/1 {votes: 5})',
+        "w(polls.Choice/2 {id: 2, text: The sky, votes: 0})",
+        "w(polls.Choice/1 {votes: 5})",
     ]
     assert second == [
-        'r(polls.Choice/2 {id: 2, text: The sky, votes: 0})',
-        'r(polls.Choice/1 {votes: 5})',
-        'delete(polls.Choice/2)',
+        "r(polls.Choice/2 {id: 2, text: The sky, votes: 0})",
+        "r(polls.Choice/1 {votes: 5})",
+        "delete(polls.Choice/2)",
     ]
     assert not isolation.unseen()
 

@@ -82,4 +82,4 @@ def test_requests_at_the_same_time(server, isolation, lock, driver):
             isolation.assert_level("ser")
         begins = ("item = await session.get(", "await session.commit()")
         assert_names_lines(str(error.value), __file__, *begins)
-        assert re.search(r'w\(item/1 \{stock: \d → \d\}\)', str(error.value))
+        assert re.search(r"w\(item/1 \{stock: \d → \d\}\)", str(error.value))

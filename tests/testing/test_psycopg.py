@@ -85,7 +85,7 @@ def test_a_lost_update_is_seen_with_its_lines(url, isolation, counting):
     assert "site-packages" not in text
     data = page(verdict).split('id="contents">')[1].split("</script>")[0]
     shown = json.loads(data)["violation"]["transactions"]
-    assert 'read account/a = {balance: 10}, the initial value, ' in " ".join(text.split())
+    assert "read account/a = {balance: 10}, the initial value, " in " ".join(text.split())
     assert [op["caller"].split("/")[-1] for one in shown for op in one["operations"]] == [
         f"test_psycopg.py:{number}" for number in (numbers[0], numbers[2], numbers[1], numbers[3])
     ]
