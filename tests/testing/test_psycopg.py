@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.source_lines import assert_names_lines
-from support.watched import operations, predicate_reads, sources, transactions
+from support.watched import names, operations, predicate_reads, sources, transactions
 
 import isolang
 from isolang.errors import IsolangError
@@ -230,8 +230,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, isolation):
     assert all("test_psycopg.py:" in example for example in watch.unseen.examples.values())
     assert "JOIN" in watch.unseen.examples[CONDITIONS]
     assert alone == ["w(account/a {balance: 3})"]
-    names = [shown.split(" ")[0] for shown in several]
-    assert names == ["r(account/a", *["r(account/b"] * 2, "r(account/a", "w(account/a"]
+    assert names(several) == ["r(account/a", *["r(account/b"] * 2, "r(account/a", "w(account/a"]
     assert len(predicate_reads(isolation.history())) == 1  # that of DISTINCT
 
 
