@@ -429,6 +429,24 @@ def test_what_many_calls_send_is_seen(url, isolation):
         ]
 
 
+def test_calls_that_send_nothing_leave_no_line(url, isolation):
+    """A value without an adapter, in a pipeline or not, and a stream that nobody reads."""
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as connection:
+        with pytest.raises(psycopg.ProgrammingError):
+            connection.execute(READ, (object(),))
+        connection.cursor().stream(READ, ("a",))
+        connection.execute(READ, ("a",))
+        with connection.pipeline():
+            with pytest.raises(psycopg.ProgrammingError):
+                connection.execute(SET, (object(), "a"))
+            connection.execute(SET, (1, "a"))
+    assert sources(isolation.history()) == [
+        'connection.execute(READ, ("a",))',
+        'connection.execute(SET, (1, "a"))',
+    ]
+
+
 def test_writes_of_many_rows(url, isolation):
     """Each row is recorded; the application finds its cursor as without the watch."""
     watch = isolation.watch_psycopg(url)

@@ -115,11 +115,11 @@ def _prepared(
 
 
 def _note_before(watch: Watch, connection: Any, query: str, *_: Any, **__: Any) -> None:
-    watch.note(connection, query)
+    watch.note(connection, query, later=True)
 
 
 def _note_copy(watch: Watch, text: str, connection: Any, table: str, *_: Any, **__: Any) -> None:
-    watch.note(connection, text.format(table))
+    watch.note(connection, text.format(table), later=True)
 
 
 def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:

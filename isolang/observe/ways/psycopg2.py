@@ -105,7 +105,8 @@ def _open(kind: type) -> Iterator[Any]:
 
 def _note_before(watch: Watch, name: str, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
     known = name == "copy_expert"
-    watch.note(cursor.connection, _text_of(query, cursor.connection) if known else "")
+    text = _text_of(query, cursor.connection) if known else ""
+    watch.note(cursor.connection, text, later=True)
 
 
 def _text_of(query: Any, connection: Any) -> str:

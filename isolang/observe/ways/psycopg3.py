@@ -21,13 +21,13 @@ class Psycopg:
         original = psycopg.Connection.__dict__["connect"].__func__
         awaited = psycopg.AsyncConnection.__dict__["connect"].__func__
 
-        def connect(cls: Any, conninfo: str = "", **options: Any) -> Any:
+        def connect(cls: type[Any], /, conninfo: str = "", **options: Any) -> Any:
             moved = None if watch.is_own() else _moved(watch, conninfo, options)
             if moved is None:
                 return original(cls, conninfo, **options)
             return watch.connected(original(cls, **moved))
 
-        async def connect_later(cls: Any, conninfo: str = "", **options: Any) -> Any:
+        async def connect_later(cls: type[Any], /, conninfo: str = "", **options: Any) -> Any:
             moved = None if watch.is_own() else _moved(watch, conninfo, options)
             if moved is None:
                 return await awaited(cls, conninfo, **options)
@@ -68,7 +68,7 @@ class Psycopg:
 
 
 def _note_before(watch: Watch, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
-    watch.note(cursor.connection, text_of(query, cursor.connection))
+    watch.note(cursor.connection, text_of(query, cursor.connection), later=True)
 
 
 def _moved(watch: Watch, conninfo: str, options: dict[str, Any]) -> dict[str, Any] | None:
