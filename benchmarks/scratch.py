@@ -156,7 +156,7 @@ class Scratch:
         self.folder = folder
         self._built = False  # whether the unchanged sources have been built
         keep = shutil.ignore_patterns("__pycache__", "*.so", ".hypothesis")
-        for name in ("native", "isolang", "tests", "docs", "benchmarks"):
+        for name in ("native", "kernel", "isolang", "tests", "docs", "benchmarks"):
             shutil.copytree(ROOT / name, folder / name, ignore=keep)
         for name in ("CMakeLists.txt", "pyproject.toml", "README.md"):
             shutil.copy(ROOT / name, folder / name)

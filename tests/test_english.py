@@ -46,6 +46,7 @@ def test_no_room_has_more_dialect_than_before():
     assert more == {}
 
 
+@pytest.mark.slow
 def test_no_room_has_more_variables_without_a_meaning_than_before():
     """A new variable has the name of what it holds; `found` and `one` only get fewer."""
     allowed = english.allowed_bindings()
@@ -53,6 +54,7 @@ def test_no_room_has_more_variables_without_a_meaning_than_before():
     assert {room: n for room, n in bindings.items() if n > allowed.get(room, 0)} == {}
 
 
+@pytest.mark.slow
 def test_the_baseline_names_rooms_that_exist():
     """A room that is gone, or clean, is no row of the baseline."""
     rooms = {hit.room for hit in english.hits()}
@@ -88,6 +90,7 @@ def test_classes_do_not_share_names():
     assert {name: where for name, where in shared_names().items() if name not in listed} == {}
 
 
+@pytest.mark.slow
 def test_listed_names_are_still_shared():
     """The list of exceptions has none that is gone."""
     assert {*SHARED, *english.still_shared()} <= set(shared_names())

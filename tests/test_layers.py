@@ -209,12 +209,14 @@ def packages() -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_cycle_among_packages():
     """None among the imports, lazy ones included, and the table would allow none."""
     for graph in (packages(), DIRECT):
         assert list(TopologicalSorter(graph).static_order())
 
 
+@pytest.mark.slow
 def test_a_cycle_is_found():
     """One import upwards is enough."""
     graph = packages()
@@ -236,6 +238,7 @@ def parts_of(package: str) -> dict[str, set[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_no_cycle_among_the_folders_of_run():
     """Lazy imports included, and those for types alone; nobody imports the folder as a whole."""
     graph = parts_of("run")
@@ -253,6 +256,30 @@ def test_a_statement_goes_down_through_the_folders_of_observe():
     folders = ["wire", "versions", "history", "sql"]
     for above, folder in enumerate(folders):
         assert not graph[folder].intersection(folders[:above]), folder
+
+
+def test_one_module_of_observe_names_the_database():
+    """All others use a database by the protocols, so that another one adds modules."""
+    room = PACKAGE / "observe"
+    postgres = {
+        f"isolang.observe.{name}"
+        for name in ("postgres", "sql.postgres", "versions.postgres", "wire.connection",
+                     "wire.requests", "wire.answers", "wire.conversation")
+    }  # fmt: skip
+    users = {
+        (path.relative_to(room).as_posix(), name.rpartition(".")[0])
+        for path in room.rglob("*.py")
+        for _, name in imports(tree_of(path))
+        if name.rpartition(".")[0] in postgres
+    }
+    files = {name.removeprefix("isolang.observe.").replace(".", "/") + ".py" for name in postgres}
+    assert {use for use in users if use[0] not in files} == {
+        ("observer.py", "isolang.observe.postgres")
+    }
+    assert {name for file, name in users if file == "postgres.py"} == {
+        f"isolang.observe.{name}"
+        for name in ("sql.postgres", "versions.postgres", "wire.connection")
+    }
 
 
 def test_loose_modules_of_run_are_what_adapters_import():
@@ -308,6 +335,7 @@ def test_the_checkers_import_no_engine():
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layer", ["encodings", "solvers"])
 def test_solvers_take_of_the_checkers_only_what_proofs_are(layer):
     """A model or a refutation is data that both sides know; how it is checked only one does."""

@@ -34,12 +34,14 @@ class PacedCall:
     Attributes:
         error: the exception raised by the call; ``None`` if it has not raised any.
         level: the isolation level of the call's transactions, a ``psycopg.IsolationLevel``.
+        outermost: the block of psycopg that began the current transaction, if one did.
     """
 
     def __init__(self, call: Callable[[], object], level: Any) -> None:
         """Start the call in a thread, and wait until it reaches its first statement."""
         self.error: BaseException | None = None
         self.level = level
+        self.outermost: Any = None
         self.inside = False  # whether a statement of the call is running
         self._call = call
         self._changed = threading.Condition()
@@ -189,12 +191,17 @@ def _run_commit(original: Any, connection: Any) -> Steps:
 
 
 def _run_end(original: Any, transaction: Any, *exc: Any) -> Steps:
-    return _send_when_allowed(transaction.connection, original, transaction, *exc)
+    call = getattr(_HERE, "call", None)
+    if call is not None and call.outermost is not transaction:  # its begin did not wait either
+        return (yield lambda: original(transaction, *exc))
+    return (yield from _send_when_allowed(transaction.connection, original, transaction, *exc))
 
 
 def _run_begin(original: Any, transaction: Any) -> Steps:
     call = getattr(_HERE, "call", None)
     if call is not None:
+        if transaction.connection.info.transaction_status.name == "IDLE":
+            call.outermost = transaction
         yield from _set_level(transaction.connection, call)
     return (yield lambda: original(transaction))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from isolang.errors import IsolangError, unknown_name_details
 from isolang.foresee.calls import AppCall
@@ -155,7 +154,6 @@ def foresee(
     *,
     against: str,
     most: int,
-    gave_up: Sequence[str] = (),
 ) -> Foreseen:
     """Predict violations that a test's calls allow at the stage's level, and play each prediction.
 
@@ -163,7 +161,6 @@ def foresee(
         history: the history of the calls, which the test made one after another.
         calls: maps the numbers of transactions to the calls that made them. All other transactions
             were made by the setup.
-        gave_up: the reasons why the history says too little to find all violations.
 
     Raises:
         IsolangError: violations cannot be predicted at this level, or the run does not even satisfy
@@ -173,8 +170,7 @@ def foresee(
 
     profile = profile_of(stage.level)
     programs = {number: call.name for number, call in calls.items() if isinstance(call, AppCall)}
-    predictions = predict(history, profile, against, most=most, programs=programs)
-    predictions = replace(predictions, gave_up=(*predictions.gave_up, *gave_up))
+    predictions = predict(history, profile, against, most=most, programs=programs, by_rows=True)
     return play(predictions, calls, stage, folder)
 
 

@@ -349,13 +349,14 @@ def _stage_of_statements(
 def _watching(url: str, folder: Path) -> Iterator[None]:
     """Record into a folder what the drivers imported so far send to a database."""
     from isolang.observe.ways.inside import InsideProxy, server_of
-    from isolang.observe.ways.library import Watch, imported_libraries
+    from isolang.observe.ways.library import LibraryWatch, imported_libraries
 
     proxy = InsideProxy(server_of("predict", url, {}), folder / "observing.edn")
     proxy.start()
     with ExitStack() as ending:
         ending.callback(proxy.leave)
         for library in imported_libraries():
-            watch = Watch(proxy, library, label=current_label, client=current_client)
+            watch = LibraryWatch(proxy, library, label=current_label, client=current_client)
             ending.enter_context(watch)
         yield
+        proxy.complete()

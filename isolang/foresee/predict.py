@@ -95,6 +95,7 @@ def predict(
     most: int = 10,
     work: int = WORK,
     programs: Mapping[int, str] | None = None,
+    by_rows: bool = False,
 ) -> Predictions:
     """Predict what could have happened in a run at a weaker level.
 
@@ -106,6 +107,9 @@ def predict(
         work: the budget of the search, in steps from one transaction to another.
         programs: maps transaction numbers in the history to program names; all other programs are
             named by labels, callers or operations.
+        by_rows: whether a predicate read counts as reads of the rows that it found, as if nothing
+            else mattered. Such predictions should be played. If not, transactions with predicate
+            reads, and those that depend on them, are left out.
 
     Returns:
         The predictions, one of each kind. Each is a history with certified verdicts at both levels.
@@ -126,7 +130,7 @@ def predict(
     ('write skew', 'r(y, 1)')
     """
     levels = _Levels(_spec(at), _spec(against))
-    run = levels.run(history)
+    run = levels.run(history, by_rows=by_rows)
     search = levels.search(run, Work(work), programs or {})
     search.one_stranger()
     search.same_statements()
@@ -156,7 +160,7 @@ class _Levels:
         self.at, self.against = route(at), route(against)
         self._completions = None if self.direct else Completions(at, against)
 
-    def run(self, history: History) -> PassedRun:
+    def run(self, history: History, *, by_rows: bool = False) -> PassedRun:
         """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
         verdict = check(history, self.against)
@@ -171,7 +175,7 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
-        return run_of(verdict, serial=self._serial)
+        return run_of(verdict, serial=self._serial, by_rows=by_rows)
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
         """Return a search of a run at these levels."""
@@ -238,6 +242,11 @@ class _RunSearch:
             f"{count:,} of {every:,} transactions were left out: they {why}"
             for why, count in run.omitted.items()
         ]
+        if run.by_rows:
+            self.gave_up.append(
+                f"{run.by_rows:,} of {every:,} transactions read by a predicate, and no prediction "
+                "changes which rows it finds"
+            )
 
     def one_stranger(self) -> None:
         """Search for predictions by rule B1."""

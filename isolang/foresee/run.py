@@ -226,12 +226,14 @@ class PassedRun(Struct, frozen=True, eq=False):
 
     Attributes:
         omitted: the number of transactions left out, by reason.
+        by_rows: the number of transactions whose predicate reads count as reads of the rows found.
     """
 
     history: History
     order: Arrangement
     numbers: tuple[int, ...]
     omitted: Mapping[str, int]
+    by_rows: int = 0
 
     def has_one_session(self) -> bool:
         """Return whether one session ran all transactions, including those left out."""
@@ -298,12 +300,14 @@ def table_and_row(key: str) -> tuple[str, str]:
     return (f"{table}.{column}" if column else table), row
 
 
-def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
+def run_of(verdict: Valid, *, serial: bool, by_rows: bool = False) -> PassedRun:
     """Return the run with the sources and version orders stated by a witness.
 
     Args:
         serial: whether the level has a serial order. If so, the transactions are numbered in this
             order; otherwise, in an order that follows ``so``, ``wr`` and ``ww``.
+        by_rows: whether a predicate read counts as reads of the rows that it found. If not, the
+            run lacks all transactions with predicate reads, and those that depend on them.
 
     Raises:
         UnsupportedError: the witness does not consist of sources and version orders, or no order of
@@ -363,6 +367,8 @@ def run_of(verdict: Valid, *, serial: bool) -> PassedRun:
     )
     numbers = tuple(sorted_)
     gone = 0
+    if by_rows:
+        return PassedRun(history, order, numbers, {}, len(predicates.intersection(numbers)))
     if any(txn in predicates for txn in numbers):
         descendants = order.descendants
         for i, txn in enumerate(numbers):

@@ -282,13 +282,18 @@ def preview(value: object) -> str:
 
 
 ROW_KEY: Final = re.compile(r"[^\W\d][\w.]*/[\w./@-]+")  # a table, a slash and a primary key
+# The same as a pair; a key may have the number of a row that was inserted again: "7#2".
+_ROW_PAIR: Final = re.compile(r'\["([^\W\d][\w.]*)" "([\w./@#%,+:-]+)"\]')
 
 
 def key_name(kind: int, payload: Any) -> str:
     """Return a key as text for messages.
 
-    A string is left unquoted if it is an identifier or names a row, such as ``user/7``.
+    A string is left unquoted if it is an identifier or names a row, such as ``user/7``; a pair of
+    strings that names a row is shown in the same way.
     """
+    if kind == OTHER and (pair := _ROW_PAIR.fullmatch(str(payload))):
+        return f"{pair[1]}/{pair[2]}"
     named = kind == STRING and (payload.isidentifier() or ROW_KEY.fullmatch(payload))
     return str(payload) if named else atom_text(kind, payload)
 

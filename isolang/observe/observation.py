@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
+from isolang.observe.database import StatementDialect, VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.notes import CallNotes
@@ -16,6 +17,8 @@ class Observation(Struct, kw_only=True):
     """An observation of one database, shared by all of its sessions.
 
     Attributes:
+        dialect: the part of the database's kind that understands statements.
+        versions: the part that names the versions of rows.
         epoch: how many times definitions in the database have changed.
         refreshed: the epoch when the names of functions were last read.
         audit: a function that runs an audit before a definition changes, and then calls its
@@ -23,6 +26,8 @@ class Observation(Struct, kw_only=True):
         notes: what callers in the same process noted; ``None`` if applications are other processes.
     """
 
+    dialect: StatementDialect
+    versions: VersionNames
     database: DatabaseFacts
     history: ObservedHistory
     tables: Tables

@@ -13,32 +13,25 @@ from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from isolang.errors import IsolangError
+from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import (
-    ALL_TABLES,
-    Table,
-    Tables,
-    exact_json,
-    key_text,
-    parse_description,
-)
+from isolang.observe.postgres import POSTGRES
+from isolang.observe.sql.catalogue import Table, Tables, key_text
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.sql.rewriting import DatabaseFacts
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
-from isolang.observe.versions.audit import Audit, rows_of
+from isolang.observe.versions.audit import Audit
+from isolang.observe.versions.foreign import KnownPlaces, add_foreign
 from isolang.observe.wire.address import ServerAddress
-from isolang.observe.wire.connection import Wire
 from isolang.observe.wire.listener import Listener, Send
 
 if TYPE_CHECKING:
-    from isolang.run.drivers.postgres_log import LoggedChange, PostgresLog
-
-_SNAPSHOT_QUERY: Final = "SELECT pg_current_snapshot()::text"
+    from isolang.run.drivers.postgres_log import LoggedChange
 
 
 class Observer:
@@ -54,6 +47,7 @@ class Observer:
         versions: bool = False,
         names: Mapping[str, str] | None = None,
         notes: CallNotes | None = None,
+        database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
 
@@ -68,8 +62,9 @@ class Observer:
         self._server, self._path, self._listen = server, path, listen
         self._most, self._states_versions = most_rows, versions
         self._observations: dict[str, Observation] = {}
-        self._main = self._snapshot = ""
-        self._log: PostgresLog | None = None
+        self._database, self._main = database, ""
+        self._snapshot: InitialSnapshot
+        self._log: ChangeLog | None = None
         self._listener = Listener(server, self._wire, self._run_regular_tasks)
 
     @property
@@ -85,11 +80,9 @@ class Observer:
         """
         self.history = ObservedHistory(self._path, versions=self._states_versions)
         self.history.oldest_event = self._oldest
-        self._audit = Audit(self.history, self._server.connect, self._most)
+        self._audit = Audit(self.history, self._database.versions, self._server.connect, self._most)
         if self._states_versions:
-            from isolang.run.drivers.postgres_log import PostgresLog
-
-            self._log = PostgresLog(self._server.connect, "observe: --versions")
+            self._log = self._database.log(self._server.connect, "observe: --versions")
         with closing(self._server.connect()) as connection:
             self._main = connection.info.dbname
             made = self._new_observation(connection, self._main, prefix="")
@@ -115,7 +108,7 @@ class Observer:
         """
         self._read_log()
         history, tables = self._listener.call(partial(self._copied, into))
-        audit = Audit(history, self._server.connect, self._most)
+        audit = Audit(history, self._database.versions, self._server.connect, self._most)
         return self._complete(history, tables, audit, into), history.clients
 
     def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
@@ -180,39 +173,34 @@ class Observer:
 
     def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
         """Add the unobserved transactions in the server's log."""
-        from isolang.observe.versions.foreign import (
-            KnownPlaces,
-            StartSnapshot,
-            add_foreign,
-        )
-
-        places = KnownPlaces({})
+        places = KnownPlaces(self._database.versions, {})
         tables = [one for one in known.current() if not (one.why or one.partitioned)]
         for one in history.recorded():
             for table, version in one.versions():
                 places.note(table, version)
         with closing(self._server.connect()) as connection:
             for table in tables:
-                found = rows_of(connection, table, self._most, whole=False)
-                for oid, xmin, ctid, key in found or ():
-                    places.note(table, RowVersion.of(table, oid, xmin, ctid, exact_json(key)))
+                rows = self._database.versions.rows(connection, table, self._most, whole=False)
+                for version, _ in rows or ():
+                    places.note(table, version)
         names = {one.where.replace('"', ""): one for one in tables}
-        start = StartSnapshot.parse(self._snapshot)
-        add_foreign(history, self._changes, names, places, start)
+        add_foreign(history, self._changes, names, places, self._snapshot)
 
     # --- the observer's own connection ---
 
     def _new_observation(self, connection: Any, database: str, *, prefix: str) -> Observation:
         """Return a new observation of a database, to be shared by all sessions of that database."""
+        dialect = self._database.dialect
         made = Observation(
-            database=DatabaseFacts(version=connection.info.server_version),
+            dialect=dialect,
+            versions=self._database.versions,
+            database=dialect.facts(connection),
             history=self.history,
             tables=Tables(database, prefix=prefix, names=self._names),
             most_rows=self._most,
             audit=self._audit.audit_before_changes,
             notes=self._notes,
         )
-        self._refresh(connection, made)
         self.history.versions.is_old |= not made.database.returns_old_rows
         self._observations[database] = made
         return made
@@ -224,53 +212,42 @@ class Observer:
         try:
             with closing(self._server.connect(database)) as connection:
                 made = self._new_observation(connection, database, prefix=f"{database}:")
-                for (text,) in connection.execute(ALL_TABLES):
-                    table = parse_description(text)[1]
-                    if table is not None and not table.why:
-                        sql = f"SELECT FROM {table.where} LIMIT 1"
-                        made.tables.add(
-                            table, rows_known=connection.execute(sql).fetchone() is None
-                        )
+                for table in self._database.dialect.tables(connection):
+                    if not table.why:
+                        empty = self._database.dialect.is_empty(connection, table)
+                        made.tables.add(table, rows_known=empty)
         except Exception:  # the session is counted as unseen, and passed through unchanged
             return None
         return made
 
     def _refresh(self, connection: Any, observation: Observation) -> None:
-        observation.database.ask(connection.execute)
+        self._database.dialect.refresh(connection, observation.database)
         observation.refreshed = observation.epoch
 
     def _initial_rows(self, connection: Any, observation: Observation) -> None:
         """Read the rows of all tables that are not too large, in one snapshot."""
-        import psycopg
-
+        versions = self._database.versions
         rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
-        connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        (snapshot,) = connection.execute(_SNAPSHOT_QUERY).fetchone()
-        self._snapshot = snapshot
-        self.history.versions.before = int(snapshot.partition(":")[0]) % 2**32
-        found = [parse_description(text)[1] for (text,) in connection.execute(ALL_TABLES)]
-        for described_table in found:
-            if described_table is None:
-                continue
-            table = observation.tables.add(described_table)
-            if table.why:
-                continue
-            try:
-                with connection.transaction():
-                    reported = rows_of(connection, table, self._most, whole=True)
-            except psycopg.Error:
-                reported = None
-            table.rows_known = reported is not None
-            for oid, xmin, ctid, key, whole in reported or ():
-                version = RowVersion.of(table, oid, xmin, ctid, exact_json(key))
-                rows.append((table, version, table.row(exact_json(whole))))
-        connection.execute("COMMIT")
+        with versions.snapshot(connection) as self._snapshot:
+            self.history.versions.is_initial = self._snapshot.is_older
+            for described_table in self._database.dialect.tables(connection):
+                table = observation.tables.add(described_table)
+                if table.why:
+                    continue
+                try:
+                    reported = versions.rows(connection, table, self._most, whole=True)
+                except IsolangError:
+                    reported = None
+                table.rows_known = reported is not None
+                rows += [(table, version, table.row(row or ())) for version, row in reported or ()]
         self.history.write_initial_rows(rows)
 
     # --- while applications work ---
 
     def _wire(self, to_client: Send, to_server: Send) -> Wire:
-        return Wire(self.history, self.observe, to_client=to_client, to_server=to_server)
+        return self._database.wire(
+            self.history, self.observe, to_client=to_client, to_server=to_server
+        )
 
     def _oldest(self) -> int:
         wires = [client.wire for client in tuple(self._listener.clients)]

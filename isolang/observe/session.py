@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from typing import Final
 
 from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import parse_description
-from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.sql.rewriting import Prepared, Rewriter
+from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import (
+    AUTOCOMMIT,
     BROKEN,
     CURSORS,
     DEFINITIONS,
@@ -23,7 +22,7 @@ from isolang.observe.unseen import (
     NO_END,
     TRUNCATED,
 )
-from isolang.observe.versions.operations import StatementOperations
+from isolang.observe.versions.operations import record_statement
 
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
@@ -41,7 +40,7 @@ class Session:
     def __init__(self, observation: Observation) -> None:
         self.observation = observation
         self._history = observation.history
-        self.rewriter = Rewriter(observation.database)
+        self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
         self.label = ""
         self.backend = 0
@@ -69,11 +68,10 @@ class Session:
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
-            level, default, table = json.loads(text)
+            level, default, name, found = self.observation.dialect.parse_settings(text)
             self.default_level = default
             if self.transaction is not None:
                 self.transaction.level = level
-            name, found = parse_description(table)
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
 
     def take_note(self, text: str) -> CallNote | None:
@@ -99,6 +97,8 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
+        if one is not None and done.note is not None and kind in ("quiet", "level", "forget"):
+            one.sent += 1
         if kind == "quiet":
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
@@ -117,6 +117,7 @@ class Session:
         if kind == "begin":
             one = self._begin(done, implicit=False)
             one.level = made.name or one.level
+            one.sent += done.note is not None  # a library's own BEGIN is no statement of its caller
             return
         if kind in ("commit", "rollback"):
             if one is not None:
@@ -128,8 +129,8 @@ class Session:
             return
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
-        one.execute(made.lock)
-        _, place = one.cut.pop(id(done.reported), (done, None))
+        if one.cut.pop(id(done.reported), None) is None:
+            self._name_statement(one, done)
         one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
@@ -147,25 +148,25 @@ class Session:
         else:
             if kind == "other":
                 self.rewriter.forget()
-            self._record(one, done, place)
+            record_statement(self.observation, one, done)
+            if done.position is not None:
+                one.bound = [bound for bound in one.bound if bound is not done.position]
 
-    def _record(self, one: SeenTransaction, done: ExecutedStatement, place: int | None) -> None:
-        """Record the operations of a statement, which may have begun before others.
+    def bind(self) -> PortalPosition:
+        """Return the position in the transaction of a statement that is bound now."""
+        return PortalPosition() if self.transaction is None else self.transaction.bind()
 
-        SOUND BECAUSE: a SELECT whose rows the application requests in parts reads one snapshot,
-        from its first part on, which lacks the transaction's later writes.
+    def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
+        """Name a statement that is executed for the first time.
 
-        Args:
-            place: how many operations preceded the statement; ``None`` if all did.
+        The savepoints that a library sets for its caller are no statements of the caller.
         """
-        later = [] if place is None else one.operations[place:]
-        if place is not None:
-            del one.operations[place:]
-        StatementOperations(self.observation, one, done).record()
-        if place is not None:
-            added = len(one.operations) - place
-            one.operations += later
-            one.savepoints = [(n, at + added * (at > place)) for n, at in one.savepoints]
+        made = done.statement.plan
+        if one.client and done.note is None and made.kind in ("savepoint", "release", "back"):
+            return
+        one.execute(made.lock)
+        if done.position is not None:
+            done.position.statement = one.statement
 
     def note_more_writes(self, done: ExecutedStatement) -> None:
         """Count rows of a write that the application requested after other statements."""
@@ -234,9 +235,10 @@ class Session:
         one = self.transaction
         if one is None:
             return
-        for done, place in one.cut.values():
+        for done in one.cut.values():
             done.cut = True
-            self._record(one, done, place)
+            one.caller = "" if done.note is None else done.note.caller
+            record_statement(self.observation, one, done)
         self.transaction = None
         if one.altered:
             self.observation.epoch += 1
@@ -257,6 +259,9 @@ class Session:
                 self.transaction = made
         elif status == "I":
             if one.implicit or one.failed:
+                if one.implicit and one.operations and self.observation.notes is not None:
+                    first = one.operations[0]
+                    self._history.unseen.note(AUTOCOMMIT, first.shown, first.caller)
                 self._finish("fail" if one.failed else "ok")
             else:
                 self._history.unseen.note(NO_END)
@@ -313,7 +318,7 @@ class Session:
         """
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
-        one.statement = ""
-        _, place = one.cut.get(id(done.reported), (done, len(one.operations)))
-        one.cut[id(done.reported)] = done, place
-        StatementOperations(self.observation, one, done).record_rows()
+        if id(done.reported) not in one.cut:
+            self._name_statement(one, done)
+        one.cut[id(done.reported)] = done
+        record_statement(self.observation, one, done, only_rows=True)

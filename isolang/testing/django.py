@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
-    from isolang.observe.ways.library import Watch
+    from isolang.observe.ways.library import LibraryWatch
     from isolang.testing.isolation import Isolation
 
 
-def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> Watch:
+def watch(isolation: Isolation, using: str = "default", *, versions: bool = False) -> LibraryWatch:
     """Record the application's transactions on one of its databases until the test ends.
 
     Args:
@@ -38,9 +38,11 @@ def watch(isolation: Isolation, using: str = "default", *, versions: bool = Fals
             f"django.watch: unsupported database (got {connection.vendor} for {using!r}, "
             "expected postgresql with psycopg 3)"
         )
-    for one in connections.all(initialized_only=True):
-        if not one.in_atomic_block:
-            one.close()  # it is opened again through the proxy
+    for opened in connections.all(initialized_only=True):
+        if not opened.in_atomic_block:
+            opened.close()  # it is opened again through the proxy
+            if hasattr(opened, "close_pool"):
+                opened.close_pool()
     models = apps.get_models(include_auto_created=True)
     return isolation.watch_psycopg(
         versions=versions,

@@ -101,8 +101,8 @@ class Isolation(Watches):
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
         proxy = self._proxies[0]
-        self._ending.close()
         history = load_history(proxy.complete())
+        self._ending.close()
         stage = Stage(
             setup=self._setup,
             watching=self.again,
@@ -138,6 +138,8 @@ class Isolation(Watches):
             for method, conninfo, options in self._watched:
                 getattr(other, method)(conninfo, **options)
             yield other
+            for proxy in other._proxies:
+                proxy.complete()
         finally:
             other.close()
 
@@ -237,7 +239,7 @@ class Isolation(Watches):
 
     def _proxy_of(self, path: Path) -> InsideProxy | None:
         """Return the proxy that records into a file; ``None`` for other histories."""
-        return next((one for one in self._proxies if one.path == path), None)
+        return next((proxy for proxy in self._proxies if proxy.path == path), None)
 
     def _was_refused(self, path: Path) -> bool:
         """Return whether a transaction of a recording was rolled back after it met another."""

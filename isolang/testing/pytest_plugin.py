@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Collection, Generator, Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -262,8 +263,8 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for of in properties:
         for name, detail in of.items():
             if name.startswith(_UNSEEN):
-                number, _, first = detail.partition("; ")
-                before, example = unseen.get(name, (0, first))
+                number = "".join(takewhile(str.isdigit, detail))
+                before, example = unseen.get(name, (0, detail[len(number) + 2 :]))
                 unseen[name] = (before + int(number), example)
     terminalreporter.write_line(
         f"isolation: {_counted(len(judged), 'test')}, {_counted(sum(judged), 'transaction')}, "

@@ -19,7 +19,7 @@ from isolang.testing.refused import RolledBackReads
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
-    from isolang.observe.ways.library import Watch
+    from isolang.observe.ways.library import LibraryWatch
     from isolang.options import SupersededReads
     from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Connection, Driver, Outcome
@@ -68,7 +68,7 @@ class Recordings:
         self._lock = threading.Lock()
         self._ending = ExitStack()
         self._servers = ExitStack()
-        self._watches: list[Watch] = []
+        self._watches: list[LibraryWatch] = []
         self._proxies: list[InsideProxy] = []
         self._calls: list[AppCall] = []
         self._setup: Callable[[], object] | None = None
@@ -83,7 +83,7 @@ class Recordings:
         with self._lock:
             if self._recorder is None:
                 names = ("history.edn", "recorded.edn")
-                path = next(one for n in names if not (one := self.folder / n).exists())
+                path = next(path for name in names if not (path := self.folder / name).exists())
                 self._recorder = Recorder(path, about=f"seed {self.seed}")
                 self._recorder.ended = self._end_of_transaction
                 self._recorder.label, self._recorder.client = current_label, current_client

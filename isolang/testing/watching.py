@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from isolang.observe.unseen import Unseen
     from isolang.observe.ways.inside import InsideProxy
-    from isolang.observe.ways.library import Library, Watch
+    from isolang.observe.ways.library import Library, LibraryWatch
     from isolang.observe.ways.mapped import SqlAlchemyWatch
 
-_W = TypeVar("_W", bound="Watch")
+_W = TypeVar("_W", bound="LibraryWatch")
 
 
 class Watches(Recordings):
@@ -56,7 +56,7 @@ class Watches(Recordings):
         names: Mapping[str, str] | None = None,
         versions: bool = False,
         **parameters: Any,
-    ) -> Watch:
+    ) -> LibraryWatch:
         """Record an application's transactions through psycopg until the test ends.
 
         The watch sees all statements that this process sends through psycopg 3, with synchronous
@@ -83,7 +83,7 @@ class Watches(Recordings):
         names: Mapping[str, str] | None = None,
         versions: bool = False,
         **parameters: Any,
-    ) -> Watch:
+    ) -> LibraryWatch:
         """Record an application's transactions through asyncpg until the test ends.
 
         The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
@@ -101,7 +101,7 @@ class Watches(Recordings):
         names: Mapping[str, str] | None = None,
         versions: bool = False,
         **parameters: Any,
-    ) -> Watch:
+    ) -> LibraryWatch:
         """Record an application's transactions through psycopg2 until the test ends.
 
         The arguments, the result and the exceptions are the same as for :meth:`watch_psycopg`,
@@ -119,11 +119,13 @@ class Watches(Recordings):
         names: Mapping[str, str] | None,
         versions: bool,
         parameters: dict[str, Any],
-    ) -> Watch:
-        from isolang.observe.ways.library import Watch
+    ) -> LibraryWatch:
+        from isolang.observe.ways.library import LibraryWatch
 
         proxy = self._proxy(library, conninfo, names, versions=versions, parameters=parameters)
-        return self._begin_watch(Watch(proxy, library, label=current_label, client=current_client))
+        return self._begin_watch(
+            LibraryWatch(proxy, library, label=current_label, client=current_client)
+        )
 
     def _proxy(
         self,
@@ -146,7 +148,7 @@ class Watches(Recordings):
         for proxy in self._proxies:
             if not proxy.serves(server.host, server.port):
                 continue
-            names_of = [one.library.name for one in self._watches if one.proxy is proxy]
+            names_of = [watch.library.name for watch in self._watches if watch.proxy is proxy]
             if library.name in names_of:
                 raise IsolangError(
                     f"{library.name}: this server is already being watched (got {where} twice, "

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, run_here
+from support.sampling import quick_first
 
 from isolang import history
 from isolang.cli import verify as verify_command
@@ -201,6 +202,7 @@ def test_caps_of_threads_do_not_outlive_them():
 # --- loading specifications ---
 
 
+@pytest.mark.slow
 def test_loading_a_specification_is_limited(files, capfd, monkeypatch):
     """A level that cannot be loaded in time is unknown, and the others are judged."""
     from isolang.jobs import routes
@@ -265,18 +267,21 @@ COMMAND = f"{sys.executable} -P -m isolang.cli.main"
 
 @pytest.mark.parametrize(
     ("line", "code"),
-    [
-        ("{c} -s si valid >&-", 0),
-        ("{c} -s si lost >&-", 1),
-        ("{c} -s si valid 2>&-", 0),
-        ("{c} -s si missing >&- 2>&-", 2),
-        ("{c} -s si valid <&- >&- 2>&-", 0),
-        ("{c} -s si --timeout 60 valid <&- 2>&-", 0),
-        ("{c} -s si - <&-", 2),
-        ("{c} -s si --timeout 60 - <&-", 2),
-        ("{c} --help >&-", 0),
-        ("{c} nosuch 2>&-", 2),
-    ],
+    quick_first(
+        [
+            ("{c} -s si valid >&-", 0),
+            ("{c} -s si lost >&-", 1),
+            ("{c} -s si valid 2>&-", 0),
+            ("{c} -s si missing >&- 2>&-", 2),
+            ("{c} -s si valid <&- >&- 2>&-", 0),
+            ("{c} -s si --timeout 60 valid <&- 2>&-", 0),
+            ("{c} -s si - <&-", 2),
+            ("{c} -s si --timeout 60 - <&-", 2),
+            ("{c} --help >&-", 0),
+            ("{c} nosuch 2>&-", 2),
+        ],
+        4,
+    ),
 )
 def test_closed_streams(files, line, code):
     """What the caller closed is not missed."""
@@ -290,8 +295,9 @@ def test_closed_streams(files, line, code):
 
 
 @pytest.mark.parametrize(
-    "command", ["-s si lost lost", "--help", "levels lost", "spec list", "convert lost - --to edn",
-                "stats lost", "schema", "generate"],
+    "command",
+    quick_first(["-s si lost lost", "--help", "levels lost", "spec list", "schema", "generate",
+                 "convert lost - --to edn", "stats lost"], 3),
 )  # fmt: skip
 def test_pipes_that_nobody_reads(files, command):
     """``isocheck … | head -0`` is no error of ours."""

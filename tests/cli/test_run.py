@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from support.children import Children, ConstantMethod, replace_method_after
 from support.cli import run_here
+from support.sampling import quick_first
 
 from isolang.run.judge.doubts import Doubt
 from isolang.run.targets.memory import MemoryClient
@@ -106,13 +107,15 @@ def test_statements_are_not_claimed_where_each_read_takes_another_form(capfd, tm
 
 @pytest.mark.parametrize(
     ("step", "form"),
-    [
-        ("_save_smallest", "text"),
-        ("_save_smallest", "json"),
-        ("_save_smallest", "--brief"),
-        ("vacuity_doubt", "junit"),
-        ("_strongest", "text"),
-    ],
+    quick_first(
+        [
+            ("_save_smallest", "text"),
+            ("_save_smallest", "json"),
+            ("_save_smallest", "--brief"),
+            ("vacuity_doubt", "junit"),
+            ("_strongest", "text"),
+        ]
+    ),
 )
 def test_the_verdict_stands_if_what_follows_is_interrupted(
     forgetful, tmp_path, capfd, monkeypatch, step, form
@@ -139,6 +142,7 @@ def test_the_verdict_stands_if_what_follows_is_interrupted(
         assert "INVALID" in found.out
 
 
+@pytest.mark.slow
 def test_a_page_that_is_interrupted_changes_no_exit_code(forgetful, tmp_path, capfd, monkeypatch):
     """Nor is it saved."""
 

@@ -41,6 +41,7 @@ VARYING = (
 SERVER = re.compile(
     r"\b(?:run|--run|observe) [\"']?(?:postgres|mariadb|mysql|redis|etcd|galera|mongodb)"
 )
+LONG = {"docs/report.md", "docs/run.md", "docs/testing.md"}  # pages: a second of CPU time each
 MISSING = ("no server is installed", "no driver", "is not installed", "install the package")
 
 
@@ -178,7 +179,13 @@ def page_names(chosen: list[Command]) -> list[str]:
     return sorted({command.page for command in chosen})
 
 
-@pytest.mark.parametrize("page", page_names(to_run(server=False)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.slow) if page in LONG else page
+        for page in page_names(to_run(server=False))
+    ],
+)
 def test_the_commands_of_a_page(page, folder, capfd):
     """Each runs after those before it, and prints what the page shows."""
     prepare(page, folder)

@@ -15,6 +15,7 @@ import pytest
 from msgspec.structs import replace
 from support.cli import ENVIRONMENT, LOST_UPDATE, VALID, hard_text, run_here
 from support.paths import ROOT
+from support.sampling import quick_first
 
 from isolang import History, Transaction, check, load_history, load_spec
 from isolang.cli.solvers import disagreements
@@ -542,7 +543,7 @@ def test_the_documents_show_what_the_examples_do():
 
 @pytest.mark.slow
 @not_ours
-@pytest.mark.parametrize("spec", ["psi", "rc", "ra-vis"])
+@pytest.mark.parametrize("spec", quick_first(["psi", "rc", "ra-vis"], rest="campaign"))
 def test_specs_that_are_no_event_graphs(tmp_path, capfd, spec):
     """The relational encoding is of all specifications; the others say that they are not."""
     path = tmp_path / "h"

@@ -86,7 +86,7 @@ def test_an_item_anti_dependency_leads_to_the_next_version() -> None:
     closed = load_spec(
         'include "adya.iso"\nacyclic wr | ww as a\nirreflexive irw ; (wr | ww | irw | prw)^* as b'
     )
-    for number in range(250):
+    for number in range(120):
         history = _written_after_reading(random.Random(f"next {number}"))
         if not well_formed(history):
             continue

@@ -135,6 +135,7 @@ def _expected() -> list[tuple[str, str, dict[str, str]]]:
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "form", "expected"), _expected(), ids=lambda v: str(v)[:60])
 def test_labels(path: str, form: str, expected: dict[str, str]) -> None:
     history = load_history(CORPORA / path)
@@ -164,6 +165,7 @@ def _objects() -> list[tuple[str, str]]:
     return rows + known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "expected"), _objects())
 def test_linearizability(path: str, expected: str) -> None:
     """Registers, locks and stores: the native checker accepts a proof of each label."""

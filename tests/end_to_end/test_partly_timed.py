@@ -17,6 +17,7 @@ from oracle.levels import DATABASES, STATEMENTS
 from oracle.pipeline import Levels, to_tool, tool_verdict_of
 from oracle.simulate import as_files_say, disturbed, partly_noted, timed_history
 from oracle.users import compare, pairs, random_users_text
+from support.sampling import quick_first
 
 from isolang.language.load import load_spec
 from isolang.language.meaning.mentions import mentioned
@@ -41,7 +42,7 @@ def drawn(number: int) -> Crossed:
     return Crossed(history, None, error)
 
 
-@pytest.mark.parametrize("part", range(3))
+@pytest.mark.parametrize("part", quick_first(range(3), 2, rest="campaign"))
 def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
     """Each profile and mechanism, certified; also where files alone say of the lines' clock."""
     verdicts: Counter[tuple[str, str]] = Counter()
@@ -64,7 +65,7 @@ def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
 # --- specifications as users write them ---
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", quick_first(range(4), rest="campaign"))
 def test_specifications_as_users_write_them(part: int) -> None:
     """Whatever the words, filters and names, on any mixture of features."""
     rng = random.Random(6_000 + part)
@@ -77,6 +78,7 @@ def test_specifications_as_users_write_them(part: int) -> None:
     assert found["event graph"] > 15
 
 
+@pytest.mark.slow
 def test_they_use_every_word() -> None:
     """And every word that compares times often enough."""
     rng = random.Random(7)

@@ -22,6 +22,7 @@ from oracle.expressions import (
 from oracle.history import show
 from oracle.judged import judged
 from oracle.pipeline import tool_verdict
+from support.sampling import quick_first
 
 from isolang.api import load_spec
 from isolang.language.classify.event_graph import NotAnEventGraph, Plan, classify
@@ -57,7 +58,7 @@ def compare(
     return compared
 
 
-@pytest.mark.parametrize("part", range(6))
+@pytest.mark.parametrize("part", quick_first(range(6), 4, rest="campaign"))
 def test_random_expressions(part: int) -> None:
     rng = random.Random(2_000 + part)
     results = [compare(rng, random_checks(rng), 6) for _ in range(40)]
@@ -65,7 +66,7 @@ def test_random_expressions(part: int) -> None:
     assert not all(results), "nothing was refused"
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", quick_first(range(4), 2, rest="campaign"))
 def test_random_checks_of_one_key_and_return_paths(part: int) -> None:
     rng = random.Random(3_000 + part)
     results = [compare(rng, random_wide_checks(rng), 6, compiled=native_plan) for _ in range(40)]

@@ -113,7 +113,10 @@ def test_the_largest_robust_sets(name, level, form, order, largest, source) -> N
         ("smallbank", "", "columns", "Bal SER, DC RC, TS SER, Am RC, WC SER"),
         ("smallbank", "so", "columns", "Bal SER, DC RC, TS SER, Am RC, WC SER"),
         ("tpcc-key-value", "", "columns", "NO RC, Pay RC, OS SI, SL RC, Del RC"),
-        ("tpcc-key-value", "", "rows", "NO SER, Pay SER, OS SER, SL RC, Del SER"),
+        pytest.param(
+            *("tpcc-key-value", "", "rows", "NO SER, Pay SER, OS SER, SL RC, Del SER"),
+            marks=pytest.mark.slow,
+        ),
         ("tpcc", "so", "columns", "NO RC, Pay RC, OS SI, Del RC, SL SI"),
     ],
 )

@@ -106,12 +106,12 @@ def test_of_a_wide_row_the_columns_that_matter_are_shown(tmp_path: Path) -> None
     path.write_text(WIDE)
     history = load_history(path)
     assert [op for op in shown_ops(history)[1:] if "not found" not in op] == [
-        'r(["stock" "1"] {allocated: null, price: 12.50, updated: 2026-05-01 10:00:00+00, '
+        "r(stock/1 {allocated: null, price: 12.50, updated: 2026-05-01 10:00:00+00, "
         'title: "The last, copy"})',
-        'w(["stock" "1"] {allocated: null → 2, price: 12.50 → 10.99, '
+        "w(stock/1 {allocated: null → 2, price: 12.50 → 10.99, "
         "updated: 2026-05-01 10:00:00+00 → 2026-05-01 10:00:00.5+00})",
-        'w(["stock" "1"] {title: "The last, copy" → New})',
-        'w(["booking" "1"] {room: 3, starts: infinity, a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, …})',
+        'w(stock/1 {title: "The last, copy" → New})',
+        "w(booking/1 {room: 3, starts: infinity, a: 1, b: 2, c: 3, d: 4, e: 5, f: 6, …})",
     ]
     condition = condition_in_words(history.columns.predicates[0], history.row_texts().forms)
     assert condition == "room = 3 and starts < '2026-05-01'"

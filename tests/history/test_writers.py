@@ -516,6 +516,7 @@ def test_unwritable_target(tmp_path):
     assert str(error.value) == f"{tmp_path}: cannot write the file: Is a directory"
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CORPORA.is_dir(), reason="the corpora are not here")
 def test_corpora_round_trips():
     """Real histories keep their meaning in every format that can hold them."""

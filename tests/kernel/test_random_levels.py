@@ -133,6 +133,7 @@ def test_reads_of_sets(program, kind):
     assert sorted(answers(program, text)) == [(False, False), (True, True)]
 
 
+@pytest.mark.slow
 def test_choices_at_random_levels(program):
     """Of all choices, the kernel accepts as witnesses exactly those that satisfy the level.
 
@@ -140,13 +141,14 @@ def test_choices_at_random_levels(program):
     """
     rng = random.Random(4)
     seen = Counter()
-    for _, _, text in drawn(range(5_000, 5_600)):
+    for _, _, text in drawn(range(5_000, 5_300)):
         for accepts, right in answers(program, text, rng):
             assert accepts == right if is_exact(text) else accepts <= right, text
             seen[accepts] += 1
-    assert min(seen.values()) > 80, seen
+    assert min(seen.values()) > 40, seen
 
 
+@pytest.mark.slow
 def test_proofs_at_random_levels(kernel):
     """The definitions say what isolang says, and the kernel rejects none of its proofs."""
     verdicts, accepted = Counter(), Counter()

@@ -41,6 +41,7 @@ def echo(program, text):
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_program_understands_what_was_exported(program):
     """It prints the history and the level again, word for word."""
     exported = texts()

@@ -1,6 +1,7 @@
 """An audit, of rows that are written down here, and the snapshot of the rows at the start."""
 
 import asyncio
+from contextlib import nullcontext
 
 import pytest
 
@@ -10,7 +11,7 @@ from isolang.observe.history.seen import RowVersion
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
 from isolang.observe.versions.audit import Audit
-from isolang.observe.versions.foreign import StartSnapshot
+from isolang.observe.versions.postgres import PostgresVersions, StartSnapshot
 
 
 class Server:
@@ -25,6 +26,10 @@ class Server:
             raise IsolangError("no server")
         return self
 
+    def transaction(self):
+        """Begin a transaction."""
+        return nullcontext()
+
     def close(self):
         """End the connection."""
 
@@ -35,7 +40,7 @@ class Server:
 
     def fetchall(self):
         """Return all rows, with their keys."""
-        return [(*row, "[1]") for row in self.rows]
+        return [(*row, "[1]", None) for row in self.rows]
 
 
 ROW = ("9", "5", "(0,1)")
@@ -64,7 +69,7 @@ def history(tmp_path):
 )
 def test_an_audit_at_the_end(history, rows, doubtful, unseen):
     """A row that nobody is known to have written, or a table that cannot be read, is named."""
-    Audit(history, Server(*rows).connect, 3).audit_at_end()
+    Audit(history, PostgresVersions(), Server(*rows).connect, 3).audit_at_end()
     assert (history.doubtful, {**history.unseen}) == (doubtful, unseen)
 
 
@@ -74,7 +79,9 @@ def test_an_audit_before_changes(history, rows):
     went_on = asyncio.Event()
 
     async def changes():
-        Audit(history, Server(*rows).connect, 3).audit_before_changes(went_on.set)
+        Audit(history, PostgresVersions(), Server(*rows).connect, 3).audit_before_changes(
+            went_on.set
+        )
         await asyncio.wait_for(went_on.wait(), 10)
 
     asyncio.run(changes())

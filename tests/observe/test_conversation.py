@@ -4,6 +4,7 @@ import pytest
 
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.observation import Observation
+from isolang.observe.postgres import POSTGRES
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.rewriting import DatabaseFacts
@@ -68,7 +69,12 @@ def shared(tmp_path):
     """A conversation with a database of which only the version is known."""
     history = ObservedHistory(tmp_path / "observed.edn")
     observation = Observation(
-        database=DatabaseFacts(version=180000), history=history, tables=Tables(), most_rows=10
+        dialect=POSTGRES.dialect,
+        versions=POSTGRES.versions,
+        database=DatabaseFacts(version=180000),
+        history=history,
+        tables=Tables(),
+        most_rows=10,
     )
     return Conversation(Session(observation))
 
@@ -166,3 +172,14 @@ def test_types_belong_to_the_statement_that_is_described(shared):
     assert ask(requests, 0x45, b"\0\0\0\0\0") is None
     (done,) = shared.unanswered_executions()
     assert done.parameters.oids == (0x17,)
+
+
+def test_a_client_without_tls_is_not_offered_channel_binding(shared):
+    """Libpq refuses such an offer; the proxy has TLS towards the server alone."""
+    answers = AnswerRewriter(shared)
+    offer = b"\0\0\0\x0aSCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0"
+    assert answers.rewrite(0x52, offer, 0, len(offer)) == message(
+        b"R", b"\0\0\0\x0aSCRAM-SHA-256\0\0"
+    )
+    others = b"\0\0\0\x05salt"  # a password by MD5
+    assert answers.rewrite(0x52, others, 0, len(others)) is None

@@ -6,7 +6,7 @@ import psycopg
 import pytest
 
 from isolang.observe.wire.address import ServerAddress
-from isolang.observe.wire.connection import Wire
+from isolang.observe.wire.connection import PostgresWire
 from isolang.observe.wire.listener import Listener
 
 
@@ -21,7 +21,7 @@ def down():
         """Do nothing."""
 
     def wire(to_client, to_server):
-        return Wire(None, None, to_client=to_client, to_server=to_server)
+        return PostgresWire(None, None, to_client=to_client, to_server=to_server)
 
     address = ServerAddress(conninfo="", host="127.0.0.1", port=port, database="postgres")
     listener = Listener(address, wire, nothing)

@@ -5,6 +5,7 @@ import pytest
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.seen import ReadRow, ScannedRows, WrittenRow
 from isolang.observe.observation import Observation
+from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
@@ -31,7 +32,12 @@ def record(table, tmp_path):
     """Return the operations of a statement by its answer, and what is not seen."""
     history = ObservedHistory(tmp_path / "observed.edn")
     observation = Observation(
-        database=DatabaseFacts(version=180000), history=history, tables=Tables(), most_rows=2
+        dialect=POSTGRES.dialect,
+        versions=POSTGRES.versions,
+        database=DatabaseFacts(version=180000),
+        history=history,
+        tables=Tables(),
+        most_rows=2,
     )
     rewriter = Rewriter(observation.database)
     rewriter.tables["t"] = table

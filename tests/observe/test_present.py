@@ -9,6 +9,7 @@ from isolang.observe.history.recorded import RecordedVersions
 from isolang.observe.history.seen import RowVersion, SeenTransaction, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
+from isolang.observe.versions.postgres import StartSnapshot
 
 TABLE = Table(oid=9, where="t", name="t", columns={}, quoted={"id": "id"}, key=("id",))
 FIRST, SECOND, THIRD = (RowVersion("1", f"{n}(0,1)") for n in (5, 6, 7))
@@ -48,7 +49,7 @@ def test_a_doubtful_write_differs_in_neither_way():
 def versions():
     """Versions of rows, of an observation that began at transaction 5."""
     one = RecordedVersions(Unseen(), {}, lambda table, version: one.register(table, version, {}))
-    one.before = 5
+    one.is_initial = StartSnapshot.parse("5:5:").is_older
     return one
 
 

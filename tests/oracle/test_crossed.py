@@ -10,6 +10,7 @@ from itertools import combinations, product
 from typing import Final
 
 import pytest
+from support.sampling import quick_first
 
 from isolang.api import check
 from isolang.errors import UnsupportedError
@@ -127,6 +128,7 @@ def test_every_two_features_meet() -> None:
     assert not few
 
 
+@pytest.mark.slow
 def test_every_feature_meets_every_kind_of_level() -> None:
     """What cannot meet is listed with its reason, and nothing else is missing."""
     met: set[tuple[str, str]] = set()
@@ -138,6 +140,7 @@ def test_every_feature_meets_every_kind_of_level() -> None:
     assert set(product(FEATURES, LEVELS_OF)) - met == IMPOSSIBLE.keys()
 
 
+@pytest.mark.slow
 def test_every_kind_of_level_is_met_and_missed() -> None:
     """The histories neither all have what a level asks, nor all lack it."""
     verdicts: Counter[tuple[str, str]] = Counter()
@@ -159,7 +162,7 @@ def test_the_kinds_have_every_definition() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", quick_first(range(4), 2, rest="campaign"))
 def test_the_tool_judges_them_as_the_oracle_does(part: int) -> None:
     """With a certificate that was checked, at every level that is defined for the history."""
     for number, (crossed, expected) in enumerate(judged()):

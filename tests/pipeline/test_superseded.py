@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 from support.cli import run_here
+from support.sampling import quick_first
 
 import isolang
 from isolang.certify.verification import accept
@@ -171,7 +172,9 @@ def without(ops):
     return kept
 
 
-@pytest.mark.parametrize("level", ["ser", "si", "ra", "pl-2", "sser"])
+@pytest.mark.parametrize(
+    "level", quick_first(["ser", "si", "ra", "pl-2", "sser"], 2, rest="campaign")
+)
 def test_random_histories(load, level):
     """`ignore` judges what is left without these reads, and the default is never more definite."""
     random, seen = Random(f"superseded {level}"), set()

@@ -15,6 +15,8 @@ from isolang.report.contest import html
 from isolang.run.record.recorder import Recorder
 from isolang.simulator import Workload, generate
 
+pytestmark = pytest.mark.slow  # a browser takes twenty seconds of CPU time
+
 FOCUSED = """(document.activeElement.getAttribute('data-edge') || '')
   + document.activeElement.tagName"""
 

@@ -1,4 +1,4 @@
-"""Django's tutorial application, recorded by ``xmin`` without a change."""
+"""Django's tutorial application is recorded without a change."""
 
 import re
 import sys
@@ -6,10 +6,11 @@ import threading
 from pathlib import Path
 
 import pytest
+from support.watched import operations, predicate_reads, transactions
 
 import isolang
 from isolang.errors import IsolangError
-from isolang.testing.isolation import Isolation
+from isolang.testing.assertion import UndecidedError
 
 django = pytest.importorskip("django")
 psycopg = pytest.importorskip("psycopg")
@@ -48,7 +49,7 @@ from django.http import HttpResponse  # noqa: E402
 from django.test import Client, override_settings  # noqa: E402
 from django.urls import path  # noqa: E402
 
-from isolang.observe.unseen import CONDITIONS, NOT_FOUND  # noqa: E402
+from isolang.observe.unseen import OUTSIDE, RECHECKED  # noqa: E402
 from isolang.testing.django import watch  # noqa: E402
 
 
@@ -134,9 +135,8 @@ def level(embedded, request):
     connections.close_all()
 
 
-def test_a_lost_vote_is_found_with_its_lines(level, tmp_path):
+def test_a_lost_vote_is_found_with_its_lines(level, isolation):
     """At READ COMMITTED two votes count as one; the text names where they were read and saved."""
-    isolation = Isolation(tmp_path)
     seen = watch(isolation)
     both = threading.Barrier(2)
     isolation.concurrently(
@@ -145,13 +145,12 @@ def test_a_lost_vote_is_found_with_its_lines(level, tmp_path):
     assert Choice.objects.get(pk=1).votes == 1
     with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
-    isolation.close()
-    assert seen.unseen.keys() == {"autocommit"}  # of this test
+    assert seen.unseen == {"autocommit": 1}  # of this test
     lines = Path(__file__).read_text().splitlines()
     for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
         number = next(n for n, line in enumerate(lines, 1) if line.strip() == what)
         assert f"test_django.py:{number} " in str(error.value)
-    assert "r(polls.Choice/1 {votes: 0, text: Not much})" in str(error.value)
+    assert "r(polls.Choice/1 {votes: 0})" in str(error.value)
     assert "w(polls.Choice/1 {votes: 0 → 1})" in str(error.value)
     assert "site-packages" not in str(error.value)
 
@@ -164,9 +163,8 @@ def line_of(what):
     return f"test_django.py:{number} "
 
 
-def test_the_application_as_it_is_loses_votes(level, tmp_path):
+def test_the_application_as_it_is_loses_votes(level, isolation):
     """Requests at the same time, and nothing in between: two lines find the race of its view."""
-    isolation = Isolation(tmp_path)
 
     def post():
         assert Client().post("/polls/1/vote/").content == b"Not much"
@@ -177,7 +175,6 @@ def test_the_application_as_it_is_loses_votes(level, tmp_path):
     assert Choice.objects.get(pk=1).votes < 45
     with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
-    isolation.close()
     for what in ("choice = Choice.objects.get(pk=pk)", "choice.save()"):
         assert line_of(what) in str(error.value)
     assert re.search(r"w\(polls.Choice/1 \{votes: \d+ → \d+\}\)", str(error.value))
@@ -192,21 +189,18 @@ def test_the_application_as_it_is_loses_votes(level, tmp_path):
     ],
     indirect=["level"],
 )
-def test_correct_views_are_not_accused(level, tmp_path, voting):
+def test_correct_views_are_not_accused(level, isolation, voting):
     """Locks, updates in the database and retries: no vote is lost, and nobody says so."""
-    isolation = Isolation(tmp_path)
     seen = watch(isolation)
     isolation.concurrently(closing(voting), times=5, clients=4)
-    assert not seen.unseen.keys() - {"changes"}
-    (verdict,) = isolation.assert_level("sser", allow_unseen={"changes"})
-    isolation.close()
+    assert not seen.unseen
+    (verdict,) = isolation.assert_level("sser")
     assert verdict.history.counts()["committed"] == 20
     assert Choice.objects.get(pk=1).votes == 20
 
 
-def test_objects_that_are_created_and_savepoints(level, tmp_path):
+def test_objects_that_are_created_and_savepoints(level, isolation):
     """The key that the database chose is known; what a savepoint took back was never written."""
-    isolation = Isolation(tmp_path)
     watch(isolation)
     with transaction.atomic():
         new = Choice.objects.create(text="The sky", pk=None)
@@ -219,31 +213,28 @@ def test_objects_that_are_created_and_savepoints(level, tmp_path):
         assert sorted(one.votes for one in Choice.objects.all()) == [0, 5]
         Choice.objects.filter(pk=new.pk).delete()
     isolation.assert_level("sser")
-    first, second = isolation.recorder.history().transactions()
-    assert [(kind, key) for kind, key, _ in first.ops] == [
-        ("w", f"polls.Choice/{new.pk}"),
-        ("w", "polls.Choice/1"),
+    first, second = operations(isolation.history())
+    assert first == [
+        "w(polls.Choice/2 {id: 2, text: The sky, votes: 0})",
+        "w(polls.Choice/1 {votes: 5})",
     ]
-    assert {key: value for kind, key, value in second.ops if kind == "r"} == {
-        key: value for _, key, value in first.ops
-    }
-    assert second.ops[-1][1] == f"polls.Choice/{new.pk}"
+    assert second == [
+        "r(polls.Choice/2 {id: 2, text: The sky, votes: 0})",
+        "r(polls.Choice/1 {votes: 5})",
+        "delete(polls.Choice/2)",
+    ]
     assert not isolation.unseen()
-    isolation.close()
 
 
-def test_other_databases_are_refused(tmp_path):
+def test_other_databases_are_refused(isolation):
     """Only PostgreSQL has xmin."""
-    isolation = Isolation(tmp_path)
     with pytest.raises(IsolangError, match="got sqlite for 'lite', expected postgresql"):
         watch(isolation, "lite")
-    isolation.close()
 
 
 @pytest.mark.parametrize("level", [psycopg.IsolationLevel.SERIALIZABLE], indirect=True)
-def test_nested_blocks_are_their_transactions(level, tmp_path):
+def test_nested_blocks_are_their_transactions(level, isolation):
     """All that is written stands behind savepoints; the database's log names the transaction."""
-    isolation = Isolation(tmp_path)
     seen = watch(isolation, versions=True)
     Choice.objects.create(pk=2, text="The sky")
     for first, second in ((1, 2), (2, 1)):
@@ -254,46 +245,57 @@ def test_nested_blocks_are_their_transactions(level, tmp_path):
             with transaction.atomic():
                 Choice.objects.filter(pk=second).update(votes=0)
                 transaction.set_rollback(True)
-    assert seen.unseen.keys() == {"autocommit"}  # of this test
-    path = isolation.recorder.path
-    account = seen.account(path, path.with_name("told.edn"))
-    assert account.others == 0
+    assert seen.unseen == {"autocommit": 1}  # of this test
     (verdict,) = isolation.assert_level("sser")
-    isolation.close()
     assert verdict.history.counts()["committed"] == 3
 
 
 @pytest.mark.parametrize(
-    ("asks", "unseen", "again"),
+    ("asks", "conditions", "unseen"),
     [
-        (lambda: Choice.objects.filter(votes=0).count() < 5, CONDITIONS, set()),
-        (lambda: not Choice.objects.filter(text="none").exists(), CONDITIONS, set()),
-        (lambda: Choice.objects.filter(votes=0).first(), CONDITIONS, set()),
-        (lambda: Choice.objects.filter(pk=1, votes=0).exists(), "", set()),
-        (lambda: not Choice.objects.filter(pk=1, votes=9).exists(), NOT_FOUND, set()),
-        (lambda: not Choice.objects.filter(pk=99).first(), NOT_FOUND, set()),
+        (lambda: Choice.objects.filter(votes=0).count() < 5, 1, {}),
+        (lambda: not Choice.objects.filter(text="none").exists(), 1, {}),
+        (lambda: Choice.objects.filter(votes=0).first(), 1, {}),
+        (lambda: Choice.objects.filter(pk=1, votes=0).exists(), 0, {}),
+        (lambda: not Choice.objects.filter(pk=1, votes=9).exists(), 1, {}),
+        (lambda: not Choice.objects.filter(pk=99).first(), 1, {}),
         (
             lambda: Choice.objects.select_for_update(skip_locked=True).filter(votes=0).first(),
-            "",
-            set(),
+            0,
+            {},
         ),
-        (lambda: Choice.objects.in_bulk([1]), "", set()),
-        (lambda: Choice.objects.filter(votes=0).update(votes=1), CONDITIONS, {CONDITIONS}),
-        (lambda: Choice.objects.filter(pk=1).delete(), "", set()),
+        (lambda: Choice.objects.in_bulk([1]), 0, {}),
+        (lambda: Choice.objects.filter(votes=0).update(votes=1), 0, {RECHECKED: 1}),
+        (lambda: Choice.objects.filter(pk=1).delete(), 0, {}),
     ],
 )
-def test_what_a_condition_does_not_find_is_counted(level, tmp_path, asks, unseen, again):
-    """Keys that are found leave nothing unseen; nor do conditions, if all writers were seen."""
-    isolation = Isolation(tmp_path)
+def test_what_queries_ask(level, isolation, asks, conditions, unseen):
+    """Keys that are found are read alone; other conditions are predicate reads, or counted."""
     seen = watch(isolation)
     with transaction.atomic():
         assert asks()
-    seen.close(isolation.recorder.path, None)  # as if the table had other writers
-    assert seen.all_unseen == ({unseen: 1} if unseen else {})
-    assert not unseen or "test_django.py:" in seen.all_unseen.examples[unseen]
-    seen.close(isolation.recorder.path, tmp_path / "closed.edn")
-    assert not seen.all_unseen.keys() - again
-    isolation.close()
+    history = isolation.history()
+    assert seen.unseen == unseen
+    assert len(predicate_reads(history)) == conditions
+    assert all("test_django.py:" in example for example in seen.unseen.examples.values())
+    assert isolang.check(history, "sser").outcome == "valid"
+
+
+def test_a_block_from_before_the_watch(level, isolation):
+    """The statements of a TestCase's transaction are counted; what threads do is recorded."""
+    with transaction.atomic():
+        Choice.objects.get(pk=1)
+        seen = watch(isolation)
+        Choice.objects.create(text="unseen")
+        isolation.concurrently(closing(vote_with_a_lock), times=1)
+    assert seen.unseen[OUTSIDE] >= 1
+    assert "INSERT INTO" in seen.unseen.examples[OUTSIDE]
+    assert "test_django.py:" in seen.unseen.examples[OUTSIDE]
+    statuses = [status for status, _ in transactions(isolation.history())]
+    assert statuses == ["committed"]
+    with pytest.raises(UndecidedError, match="whose begin was not watched"):
+        isolation.assert_level("ser")
+    Choice.objects.count()  # the connection is as it was
 
 
 RACES = {
@@ -318,9 +320,8 @@ def adding(asks, before=lambda: None, between=lambda: None):
 
 
 @pytest.mark.parametrize("asks", RACES)
-def test_what_two_views_did_not_find(level, tmp_path, asks):
+def test_what_two_views_did_not_find(level, isolation, asks):
     """At most two, a text that is there once, a free range: the condition is in the argument."""
-    isolation = Isolation(tmp_path)
     watch(isolation)
     both = threading.Barrier(2)
     view = adding(RACES[asks], between=both.wait)
@@ -328,27 +329,23 @@ def test_what_two_views_did_not_find(level, tmp_path, asks):
     with pytest.raises(isolang.IsolationError, match="predicate write skew") as error:
         isolation.assert_level("ser")
     assert not isolation.unseen()
-    isolation.close()
     assert "by SELECT" in " ".join(str(error.value).split())
 
 
 @pytest.mark.parametrize("asks", RACES)
-def test_what_views_ask_behind_a_lock(level, tmp_path, asks):
+def test_what_views_ask_behind_a_lock(level, isolation, asks):
     """The row that everybody locks first makes them right, with nothing unseen."""
-    isolation = Isolation(tmp_path)
     watch(isolation)
     view = adding(RACES[asks], before=lambda: Choice.objects.select_for_update().get(pk=1))
     isolation.concurrently(closing(lambda pk: view()), times=2, clients=3)
     isolation.assert_level("ser")
     assert not isolation.unseen()
-    isolation.close()
     assert Choice.objects.count() == (3 if asks == "count" else 2)
 
 
-def test_a_queue(level, tmp_path):
+def test_a_queue(level, isolation):
     """With SKIP LOCKED each row is taken once."""
     Choice.objects.bulk_create(Choice(text=f"job {n}", votes=1) for n in range(6))
-    isolation = Isolation(tmp_path)
     watch(isolation)
 
     def work(pk):
@@ -361,5 +358,4 @@ def test_a_queue(level, tmp_path):
     isolation.concurrently(closing(work), times=2, clients=3)
     isolation.assert_level("ser")
     assert not isolation.unseen()
-    isolation.close()
     assert not Choice.objects.filter(votes=1).exists()

@@ -85,7 +85,7 @@ def test_a_lost_update_is_seen_with_its_lines(url, isolation, counting):
     assert "site-packages" not in text
     data = page(verdict).split('id="contents">')[1].split("</script>")[0]
     shown = json.loads(data)["violation"]["transactions"]
-    assert 'read ["account" "a"] = {balance: 10}, the initial value, ' in " ".join(text.split())
+    assert "read account/a = {balance: 10}, the initial value, " in " ".join(text.split())
     assert [op["caller"].split("/")[-1] for one in shown for op in one["operations"]] == [
         f"test_psycopg.py:{number}" for number in (numbers[0], numbers[2], numbers[1], numbers[3])
     ]
@@ -226,7 +226,8 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, isolation):
             cursor.execute("SELECT * FROM account")
         connection.execute("SELECT balance FROM account LIMIT 1")
     alone, several = operations(isolation.history())
-    assert watch.unseen == {CONDITIONS: 1, "cursors": 1, "unread": 1}  # the join, and nokey
+    # The join; nokey.
+    assert watch.unseen == {"autocommit": 1, CONDITIONS: 1, "cursors": 1, "unread": 1}
     assert all("test_psycopg.py:" in example for example in watch.unseen.examples.values())
     assert "JOIN" in watch.unseen.examples[CONDITIONS]
     assert alone == ["w(account/a {balance: 3})"]

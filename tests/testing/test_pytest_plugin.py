@@ -168,7 +168,7 @@ def test_it(isolation, number):
 def test_the_summary_counts_what_was_judged_and_unseen(run, pytester):
     """All workers together, each kind of what was left out with its first example."""
     body = """
-@pytest.mark.isolation("pl-2", allow_unseen={"copy"})
+@pytest.mark.isolation("pl-2", allow_unseen={"copy", "limits"})
 @pytest.mark.parametrize("number", range(3))
 def test_it(isolation, number):
     from types import SimpleNamespace
@@ -177,7 +177,10 @@ def test_it(isolation, number):
     unseen = Unseen()
     for _ in range(number):
         unseen.note("copy", f"COPY {number}")
-    isolation._watches.append(SimpleNamespace(all_unseen=unseen, close=lambda path, into: path))
+    if number == 2:
+        unseen.note("limits", "SELECT a")
+        unseen.note("limits", "SELECT b")
+    isolation._proxies.append(SimpleNamespace(unseen=lambda: unseen, path=None))
 
 def test_of_something_else():
     pass
@@ -186,8 +189,9 @@ def test_of_something_else():
     done.assert_outcomes(passed=4)
     done.stdout.fnmatch_lines(
         [
-            "isolation: 3 tests, 6 transactions, 3 unseen",
+            "isolation: 3 tests, 6 transactions, 5 unseen",
             "  3 copy (first: COPY [12])",
+            "  2 limits (1 × SELECT a; 1 × SELECT b)",
         ]
     )
     junit = pytester.path.joinpath("junit.xml").read_text()

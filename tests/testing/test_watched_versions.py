@@ -94,8 +94,8 @@ def test_a_lost_update_by_somebody_else_is_found(url, isolation):
     assert verdict.violation.anomaly == "lost update"
     shown = {op.text for txn in verdict.violation.transactions for op in txn.operations}
     assert shown >= {
-        'w(["account" "a"] {balance: 10 → 11})',
-        'w(["account" "a"] {balance: 15})',
+        "w(account/a {balance: 10 → 11})",
+        "w(account/a {balance: 15})",
     }
     assert verdict.violation.relaxed["without the versions that it states"] == "valid"
 

@@ -23,7 +23,7 @@ from typing import Any, Final
 from isolang.observe.history.lines import HistoryLines
 from isolang.observe.history.present import PresentRows
 from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
-from isolang.observe.history.rolled_back import RolledBackReads
+from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.history.seen import (
     Outcome,
     RowVersion,
@@ -59,7 +59,7 @@ class ObservedHistory:
         self._states_versions = versions
         self.caller = ""
         self.refused = 0
-        self.rolled_back: RolledBackReads | None = None
+        self.rolled_back: RolledBackRows | None = None
         self.unseen = Unseen(lambda: self.caller)
         self.outcomes: Counter[str] = Counter()
         self.unaudited: dict[str, Table] = {}

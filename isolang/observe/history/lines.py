@@ -119,7 +119,7 @@ class HistoryLines:
             statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
         named = f"{_CALLERS}{TAB.join(map(edn, callers))}]" if reported else ""
-        asked = f"{_ROWS}{TAB.join(map(edn, conditions))}]" if any(conditions) else ""
+        unmatched = f"{_ROWS}{TAB.join(map(edn, conditions))}]" if any(conditions) else ""
         value = f"[{TAB.join(text for text, _ in reported)}]"
         # If the outcome is not :ok, the operations are those of the invocation.
         committed = one.outcome == "ok"
@@ -127,7 +127,7 @@ class HistoryLines:
         noted = f"{_STATEMENTS}{TAB.join(map(edn, sent))}]" if sent else ""
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
-        more = versions + named + asked + noted + error
+        more = versions + named + unmatched + noted + error
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         if one.client:
             self.clients[self._number] = one.client
@@ -199,7 +199,7 @@ class HistoryLines:
 def _condition_shown(operation: Observed, lines: int) -> list[str]:
     """Return the remark about each line of an operation.
 
-    It is the statement of a predicate read, which stands in the caller's place if that is unknown;
+    It is the statement of a predicate read, which takes the caller's place if that is unknown;
     and the columns of a read of some columns.
     """
     if isinstance(operation, ReadRow):

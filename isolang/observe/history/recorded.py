@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any
 
 from msgspec import Struct
 
@@ -12,9 +12,6 @@ from isolang.observe.history.edn import edn
 from isolang.observe.history.seen import RowVersion, SeenTransaction, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN, OLD_SERVER, Unseen
-
-_FIRST_NUMBER: Final = 3  # transactions with smaller numbers wrote versions older than all others
-_HALF: Final = 2**31  # transaction numbers are compared modulo 2**32
 
 
 class RecordedVersion(Struct, gc=False):
@@ -38,7 +35,7 @@ class RecordedVersions:
     """The versions whose writers are known, by table and number.
 
     Attributes:
-        before: the oldest transaction that was running when the observation began.
+        is_initial: a function that returns whether a version is older than the observation.
         is_old: whether the server is too old to return the versions replaced by writes.
     """
 
@@ -50,7 +47,7 @@ class RecordedVersions:
     ) -> None:
         """Create an empty collection."""
         self._unseen, self._doubtful, self._load = unseen, doubtful, load
-        self.before = 0
+        self.is_initial: Callable[[str], bool] = lambda number: False
         self.is_old = False
         self._known: dict[tuple[str, str], RecordedVersion] = {}
         self._pending: dict[tuple[str, str], WrittenRow] = {}
@@ -161,13 +158,9 @@ class RecordedVersions:
         found = self._known.get((table.name, version.number))
         if found is not None:
             return found
-        if self._is_initial(version.number) and not table.rows_known:
+        if self.is_initial(version.number) and not table.rows_known:
             return self._load(table, version)
         what = "an UPDATE or DELETE of" if writes else "a read of"
         self._unseen.note(FOREIGN, f"{what} {table.name}/{version.key}: {shown}")
         self._doubtful.setdefault(table.name, f"{table.name}/{version.key}")
         return None
-
-    def _is_initial(self, number: str) -> bool:
-        xmin = int(number.partition("(")[0])
-        return xmin < _FIRST_NUMBER or 0 < (self.before - xmin) % 2**32 < _HALF

@@ -12,7 +12,7 @@ from collections import defaultdict
 from isolang.observe.history.seen import ScannedRows, SeenTransaction, WrittenRow
 
 
-class RolledBackReads:
+class RolledBackRows:
     """Collects the writers of rows and versions, and the reads of rolled-back transactions."""
 
     def __init__(self) -> None:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.executed import PortalPosition
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
@@ -98,8 +99,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         began: the time of the transaction's first event.
         level: the isolation level, in PostgreSQL's words.
         statement: the current statement, as named in the history; empty if it is incomplete.
-        cut: the SELECTs whose rows the application has not all requested yet, each with the number
-            of operations that preceded it.
+        cut: the SELECTs whose rows the application has not all requested yet.
+        bound: the positions of the statements that are bound, and may still be executed.
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
@@ -123,7 +124,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     seen: set[tuple[str, str]] = field(default_factory=set)
     failed: bool = False
     altered: bool = False
-    cut: dict[int, tuple[Any, int]] = field(default_factory=dict)
+    cut: dict[int, Any] = field(default_factory=dict)
+    bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
     outcome: Outcome | None = None
@@ -176,6 +178,25 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         self.sent += 1
         self.statement = str(SentStatement(self.sent, lock))
 
+    def bind(self) -> PortalPosition:
+        """Return the position of a statement that is bound now."""
+        position = PortalPosition(len(self.operations), len(self.savepoints))
+        self.bound.append(position)
+        return position
+
+    def insert(self, position: PortalPosition, operations: Sequence[Observed]) -> None:
+        """Add the operations of a statement that was bound before others were executed."""
+        self.operations[position.at : position.at] = operations
+        added = len(operations)
+        for one in self.bound:
+            if one is not position and one.at > position.at:
+                one.at += added
+        self.savepoints = [
+            (name, at + added * (place >= position.savepoints))
+            for place, (name, at) in enumerate(self.savepoints)
+        ]
+        position.at += added
+
     def roll_back_to(self, name: str) -> None:
         """Remove the operations after a savepoint."""
         for place in range(len(self.savepoints) - 1, -1, -1):
@@ -188,7 +209,9 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                     if isinstance(o, ReadRow)
                 }
                 self.failed = False
-                self.cut.clear()
+                # The server closes the portals that were bound after the savepoint.
+                self.bound = [one for one in self.bound if one.savepoints <= place]
+                self.cut = {n: o for n, o in self.cut.items() if o.position.savepoints <= place}
                 return
 
     def release(self, name: str) -> None:
@@ -196,4 +219,6 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         for place in range(len(self.savepoints) - 1, -1, -1):
             if self.savepoints[place][0] == name:
                 del self.savepoints[place:]
+                for bound in self.bound:
+                    bound.savepoints = min(bound.savepoints, place)
                 return

@@ -25,6 +25,20 @@ from isolang.observe.sql.rewriting import (
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
 
 
+class PortalPosition(Struct, gc=False):
+    """The place of a bound statement's operations in its transaction.
+
+    Attributes:
+        at: the number of operations before them.
+        savepoints: the number of savepoints that were set when the statement was bound.
+        statement: the statement, as named in the history; empty before its first execution.
+    """
+
+    at: int = 0
+    savepoints: int = 0
+    statement: str = ""
+
+
 class ExecutedStatement(Struct, kw_only=True, gc=False):
     """An execution of a prepared statement.
 
@@ -33,6 +47,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         empty: whether the only returned row just carries the rows of query blocks, because the
             application's statement returned no rows.
         cut: whether the application stopped requesting rows although there may be more.
+        position: where the statement's operations belong in its transaction; ``None`` for the
+            current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
     """
 
@@ -43,6 +59,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
     empty: bool = False
     cut: bool = False
+    position: PortalPosition | None = None
     note: CallNote | None = None
 
 

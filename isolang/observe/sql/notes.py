@@ -15,7 +15,7 @@ _MOST_WAITING: Final = 1000  # the largest number of notes of a connection that 
 
 
 class CallNote(Struct, frozen=True, eq=False):
-    """What is known about a call of a library before it sends a statement.
+    """A note about a call of a library, made before the call sends a statement.
 
     Attributes:
         text: the statement with the library's placeholders.
@@ -37,7 +37,7 @@ class CallNote(Struct, frozen=True, eq=False):
         """Return whether a text on the wire may be this statement.
 
         The library replaces placeholders, and may write something before and after the statement,
-        as for a cursor. All that stands between the placeholders remains.
+        as for a cursor. All text between the placeholders remains.
         """
         at = 0
         for piece in _pieces(self.text):

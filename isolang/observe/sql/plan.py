@@ -130,7 +130,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         assigned: the columns assigned by SET.
         returned: the columns that RETURNING uses; ``*`` stands for all columns.
         upserts: whether an INSERT may update rows.
-        proposed: for an INSERT of VALUES, the number of rows; -1 if unknown.
+        proposed: for an INSERT of VALUES, the number of rows; 0 if unknown.
+        may_skip: whether an INSERT may leave out proposed rows, because of ON CONFLICT.
         wrapped: the tables of query blocks; their row versions are returned by an enclosing
             statement.
     """
@@ -154,7 +155,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     assigned: frozenset[str] = frozenset()
     returned: frozenset[str] = frozenset()
     upserts: bool = False
-    proposed: int = -1
+    proposed: int = 0
+    may_skip: bool = False
     name: str = ""
     names: frozenset[str] = frozenset()
     tables: tuple[str, ...] = field(default=())
@@ -688,13 +690,13 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
         claims, where = _skip_locked_claim(reader, (name, alias), where)
         if claims:
             unseen, partial = [], ""
-    proposed = -1
-    upserts = computes = False
+    proposed = 0
+    may_skip = upserts = computes = False
     if word == "insert":
         conflict = reader.find({"conflict"}, at, end)
         upserts = reader.find({"set"}, conflict, end) < end
-        if conflict < end and (not upserts or reader.find({"where"}, conflict, end) < end):
-            proposed = _proposed_rows(reader, at, conflict)
+        may_skip = conflict < end and (not upserts or reader.find({"where"}, conflict, end) < end)
+        proposed = _proposed_rows(reader, at, conflict)
     set_at = reader.find({"set"}, at, end) + 1
     stop = reader.find({"where", "returning", "from"}, set_at, end)
     if word == "update":
@@ -718,6 +720,7 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
         returned=_returned_columns(reader, returning, end),
         upserts=upserts,
         proposed=proposed,
+        may_skip=may_skip,
         tables=(name,),
     )  # fmt: skip
 
@@ -791,8 +794,10 @@ def _insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
 
 
 def _proposed_rows(reader: Reader, at: int, end: int) -> int:
-    """Return the number of rows proposed by an INSERT with ON CONFLICT DO NOTHING; 0 if unknown."""
+    """Return the number of rows proposed by an INSERT; 0 if unknown."""
     values = reader.find({"values"}, at, end)
+    if reader.word(values - 1) == "default":
+        return 1
     rows = 0
     behind = values + 1
     while values < end and reader.text(behind) == "(":

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final
 
-from isolang.errors import IsolangError, message_in_one_line
+from isolang.errors import IsolangError
+from isolang.observe.database import VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
@@ -21,24 +22,19 @@ _ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
 _PAUSE_SECONDS: Final = 0.05  # seconds between attempts
 
 
-def rows_of(connection: Any, table: Table, most: int, *, whole: bool) -> list[Any] | None:
-    """Return the versions and keys of a table's rows; ``None`` if there are more than ``most``."""
-    more = f", {table.row_sql('t')}::text" if whole else ""
-    found = connection.execute(
-        f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, {table.key_sql('t')}::text{more} "
-        f"FROM {table.where} t LIMIT {most + 1}"
-    ).fetchall()
-    return None if len(found) > most else list(found)
-
-
 class Audit:
     """Audits each table that has predicate reads recorded since its last audit."""
 
     def __init__(
-        self, history: ObservedHistory, connect: Callable[[str], Any], most_rows: int
+        self,
+        history: ObservedHistory,
+        versions: VersionNames,
+        connect: Callable[[str], Any],
+        most_rows: int,
     ) -> None:
         """Store the history and a function that opens a connection to a database."""
-        self._history, self._connect, self._most = history, connect, most_rows
+        self._history, self._versions = history, versions
+        self._connect, self._most = connect, most_rows
         self._tasks: set[asyncio.Task[None]] = set()
 
     def audit_at_end(self) -> None:
@@ -81,35 +77,23 @@ class Audit:
         for table in tables:
             try:
                 with closing(self._connect(table.database)) as connection:
-                    connection.execute(f"SET lock_timeout = '{_LOCK_SECONDS}s'")
-                    found = self._versions(connection, table)
+                    self._versions.limit_waiting(connection, _LOCK_SECONDS)
+                    found = self._versions_in(connection, table)
             except IsolangError as error:
                 found = str(error)
             yield table, found
 
-    def _versions(self, connection: Any, table: Table) -> set[str] | str:
-        import psycopg
-
+    def _versions_in(self, connection: Any, table: Table) -> set[str] | str:
         if table.altered:
             return f"{table.name} was altered before it could be audited"
-        try:
-            rows = rows_of(connection, table, self._most, whole=False)
-        except psycopg.Error as error:
-            return f"cannot read {table.name}: {message_in_one_line(error)}"
-        if rows is None and table.rows_known:
+        rows = self._versions.rows(connection, table, self._most, whole=False)
+        if rows is not None:
+            return {version.number for version, _ in rows}
+        if table.rows_known:
             return f"{table.name} has more rows than --most-rows"
-        if rows is None:
-            # In a large table, only the rows named in the history are compared.
-            live = self._history.present.live.get(table.name, {})
-            places = [number[number.index("(") :].partition("@")[0] for number in live]
-            rows = connection.execute(
-                f"SELECT t.tableoid::text, t.xmin::text, t.ctid::text, '' FROM {table.where} t "
-                "WHERE t.ctid = ANY (%s::tid[])",
-                (places,),
-            ).fetchall()
-            named = {table.version(oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
-            return named & live.keys()
-        return {table.version(oid, xmin, ctid) for oid, xmin, ctid, _ in rows}
+        # In a large table, only the rows named in the history are compared.
+        live = self._history.present.live.get(table.name, {})
+        return self._versions.present(connection, table, live)
 
     def _compare(self, table: Table, there: set[str]) -> None:
         """Count a table's rows that were written by unobserved transactions."""

@@ -5,6 +5,10 @@ versions, but does not contain the places of versions. Readers and the table its
 version by its place. If a session has seen a version, the version in the log therefore gets the
 name under which it was seen.
 
+A run's recorder completes its histories differently (:mod:`isolang.run.record.database_log`): its
+lines do not state which version each write replaced, so the log numbers all versions. An observer
+knows the replaced versions from the statements, and lacks only the transactions of others.
+
 SOUND BECAUSE: an added transaction has no reads, has a separate session, and claims nothing about
 its time. It is not one of the recorded transactions, because those either state their numbers or
 wrote nothing.
@@ -12,19 +16,21 @@ wrote nothing.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 
+from isolang.observe.database import InitialSnapshot, VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.seen import RowVersion, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.values import BOOL
 from isolang.observe.unseen import FOREIGN
-from isolang.run.drivers.postgres_log import LoggedChange
+
+if TYPE_CHECKING:
+    from isolang.run.drivers.postgres_log import LoggedChange
 
 _FOREIGN_CLIENT: Final = "a client that is not observed"
 
@@ -32,36 +38,12 @@ _FOREIGN_CLIENT: Final = "a client that is not observed"
 class KnownPlaces(Struct, frozen=True):
     """The names of versions, by table, key and writer's number."""
 
+    versions: VersionNames
     names: dict[tuple[str, str, int], RowVersion]
 
     def note(self, table: Table, version: RowVersion) -> None:
         """Remember a version seen by a session."""
-        self.names[table.name, version.key, int(version.number.partition("(")[0])] = version
-
-
-class StartSnapshot(Struct, frozen=True):
-    """The snapshot from which the initial rows were read.
-
-    Attributes:
-        lowest: the number of the oldest transaction open at that time.
-        others: the numbers of the open transactions between these two, modulo 2**32.
-    """
-
-    lowest: int
-    highest: int
-    others: frozenset[int]
-
-    @classmethod
-    def parse(cls, text: str) -> StartSnapshot:
-        """Parse a snapshot in PostgreSQL's format, such as ``10:20:10,14``."""
-        lowest, highest, *others = re.split("[:,]", text)
-        return cls(int(lowest), int(highest), frozenset(int(o) % 2**32 for o in others if o))
-
-    def contains(self, number: int) -> bool:
-        """Return whether the snapshot contains the transaction with a number modulo 2**32."""
-        if 0 < (self.lowest - number) % 2**32 < 2**31:
-            return True
-        return 0 < (self.highest - number) % 2**32 < 2**31 and number not in self.others
+        self.names[table.name, version.key, self.versions.writer(version)] = version
 
 
 def add_foreign(
@@ -69,7 +51,7 @@ def add_foreign(
     changes: Iterable[LoggedChange],
     tables: Mapping[str, Table],
     places: KnownPlaces,
-    start: StartSnapshot,
+    start: InitialSnapshot,
 ) -> int:
     """Add the log's transactions that are missing in a history; return the number of them."""
     recorded = {one.number for one in history.recorded() if one.number}

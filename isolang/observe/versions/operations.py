@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
+from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
     RowVersion,
@@ -14,11 +14,12 @@ from isolang.observe.history.seen import (
     WrittenRow,
 )
 from isolang.observe.observation import Observation
-from isolang.observe.sql.catalogue import Table, exact_json
+from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.executed import (
     ExecutedStatement,
     has_reached_limit,
     is_joined_by_key,
+    looked_up_key_count,
     predicate_of,
     predicate_of_block,
 )
@@ -43,14 +44,57 @@ from isolang.observe.unseen import (
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
 
+def record_statement(
+    observation: Observation,
+    one: SeenTransaction,
+    done: ExecutedStatement,
+    *,
+    only_rows: bool = False,
+) -> None:
+    """Record the operations of a statement, where they belong in its transaction.
+
+    SOUND BECAUSE: a SELECT reads the snapshot of the time when it was bound, which lacks the
+    transaction's later writes, even if the application requests its rows after them. A SELECT that
+    locks rows may read newer versions, and leaves out rows that the transaction has written since;
+    so the rows that it returned do not show which rows satisfied its condition.
+
+    Args:
+        only_rows: whether more rows may follow.
+    """
+    position, plan, named = done.position, done.statement.plan, one.statement
+    operations = StatementOperations(observation, one, done)
+    if position is None:
+        operations.record()
+        return
+    one.statement = position.statement
+    is_last = position.at >= len(one.operations)
+    record = operations.record_rows if only_rows else operations.record
+    operations.all_matched = is_last or not plan.locks
+    if is_last or plan.locks or plan.kind != "select":
+        record()
+        if is_last:
+            position.at = len(one.operations)
+    else:
+        every, one.operations = one.operations, []
+        record()
+        added, one.operations = one.operations, every
+        one.insert(position, added)
+    one.statement = named
+
+
 class StatementOperations:
-    """Adds the operations of an executed statement to its transaction."""
+    """Adds the operations of an executed statement to its transaction.
+
+    Attributes:
+        all_matched: whether the rows that the statement found are all that satisfied its condition.
+    """
 
     def __init__(
         self, observation: Observation, transaction: SeenTransaction, done: ExecutedStatement
     ) -> None:
         self._observation, self._transaction, self._done = observation, transaction, done
         self._statement, self._shown = done.statement, done.statement.shown
+        self.all_matched = True
 
     def record_rows(self) -> None:
         """Record the rows received by the application so far."""
@@ -174,21 +218,15 @@ class StatementOperations:
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in self._done.reported:
-            (number, old_oid, old_xmin, old_ctid, old_key,
-             new_oid, new_xmin, new_ctid, new_key, whole, *before) = exact_json(text)  # fmt: skip
-            one.number = int(number) % 2**32
-            old = new = None
-            if before and before[0] and len(before[0]) == 1:
-                old = self._version_of(table, *before[0][0])
-            if old_oid is not None:
-                old = self._version_of(table, old_oid, old_xmin, old_ctid, old_key)
-            if new_oid is not None:
-                new = self._version_of(table, new_oid, new_xmin, new_ctid, new_key)
+            written = self._observation.versions.of_write(table, text)
+            one.number = written.transaction
+            old = self._version_in(table, written.old)
+            new = self._version_in(table, written.new)
             if old is None and new is None:
                 continue
             if old is not None:
                 olds.append(old)
-            row = None if whole is None else table.row(whole)
+            row = None if written.row is None else table.row(written.row)
             unknown = old is None and not modern and (made.kind == "update" or made.upserts)
             lost = lost or unknown
             writes.append(
@@ -200,14 +238,23 @@ class StatementOperations:
             )  # fmt: skip
         if lost:
             self._note_unknown_order(table, writes)
+        if self._done.cut and not self._is_whole(table, len(writes)):
+            self._note(LIMITED)
+            one.unclear = True
+        elif made.may_skip and len(writes) != made.proposed:
+            self._note(NO_ROW)
         if made.kind == "insert":
-            if made.proposed >= 0 and len(writes) != made.proposed:
-                self._note(NO_ROW)
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
+
+    def _is_whole(self, table: Table, number: int) -> bool:
+        """Return whether a write has no more rows than those that the application requested."""
+        if self._statement.plan.kind == "insert":
+            return self._statement.plan.proposed == number
+        return looked_up_key_count(self._statement.condition, table, self._done) == number
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""
@@ -239,10 +286,11 @@ class StatementOperations:
         kind, predicate, order = predicate_of(
             self._done, table, len(rows), partial, read_committed=self._is_read_committed()
         )
-        if predicate:
+        if predicate and self.all_matched:
             self._note_predicate_read(table, rows, predicate, order)
             return
-        if kind:
+        if kind or predicate:
+            kind = kind or CONDITIONS
             self._note(kind)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
@@ -282,28 +330,21 @@ class StatementOperations:
 
     def _versions(self, reported: ReportedTable, text: bytes) -> list[RowVersion]:
         """Return the row versions in a column reported by a SELECT."""
-        if reported.source.how == "all":
-            members = json.loads(text) or ()
-            return [v for member in members if (v := self._version(reported, member)) is not None]
-        version = self._version(reported, text.decode())
-        return [] if version is None else [version]
+        stored = self._observation.versions.of_read(
+            reported.table, text, all_rows=reported.source.how == "all"
+        )
+        versions = [self._version_in(reported.table, one) for one in stored]
+        return [version for version in versions if version is not None]
 
-    def _version(self, reported: ReportedTable, text: str) -> RowVersion | None:
-        oid, _, rest = text.partition(" ")
-        if not oid.isdigit():
-            return None  # an outer join found no row of the table
-        xmin, ctid, key = rest.split(" ", 2)
-        return self._version_of(reported.table, oid, xmin, ctid, exact_json(key))
-
-    def _version_of(
-        self, table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]
-    ) -> RowVersion | None:
+    def _version_in(self, table: Table, stored: StoredVersion | None) -> RowVersion | None:
         """Return a row's version; ``None`` if it belongs to another table with the same name."""
-        if not table.partitioned and int(oid) != table.oid:
+        if stored is None:
+            return None
+        if not table.partitioned and stored.table != table.oid:
             self._observation.history.unseen.note(OTHER_TABLE, table.name)
             self._observation.epoch += 1
             return None
-        return RowVersion.of(table, oid, xmin, ctid, key)
+        return stored.version
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks, Steps
-from isolang.observe.ways.library import Watch
+from isolang.observe.ways.library import LibraryWatch
 
 _CALLS: Final = ("execute", "fetch", "fetchrow", "fetchval", "fetchmany", "executemany")
-_BEFORE: Final = ("cursor", "copy_from_query")
+# The texts of COPY, with a placeholder for the columns.
 _COPY: Final = {
-    "copy_from_table": "COPY {} TO STDOUT",
-    "copy_records_to_table": "COPY {} FROM STDIN",
-    "copy_to_table": "COPY {} FROM STDIN",
+    "copy_from_table": "COPY {}%s TO STDOUT",
+    "copy_records_to_table": "COPY {}%s FROM STDIN",
+    "copy_to_table": "COPY {}%s FROM STDIN",
 }
+_PARAMETER: Final = re.compile(r"\$\d+")
 # asyncpg's names of libpq's parameters.
 _LIBPQ: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
                  "database": "dbname", "passfile": "passfile"}  # fmt: skip
@@ -27,7 +29,7 @@ class Asyncpg:
 
     name = "watch_asyncpg"
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement of connections and prepared statements.
 
         Raises:
@@ -58,8 +60,8 @@ class Asyncpg:
                 if hasattr(owner, name):
                     each = partial(steps, watch, name == "executemany")
                     hooks.replace_method(owner, name, each, awaits=True)
-        for name in _BEFORE:
-            hooks.call_before(asyncpg.Connection, name, partial(_note_before, watch))
+        hooks.call_before(asyncpg.Connection, "cursor", partial(_note_cursor, watch))
+        hooks.call_before(asyncpg.Connection, "copy_from_query", partial(_note_query, watch))
         for name, text in _COPY.items():
             hooks.call_before(asyncpg.Connection, name, partial(_note_copy, watch, text))
         renewed: dict[int, Any] = {}
@@ -92,7 +94,7 @@ class Asyncpg:
 
 
 def _called(
-    watch: Watch,
+    watch: LibraryWatch,
     repeats: bool,
     original: Any,
     connection: Any,
@@ -107,19 +109,35 @@ def _called(
 
 
 def _prepared(
-    watch: Watch, repeats: bool, original: Any, statement: Any, *args: Any, **options: Any
+    watch: LibraryWatch, repeats: bool, original: Any, statement: Any, *args: Any, **options: Any
 ) -> Steps:
     send = partial(original, statement, *args, **options)
     connection = statement._connection  # asyncpg has no public attribute for it
     return (yield from watch.noted(connection, statement.get_query(), send, repeats=repeats))
 
 
-def _note_before(watch: Watch, connection: Any, query: str, *_: Any, **__: Any) -> None:
+def _note_cursor(watch: LibraryWatch, connection: Any, query: str, *_: Any, **__: Any) -> None:
     watch.note(connection, query, later=True)
 
 
-def _note_copy(watch: Watch, text: str, connection: Any, table: str, *_: Any, **__: Any) -> None:
-    watch.note(connection, text.format(table), later=True)
+def _note_query(watch: LibraryWatch, connection: Any, query: str, *args: Any, **_: Any) -> None:
+    # asyncpg writes the arguments into the text.
+    text = _PARAMETER.sub("%s", query.replace("%", "%%")) if args else query
+    watch.note(connection, text, later=True)
+
+
+def _note_copy(
+    watch: LibraryWatch,
+    text: str,
+    connection: Any,
+    table: str,
+    *_: Any,
+    schema_name: str | None = None,
+    **__: Any,
+) -> None:
+    names = [name for name in (schema_name, table) if name]
+    quoted = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
+    watch.note(connection, text.format(quoted.replace("%", "%%")), later=True)
 
 
 def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:
@@ -130,7 +148,7 @@ def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:
             pool.expire_connections().send(None)
 
 
-def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
+def _moved(watch: LibraryWatch, options: dict[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of ``connect`` with the proxy in the server's place."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict
@@ -147,7 +165,7 @@ def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
         return None
     rest = {k: v for k, v in options.items() if k not in (*_LIBPQ, "dsn", "ssl", "direct_tls")}
     settings = {k: v for k, v in moved.items() if k in _LIBPQ.values()}
-    given = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
+    arguments = {name: settings[libpq] for name, libpq in _LIBPQ.items() if libpq in settings}
     if "application_name" in moved:
         rest["server_settings"] = {
             "application_name": moved["application_name"], **(rest.get("server_settings") or {})
@@ -156,7 +174,7 @@ def _moved(watch: Watch, options: dict[str, Any]) -> dict[str, Any] | None:
         **rest,
         "dsn": None,
         **dict.fromkeys(_LIBPQ),
-        **given,
+        **arguments,
         "ssl": "disable",
         "direct_tls": False,
     }

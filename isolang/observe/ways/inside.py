@@ -12,7 +12,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from isolang.errors import IsolangError, message_in_one_line
-from isolang.observe.history.rolled_back import RolledBackReads
+from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import Unseen
@@ -44,7 +44,7 @@ class InsideProxy:
         notes: what callers note about their statements.
         outside: the counts of statements that did not go through the proxy.
         path: the file of the history.
-        left: whether nothing more is recorded.
+        is_over: whether nothing more is recorded.
         clients: for each line of the completed history that ends a transaction of a call of the
             application, the number of the call.
     """
@@ -66,9 +66,9 @@ class InsideProxy:
         self.server, self.path, self.versions = server, path, versions
         self.notes = CallNotes()
         self.outside = Unseen(caller)
-        self.left = False
+        self.is_over = False
         self.clients: dict[int, int] = {}
-        self._completed: tuple[Path, Unseen] | None = None
+        self._completed: tuple[Path, Unseen, int] | None = None
         self._observer = Observer(
             server,
             path,
@@ -86,31 +86,37 @@ class InsideProxy:
             IsolangError: the database cannot be read, or does not log its versions.
         """
         self._observer.start()
-        self._observer.history.rolled_back = RolledBackReads()
+        self._observer.history.rolled_back = RolledBackRows()
 
     def complete(self) -> Path:
-        """Write the history recorded so far to a new file, and return its path."""
-        if self.left:
-            assert self._completed is not None
+        """Write the history recorded so far to a new file, and return its path.
+
+        After :meth:`leave`, return the last such file.
+        """
+        if self.is_over and self._completed is not None:
             return self._completed[0]
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
+        ended = self.transactions()
         unseen, self.clients = self._observer.complete(into)
-        self._completed = into, unseen
+        self._completed = into, unseen, ended
         return into
 
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
-        if self.left:
-            return
-        self.complete()
-        self.left = True
-        self._observer.leave()
+        if not self.is_over:
+            self.is_over = True
+            self._observer.leave()
 
     def unseen(self) -> Unseen:
-        """Return the counts of activity that was not recorded, up to the last completion."""
+        """Return the counts of activity that was not recorded.
+
+        What only an audit finds, such as rows of other writers, is counted by :meth:`complete`.
+        """
         every = Unseen()
-        every.add(self._observer.history.unseen if self._completed is None else self._completed[1])
+        last = self._completed
+        is_complete = last is not None and last[2] == self.transactions()
+        every.add(last[1] if last is not None and is_complete else self._observer.history.unseen)
         every.add(self.outside)
         return every.settled()
 
@@ -147,7 +153,7 @@ class InsideProxy:
         host = str(full.get("hostaddr") or full.get("host") or self.server.host)
         hosts = {host, str(full.get("host") or host)}
         port = str(full.get("port") or 5432)
-        if not port.isdigit() or not any(self.serves(one, int(port)) for one in hosts):
+        if not port.isdigit() or not any(self.serves(name, int(port)) for name in hosts):
             return None
         moved = {k: v for k, v in parameters.items() if k not in _OF_THE_WAY and v is not None}
         moved |= {
@@ -185,8 +191,8 @@ def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerA
         whole = make_conninfo(conninfo, **plain)
         with psycopg.connect(whole) as own:
             info, encrypted = own.info, bool(own.pgconn.ssl_in_use)
-            given = info.get_parameters()
-            mode = given.get("sslmode", "")
+            settings = info.get_parameters()
+            mode = settings.get("sslmode", "")
             return ServerAddress(
                 conninfo=whole,
                 host=info.host or info.hostaddr,
@@ -195,9 +201,9 @@ def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerA
                 password=info.password,
                 database=info.dbname,
                 tls="" if not encrypted else mode if mode.startswith("verify") else "require",
-                root=given.get("sslrootcert", ""),
-                certificate=given.get("sslcert", ""),
-                key=given.get("sslkey", ""),
+                root=settings.get("sslrootcert", ""),
+                certificate=settings.get("sslcert", ""),
+                key=settings.get("sslkey", ""),
             )
     except psycopg.Error as error:
         what = message_in_one_line(error)
@@ -213,10 +219,10 @@ def _require_threads() -> None:
     """Require that threads are the system's, because the proxy works while the test waits."""
     for name in ("gevent", "eventlet"):
         patcher = sys.modules.get(f"{name}.monkey" if name == "gevent" else f"{name}.patcher")
-        asked = "is_module_patched" if name == "gevent" else "is_monkey_patched"
+        question = "is_module_patched" if name == "gevent" else "is_monkey_patched"
         if patcher is None:
             continue
-        if any(getattr(patcher, asked)(module) for module in ("thread", "threading", "socket")):
+        if any(getattr(patcher, question)(module) for module in ("thread", "threading", "socket")):
             raise IsolangError(
                 f"watch: the proxy needs threads of the system (got those of {name}); hint: run "
                 "`isocheck observe` in a process of its own, and connect the application to it"
@@ -227,11 +233,11 @@ def _defaults() -> dict[str, str]:
     """Return libpq's parameters that the environment sets."""
     from psycopg import pq
 
-    found = {}
+    defaults = {}
     for option in pq.Conninfo.get_defaults():
         if option.val is not None and option.envvar is not None:
-            found[option.keyword.decode()] = option.val.decode()
-    return found
+            defaults[option.keyword.decode()] = option.val.decode()
+    return defaults
 
 
 @lru_cache(maxsize=256)
@@ -242,7 +248,7 @@ def _same_host(one: str, other: str) -> bool:
 
     def addresses(name: str) -> set[Any]:
         try:
-            return {found[4][0] for found in socket.getaddrinfo(name, None)}
+            return {answer[4][0] for answer in socket.getaddrinfo(name, None)}
         except OSError:
             return {name}
 

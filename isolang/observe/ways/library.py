@@ -30,7 +30,7 @@ class Library(Protocol):
 
     name: str
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace the library's ``connect``, and note each statement that it sends."""
         ...
 
@@ -51,7 +51,7 @@ class Library(Protocol):
         ...
 
 
-class Watch:
+class LibraryWatch:
     """A context manager that records what an application does through one library.
 
     Attributes:
@@ -151,7 +151,7 @@ class Watch:
         if through is self.proxy or connection in OWN_CONNECTIONS:
             return False
         if through is not None:
-            return through.left and self.proxy.serves(through.server.host, through.server.port)
+            return through.is_over and self.proxy.serves(through.server.host, through.server.port)
         return self.proxy.serves(*self.library.address(connection))
 
     def _note_outside(self, connection: Any, text: str) -> None:
@@ -164,7 +164,7 @@ class Watch:
             self.proxy.outside.note("databases", f"{host}:{port}" if host else "")
 
 
-def noting(watch: Watch, text_of: Callable[..., str], *, repeats: bool = False) -> Any:
+def noting(watch: LibraryWatch, text_of: Callable[..., str], *, repeats: bool = False) -> Any:
     """Return the steps of a method whose owner has a connection and whose argument is a text."""
 
     def steps(original: Any, owner: Any, query: Any = "", *args: Any, **options: Any) -> Steps:

@@ -15,7 +15,7 @@ from isolang.errors import IsolangError
 from isolang.observe.ways.asyncpg import Asyncpg
 from isolang.observe.ways.callers import caller
 from isolang.observe.ways.inside import PROXIES, InsideProxy
-from isolang.observe.ways.library import Library, Watch
+from isolang.observe.ways.library import Library, LibraryWatch
 from isolang.observe.ways.psycopg2 import Psycopg2
 from isolang.observe.ways.psycopg3 import Psycopg
 
@@ -34,7 +34,7 @@ _LIBPQ_NAMES: Final = {"host": "host", "port": "port", "user": "user", "password
                   "database": "dbname", "dbname": "dbname"}  # fmt: skip
 
 
-class SqlAlchemyWatch(Watch):
+class SqlAlchemyWatch(LibraryWatch):
     """A context manager that watches the database of an engine."""
 
     def __init__(
@@ -62,8 +62,8 @@ class SqlAlchemyWatch(Watch):
                 (mapper, "after_insert", self._note_assignment),
                 (mapper, "after_update", self._note_assignment),
                 *(
-                    (one.class_attribute, "set", _store_assignment_line)
-                    for one in mapper.column_attrs
+                    (attribute.class_attribute, "set", _store_assignment_line)
+                    for attribute in mapper.column_attrs
                 ),
             ]
         for listener in self._listeners:
@@ -99,7 +99,7 @@ def _store_assignment_line(target: Any, value: Any, old: Any, initiator: Any) ->
     inspect(target).info[_ASSIGNED] = caller()
 
 
-def renew_connections(watch: Watch) -> Callable[[], None]:
+def renew_connections(watch: LibraryWatch) -> Callable[[], None]:
     """Make the pools of all engines replace connections that they opened before a watch.
 
     Return a function that ends this.
@@ -141,10 +141,10 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
     """Return the parameters for connecting psycopg to an engine's database."""
     from sqlalchemy import event
 
-    _, found = engine.dialect.create_connect_args(engine.url)
+    _, parameters_of_url = engine.dialect.create_connect_args(engine.url)
 
     def ask(dialect: Any, record: Any, positional: Any, parameters: dict[str, Any]) -> None:
-        found.update(parameters)
+        parameters_of_url.update(parameters)
         raise _Connecting
 
     # The engine may have further parameters that only show when it attempts to connect.
@@ -157,9 +157,13 @@ def parameters_of(engine: Engine) -> dict[str, Any]:
         event.remove(engine, "do_connect", ask)
         pool.dispose()
     if engine.dialect.driver == "asyncpg":
-        return {_LIBPQ_NAMES[name]: value for name, value in found.items() if name in _LIBPQ_NAMES}
+        return {
+            _LIBPQ_NAMES[name]: value
+            for name, value in parameters_of_url.items()
+            if name in _LIBPQ_NAMES
+        }
     return {
         _LIBPQ_NAMES.get(name, name): value
-        for name, value in found.items()
+        for name, value in parameters_of_url.items()
         if name not in ("autocommit", "context")
     }

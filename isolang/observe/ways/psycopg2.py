@@ -9,7 +9,7 @@ from typing import Any
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import Watch, noting
+from isolang.observe.ways.library import LibraryWatch, noting
 
 
 class Psycopg2:
@@ -17,7 +17,7 @@ class Psycopg2:
 
     name = "watch_psycopg2"
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement of a cursor.
 
         Raises:
@@ -103,7 +103,9 @@ def _open(kind: type) -> Iterator[Any]:
             yield one
 
 
-def _note_before(watch: Watch, name: str, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
+def _note_before(
+    watch: LibraryWatch, name: str, cursor: Any, query: Any = "", *_: Any, **__: Any
+) -> None:
     known = name == "copy_expert"
     text = _text_of(query, cursor.connection) if known else ""
     watch.note(cursor.connection, text, later=True)

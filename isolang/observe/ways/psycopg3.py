@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import Watch, noting
+from isolang.observe.ways.library import LibraryWatch, noting
 
 
 class Psycopg:
@@ -14,20 +14,20 @@ class Psycopg:
 
     name = "watch_psycopg"
 
-    def hook(self, hooks: Hooks, watch: Watch) -> None:
+    def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
         """Replace ``connect``, and note each statement that a cursor sends."""
         import psycopg
 
         original = psycopg.Connection.__dict__["connect"].__func__
         awaited = psycopg.AsyncConnection.__dict__["connect"].__func__
 
-        def connect(cls: type[Any], /, conninfo: str = "", **options: Any) -> Any:
+        def connect(cls: Any, /, conninfo: str = "", **options: Any) -> Any:
             moved = None if watch.is_own() else _moved(watch, conninfo, options)
             if moved is None:
                 return original(cls, conninfo, **options)
             return watch.connected(original(cls, **moved))
 
-        async def connect_later(cls: type[Any], /, conninfo: str = "", **options: Any) -> Any:
+        async def connect_later(cls: Any, /, conninfo: str = "", **options: Any) -> Any:
             moved = None if watch.is_own() else _moved(watch, conninfo, options)
             if moved is None:
                 return await awaited(cls, conninfo, **options)
@@ -38,7 +38,9 @@ class Psycopg:
         hooks.replace(psycopg, "connect", psycopg.Connection.connect)
         for prefix in ("", "Async"):
             awaits = bool(prefix)
-            cursor, server = (getattr(psycopg, prefix + one) for one in ("Cursor", "ServerCursor"))
+            cursor, server = (
+                getattr(psycopg, prefix + name) for name in ("Cursor", "ServerCursor")
+            )
             hooks.replace_method(cursor, "execute", noting(watch, text_of), awaits=awaits)
             many = noting(watch, text_of, repeats=True)
             hooks.replace_method(cursor, "executemany", many, awaits=awaits)
@@ -67,11 +69,11 @@ class Psycopg:
         return connection.info.host or connection.info.hostaddr, connection.info.port
 
 
-def _note_before(watch: Watch, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
+def _note_before(watch: LibraryWatch, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
     watch.note(cursor.connection, text_of(query, cursor.connection), later=True)
 
 
-def _moved(watch: Watch, conninfo: str, options: dict[str, Any]) -> dict[str, Any] | None:
+def _moved(watch: LibraryWatch, conninfo: str, options: dict[str, Any]) -> dict[str, Any] | None:
     """Return the arguments of ``connect`` with the proxy in the server's place."""
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict

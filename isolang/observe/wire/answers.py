@@ -18,6 +18,7 @@ from isolang.observe.wire.conversation import (
 from isolang.observe.wire.requests import types_of
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
+_SASL: Final = 10  # the request for authentication by one of the named mechanisms
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
@@ -41,6 +42,8 @@ class AnswerRewriter:
             self._authenticated = tag == 0x5A
             if tag == 0x4B:  # BackendKeyData
                 self._session.backend = _u32(buffer, at)[0]
+            if tag == 0x52 and _u32(buffer, at)[0] == _SASL:
+                return _without_channel_binding(buffer[at + 4 : end])
             return None
         if not self._expected:
             if tag == 0x5A:
@@ -64,6 +67,8 @@ class AnswerRewriter:
             return self._note_error(buffer[at:end])
         elif tag in (0x31, 0x32, 0x33):
             self._expected.popleft()
+            if head.portal is not None:
+                head.portal.position = self._session.bind()
         elif tag == 0x74 and head.described is not None:
             head.described.types = types_of(buffer, at)
         elif tag == 0x6E and head.kind == "D":
@@ -169,7 +174,7 @@ class AnswerRewriter:
                 return None
             done.rows += head.portal.rows
             head.portal.reported += done.reported
-            done.reported = head.portal.reported
+            done.reported, done.position = head.portal.reported, head.portal.position
             head.portal.complete = True
         self._session.complete(done, tag)
         return message(b"C", b"SELECT 0\0") if done.empty else None
@@ -187,7 +192,7 @@ class AnswerRewriter:
             return None
         portal.rows += done.rows
         portal.reported += done.reported
-        done.rows, done.reported = portal.rows, portal.reported
+        done.rows, done.reported, done.position = portal.rows, portal.reported, portal.position
         if done.statement.plan.kind in ("insert", "update", "delete"):
             # SOUND BECAUSE: the server executes a write as a whole before it returns the first row,
             # so its rows precede whatever the application sends next.
@@ -215,6 +220,15 @@ class AnswerRewriter:
                     self._shared.resume(one.query)
             self._shared.skips = not self._expected
         return _with_original_position(head.prepared, body)
+
+
+def _without_channel_binding(mechanisms: bytes) -> bytes:
+    """Return an offer of authentication without the mechanisms that need TLS on the client's side.
+
+    The proxy has TLS towards the server alone, and a client refuses such an offer without TLS.
+    """
+    names = [name for name in mechanisms.split(b"\0") if name and not name.endswith(b"-PLUS")]
+    return message(b"R", I32.pack(_SASL) + b"".join(name + b"\0" for name in names) + b"\0")
 
 
 def _with_original_position(made: Prepared | None, body: bytes) -> bytes | None:

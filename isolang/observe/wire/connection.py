@@ -17,12 +17,12 @@ from isolang.observe.observation import Observation
 from isolang.observe.session import Session
 from isolang.observe.unseen import ERRORS, NOT_OBSERVED
 from isolang.observe.wire.answers import AnswerRewriter
-from isolang.observe.wire.conversation import I32, Conversation
+from isolang.observe.wire.conversation import I32, Conversation, message
 from isolang.observe.wire.requests import MustWaitError, RequestRewriter
 
 _u32 = I32.unpack_from
 _SSL, _GSS, _CANCEL = 80877103, 80877104, 80877102
-ENCRYPTION_REQUESTS: Final = frozenset(struct.pack("!II", 8, code) for code in (_SSL, _GSS))
+_ENCRYPTION_REQUESTS: Final = frozenset(struct.pack("!II", 8, code) for code in (_SSL, _GSS))
 """The messages by which an application asks for encryption before its session."""
 
 _MESSAGES: Final = frozenset(b"QPBDECSHFXdcfp")  # the message letters used by applications
@@ -104,7 +104,7 @@ class MessageBuffer:
         return failure
 
 
-class Wire:
+class PostgresWire:
     """One connection of an application: its messages in both directions.
 
     The application's messages have three phases. A connection ``starts`` until the server knows the
@@ -230,6 +230,19 @@ class Wire:
             self._to_client(sent)
         if self._from_client.rest and not self.is_waiting:
             self.handle_client_bytes(b"")
+
+    def refuse(self, data: bytes, why: str) -> bool:
+        """Tell the application that the server cannot be reached; return whether it knows now.
+
+        libpq does not show an error that answers a request for encryption, so the error answers the
+        message after it.
+        """
+        if data in _ENCRYPTION_REQUESTS:
+            self._to_client(b"N")
+            return False
+        text = f"isocheck observe cannot connect to the server: {why}".encode()
+        self._to_client(message(b"E", b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"))
+        return True
 
     def lost(self) -> None:
         """Note that the connection has ended."""

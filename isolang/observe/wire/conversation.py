@@ -11,7 +11,8 @@ from msgspec import Struct, field
 
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
-from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
+from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement, ReportedTable
 
@@ -42,13 +43,19 @@ class Portal(Struct, gc=False):
     """A bound statement, and the results received from it by the application so far.
 
     Attributes:
+        ticket: the event of binding, because the statement reads the snapshot of that time.
+        position: where the statement's operations belong in its transaction, once it is bound.
+        note: what the statement's caller noted; ``None`` if nothing is known.
         written: whether the writes of a suspended statement have been recorded.
     """
 
     statement: PreparedStatement | None
     parameters: Parameters
+    ticket: tuple[int, int]
     rows: int = 0
     reported: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
+    position: PortalPosition | None = None
+    note: CallNote | None = None
     complete: bool = False
     written: bool = False
 
@@ -122,6 +129,7 @@ class Conversation:
         unclear: whether texts are sent unchanged, because a session setting changes the meaning of
             string literals.
         delay: why the next message from the application waits, or has waited.
+        bound: the position of the first Bind since the last Sync; ``None`` if there is none.
     """
 
     def __init__(self, session: Session) -> None:
@@ -131,6 +139,7 @@ class Conversation:
         self.skips = False
         self.unclear = False
         self.delay: Delay = "none"
+        self.bound: int | None = None
 
     @property
     def is_waiting(self) -> bool:
@@ -144,9 +153,9 @@ class Conversation:
 
     def oldest_event(self) -> int | None:
         """Return the position of the connection's first event that has not been written yet."""
-        tickets = [one.ticket[0] for one in self.unanswered_executions()][:1]
-        begun = self.session.begin_position()
-        return min([*tickets, *([] if begun is None else [begun])], default=None)
+        tickets = [one.ticket[0] for one in self.unanswered_executions()]
+        waiting = (self.bound, self.session.begin_position())
+        return min([*tickets, *(one for one in waiting if one is not None)], default=None)
 
     def resume(self, query: CatalogueQuery) -> None:
         """Store a catalogue result, and let the application's messages continue."""

@@ -7,12 +7,13 @@ import socket
 import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from isolang.errors import IsolangError
+from isolang.observe.database import Wire
 from isolang.observe.wire.address import ServerAddress
-from isolang.observe.wire.connection import ENCRYPTION_REQUESTS, Wire
 
 _SECONDS_BETWEEN_TASKS: Final = (
     0.2  # the number of seconds between regular tasks, such as writing the history
@@ -47,7 +48,7 @@ class Listener:
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._ended: asyncio.Event
-        self._left: asyncio.Event
+        self._leaving: asyncio.Event
 
     def start(self, host: str, port: int) -> None:
         """Start listening; port 0 means any free port.
@@ -75,7 +76,11 @@ class Listener:
             )
 
     def call(self, function: Callable[[], _T]) -> _T:
-        """Return the result of a function that runs between two messages of any connection."""
+        """Return the result of a function that runs between two messages of any connection.
+
+        Raises:
+            IsolangError: the listener no longer runs.
+        """
         ended: Future[_T] = Future()
 
         def run() -> None:
@@ -84,12 +89,18 @@ class Listener:
             except BaseException as error:
                 ended.set_exception(error)
 
-        self._loop.call_soon_threadsafe(run)
-        return ended.result()
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(run)
+        while self._thread is not None and self._thread.is_alive():
+            with suppress(FutureTimeout):
+                return ended.result(_SECONDS_BETWEEN_TASKS)
+        if ended.done():
+            return ended.result()
+        raise IsolangError("observe: the proxy has ended, and what it recorded is not complete")
 
     def leave(self) -> None:
         """Stop listening; the open connections end when their applications end them."""
-        self._loop.call_soon_threadsafe(self._left.set)
+        self._loop.call_soon_threadsafe(self._leaving.set)
 
     def stop(self) -> None:
         """Stop listening, and end all connections."""
@@ -99,14 +110,14 @@ class Listener:
 
     async def _listen(self, host: str, port: int, ready: threading.Event) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ended, self._left = asyncio.Event(), asyncio.Event()
+        self._ended, self._leaving = asyncio.Event(), asyncio.Event()
         server = await self._loop.create_server(lambda: _Client(self), host, port)
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
-        while not self._ended.is_set() and not (self._left.is_set() and not self.clients):
+        while not self._ended.is_set() and not (self._leaving.is_set() and not self.clients):
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
-            if self._left.is_set():
+            if self._leaving.is_set():
                 server.close()
             await self._regularly()
         server.close()
@@ -124,7 +135,7 @@ class _Client(asyncio.Protocol):
         self.transport: Any = None
         self.paused = False  # true if too many bytes are waiting for the catalogue
         self._server: _Server | None = None
-        self._refusal = b""  # the answer to the application if the server cannot be reached
+        self._failure = ""  # why the server cannot be reached
 
     def connection_made(self, transport: Any) -> None:
         self.transport = transport
@@ -138,22 +149,8 @@ class _Client(asyncio.Protocol):
         try:
             self._server = await self._listener.server.open_connection(lambda: _Server(self))
         except (OSError, TimeoutError) as error:
-            text = f"isocheck observe cannot connect to the server: {error}".encode()
-            body = b"SFATAL\0VFATAL\0C08001\0M" + text + b"\0\0"
-            self._refusal = b"E" + (len(body) + 4).to_bytes(4, "big") + body
+            self._failure = str(error) or type(error).__name__
         self.transport.resume_reading()
-
-    def _refuse(self, data: bytes) -> None:
-        """Tell the application that the server cannot be reached.
-
-        libpq does not show an error that answers a request for encryption, so the error answers the
-        message after it.
-        """
-        if data in ENCRYPTION_REQUESTS:
-            self.transport.write(b"N")
-        else:
-            self.transport.write(self._refusal)
-            self.transport.close()
 
     def _send(self, data: bytes) -> None:
         self.transport.write(data)
@@ -163,8 +160,9 @@ class _Client(asyncio.Protocol):
             self._server.transport.write(data)
 
     def data_received(self, data: bytes) -> None:
-        if self._refusal:
-            self._refuse(data)
+        if self._failure:
+            if self.wire.refuse(data, self._failure):
+                self.transport.close()
             return
         self.wire.handle_client_bytes(data)
         if self.wire.waiting_bytes() > _MOST_WAITING_BYTES:

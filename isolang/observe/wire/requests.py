@@ -65,7 +65,7 @@ class RequestRewriter:
             self._expected.append(ExpectedAnswer("C"))
         elif tag == 0x53:
             self._expected.append(ExpectedAnswer("S"))
-            self._shared.skips = False
+            self._shared.skips, self._shared.bound = False, None
         elif tag == 0x46:
             self._session.unclear(CALLED_BY_PROTOCOL)
             self._expected.append(ExpectedAnswer("F"))
@@ -147,8 +147,11 @@ class RequestRewriter:
             at += size
             is_binary = formats[n] if count > 1 else formats[0] if count else 0
             values.append(raw if is_binary else raw.decode("utf-8", "surrogateescape"))
-        self._portals[portal] = Portal(statement, Parameters(values, named.types))
-        self._expected.append(ExpectedAnswer("B"))
+        bound = Portal(statement, Parameters(values, named.types), self._history.ticket())
+        self._portals[portal] = bound
+        if self._shared.bound is None:
+            self._shared.bound = bound.ticket[0]
+        self._expected.append(ExpectedAnswer("B", portal=bound))
         (results,) = _u16(rest, at)
         if statement is not None and statement.columns and results > 1 and not statement.hidden:
             more = len(statement.columns)
@@ -164,10 +167,11 @@ class RequestRewriter:
             return None
         done = ExecutedStatement(
             statement=portal.statement,
-            ticket=self._history.ticket(),
+            ticket=portal.ticket,
             parameters=portal.parameters,
-            note=self._session.take_note(portal.statement.text),
+            note=portal.note or self._session.take_note(portal.statement.text),
         )
+        portal.note = done.note
         self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))
         if portal.statement.hidden and rest != b"\0\0\0\0":
             # With a limit, the portal could be suspended at rows that the application must not

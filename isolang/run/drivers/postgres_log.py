@@ -137,6 +137,11 @@ class PostgresLog:
             self._connection.close()
 
 
+def is_older(number: int, other: int) -> bool:
+    """Return whether a transaction got its number before another; both count modulo 2**32."""
+    return 0 < (other - number) % 2**32 < 2**31
+
+
 def change_of(transaction: int, text: str) -> LoggedChange:
     """Parse the change in a line written by ``test_decoding``.
 

@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 
 _VERSIONS: Final = re.compile(rb", :versions \[[^\]]*\]")
 _XID: Final = re.compile(rb", :xid \"?(\d+)\"?")
-_NOTES: Final = re.compile(
-    rb", (:callers|:rows|:statements) \[((?:\"[^\"\\]*+(?:\\.[^\"\\]*+)*+\"|\s)*)\]"
-)
-_TEXT: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _COMMITTED: Final = re.compile(rb":type :ok,")
 _PROCESS: Final = re.compile(rb":process (\d+)")
 _PLACE: Final = re.compile(rb":index (-?\d+).*?:time (-?\d+)")
@@ -42,13 +38,11 @@ class LoggedVersion(Struct, frozen=True, kw_only=True):
 
     Attributes:
         value: the written value; ``DELETED`` if the row was deleted.
-        row: all columns of the row as text for reports; empty if the value is enough.
     """
 
     transaction: int
     key: str
     value: Any
-    row: str = ""
 
 
 class RewriteCounts(Struct, frozen=True, kw_only=True):
@@ -83,8 +77,6 @@ def rewrite_history(
     log: Iterable[LoggedVersion],
     *,
     is_initial: Callable[[str], bool],
-    into: Path | None = None,
-    values_are_writers: bool = False,
 ) -> RewriteCounts:
     """Number the versions in a history, and add the unrecorded transactions.
 
@@ -114,16 +106,13 @@ def rewrite_history(
             unknown += sum(version is None for version in of_each)
         new[number] = of_each
     others = {t: ops for t, ops in made.items() if t not in line_of_transaction}
-    if values_are_writers:
-        repaired = _RepairedLines(history, text, lines_of, new, made)
-        others |= repaired.unlogged_versions()
     # SOUND BECAUSE: a transaction whose client did not learn that it had committed is now in the
     # history twice: as an indeterminate transaction, and as an unrecorded writer of the same
     # values. A check may decide that the indeterminate one did not commit, so that the transaction
     # happened only once.
     for number, line in enumerate(text, 1):
         text[number - 1] = _rewrite_line(line, new.get(number))
-    with open_replacement(into or path) as file:
+    with open_replacement(path) as file:
         head = next((i for i, line in enumerate(text) if not line.startswith(b";")), len(text))
         file.write(b"".join(text[:head]) + lines.ORDERED_LINE)
         file.write(b"".join(text[head:]))
@@ -137,94 +126,11 @@ def rewrite_history(
 
 
 class _NumberedVersion(NamedTuple):
-    """A version of a key, with its number (``None`` if unknown), its value, and its row as text."""
+    """A version of a key, with its number, and its value."""
 
     key: str
-    rank: int | None
+    rank: int
     value: Any
-    row: str = ""
-
-
-class _RepairedLines:
-    """The lines of a history whose values name their writers, completed with the log's contents."""
-
-    def __init__(
-        self,
-        history: History,
-        text: list[bytes],
-        lines_of: Mapping[int, list[int]],
-        versions: dict[int, list[int | None]],
-        made: Mapping[int, Sequence[_NumberedVersion]],
-    ) -> None:
-        self._history, self._made = history, made
-        self._written = {(one.key, one.value) for ops in made.values() for one in ops}
-        self._read: dict[tuple[str, Any], None] = {}
-        for number, ops in lines_of.items():
-            if _COMMITTED.search(text[number - 1]):
-                line = self._line(text[number - 1], ops, versions[number])
-                if line is not None:
-                    text[number - 1] = line
-
-    def unlogged_versions(self) -> dict[int, list[_NumberedVersion]]:
-        """Return one added writer for each version that was read but is missing from the log.
-
-        SOUND BECAUSE: a version that was written after a savepoint has a different number than its
-        transaction has in the log. The version in the log is in the history, too. In every version
-        order, the version that is missing from the log may come directly after that version.
-        """
-        unknown = [one for one in self._read if one not in self._written]
-        return {
-            -number: [_NumberedVersion(key, None, value)]
-            for number, (key, value) in enumerate(unknown, 1)
-        }
-
-    def _line(self, line: bytes, ops: list[int], versions: list[int | None]) -> bytes | None:
-        """Add a transaction's unrecorded writes to its line, and remove its reads of these writes.
-
-        Return the new line; if the line does not change, return ``None``. Update ``versions`` to
-        fit the operations.
-        """
-        from isolang.history.objects import op_object
-
-        history = self._history
-        # In a history, a delete has no value.
-        objects = [(*op_object(history, op), None)[:3] for op in ops]
-        found = _XID.search(line)
-        xid = int(found[1]) if found else None
-        own = {xid, *(value for name, _, value in objects if name == "w")}
-        before: set[str] = set()
-        kept: list[int] = []
-        for place, (name, key, value) in enumerate(objects):
-            if name in ("w", "delete"):
-                before.add(key)
-                self._written.add((key, value))
-            elif key not in before and value is not None:
-                if value in own:
-                    continue  # the read returned an unrecorded own write
-                self._read[key, value] = None
-            kept.append(place)
-        recorded = {key for name, key, _ in objects if name in ("w", "delete")}
-        last = {one.key: one for one in self._made.get(xid or -1, ())}
-        more = [one for one in last.values() if one.key not in recorded]
-        if len(kept) == len(objects) and not more:
-            return None
-        spelt = [self._spelled(op) for op in objects]
-        old = ":value [" + " ".join(spelt) + "]"
-        new = [spelt[place] for place in kept] + [_version_edn(one, rows=False) for one in more]
-        versions[:] = [versions[place] for place in kept] + [one.rank for one in more]
-        for noted in list(_NOTES.finditer(line)):
-            texts = _TEXT.findall(noted[2])
-            rows = noted[1] == b":rows"
-            added = [lines.to_edn(one.row if rows else "").encode() for one in more]
-            some = [texts[place] for place in kept] + added
-            line = line.replace(noted[0], b", " + noted[1] + b" [" + b" ".join(some) + b"]")
-        return line.replace(old.encode(), (":value [" + " ".join(new) + "]").encode())
-
-    @staticmethod
-    def _spelled(op: Sequence[Any]) -> str:
-        name, key, value = op
-        stated_version = (key,) if name == "delete" else (key, value)
-        return f"[:{name} {' '.join(map(lines.to_edn, stated_version))}]"
 
 
 def _numbers_of_versions(
@@ -237,7 +143,7 @@ def _numbers_of_versions(
     for one in log:
         count[one.key] += 1
         ranks[one.transaction, one.key].append(count[one.key])
-        made[one.transaction].append(_NumberedVersion(one.key, count[one.key], one.value, one.row))
+        made[one.transaction].append(_NumberedVersion(one.key, count[one.key], one.value))
     return ranks, made
 
 
@@ -350,8 +256,6 @@ def _unrecorded_lines(
                 f":f :txn, :value [{ops}]}}\n"
             ).encode()
             if kind == "ok":
-                line = lines.with_remarks(line, (), [one.row for one in made], len(made))
-            if kind == "ok" and any(one.rank is not None for one in made):
                 line = lines.with_versions(line, [one.rank for one in made])
             out.append(line)
     return b"".join(out)

@@ -42,12 +42,11 @@ def with_error(line: bytes, error: BaseException) -> bytes:
 def with_remarks(
     line: bytes,
     callers: Sequence[str],
-    rows: Sequence[str],
     operations: int,
     statements: Sequence[str] = (),
 ) -> bytes:
-    """Add the caller, row and statement of each operation to the line of a completion."""
-    for name, texts in (("callers", callers), ("rows", rows), ("statements", statements)):
+    """Add the caller and the statement of each operation to the line of a completion."""
+    for name, texts in (("callers", callers), ("statements", statements)):
         if any(texts):
             known = [*texts, *[""] * (operations - len(texts))]
             shown = " ".join(atom_text(*encode(one, name)) for one in known)

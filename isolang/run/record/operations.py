@@ -24,7 +24,6 @@ class RecordedOperations:
 
     Attributes:
         callers: the ``file:line`` of each operation's caller; empty if unknown.
-        rows: the columns that each operation read or changed, as text; empty if unknown.
         statements: the statement of each operation, as text (docs/formats.md); empty if unknown.
         caller: a function that returns the ``file:line`` of the current operation's caller;
             ``None`` for no callers.
@@ -33,7 +32,6 @@ class RecordedOperations:
     def __init__(self) -> None:
         self.operations: list[RecordedOperation] = []
         self.callers: list[str] = []
-        self.rows: list[str] = []
         self.statements: list[str] = []
         self.caller: Callable[[], str] | None = None
         self._statement: SentStatement | None = None

@@ -480,7 +480,7 @@ class RecordedTransaction(RecordedOperations):
             if self.problem is not None and outcome == "committed":
                 outcome = "maybe"
             if self.problem is None:
-                line = lines.with_remarks(line, self.callers, self.rows, len(done), self.statements)
+                line = lines.with_remarks(line, self.callers, len(done), self.statements)
             if (self._versions or self.transaction_name is not None) and self.problem is None:
                 stated = [self._versions.get(place) for place in range(len(done))]
                 line = lines.with_versions(line, stated, self.transaction_name)

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from isolang.run.adapter import ServerTarget, import_package
 from isolang.run.drivers.postgres import DRIVER, outcome_of
-from isolang.run.drivers.postgres_log import PostgresLog
+from isolang.run.drivers.postgres_log import PostgresLog, is_older
 from isolang.run.operation import DELETED
 from isolang.run.outcome import Outcome
 from isolang.run.record.database_log import LoggedVersion, rewrite_history, summary_of
@@ -147,11 +147,11 @@ class Postgres(ServerTarget, SqlTarget):
     def account(self, path: Path) -> tuple[str, ...]:
         """Add the log's version order and the writes of unrecorded transactions to a history."""
         assert self.log is not None, "the log starts when the tables are created"
-        before = self.log.before % 2**32
+        before = self.log.before
         registers = f"{self.prefix}registers"
 
         def is_initial(version: str) -> bool:
-            return 0 < (before - int(version.partition("(")[0])) % 2**32 < 2**31
+            return is_older(int(version.partition("(")[0]), before)
 
         def installed() -> Iterator[LoggedVersion]:
             assert self.log is not None

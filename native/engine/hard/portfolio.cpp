@@ -28,13 +28,13 @@ constexpr std::int32_t kManyClusters =
 // CDCL gets one additional conflict for each group of this many transactions.
 constexpr std::int64_t kTransactionsPerConflict = 5;
 // The limits of CDCL's first turn among the other searches. Each further turn is longer by half.
-constexpr Search::Effort kConflicts{3000, 400'000};
+constexpr Search::Effort kFirstTurn{3000, 400'000};
 // The limits of the search for a proof, after an exhaustive search has refuted the history.
 constexpr Search::Effort kProof{10'000, 2'000'000};
 // The limits of the search for a proof, after necessary precedences have refuted the history. In this
 // case, there may also be a proof without a cycle.
 constexpr Search::Effort kCycle{500, 100'000};
-constexpr RepairEffort kRepair{3000, 0};
+constexpr RepairEffort kRepairOfOrder{3000, 0};
 // From this load on, necessary precedences often refute the history, and they take almost no time.
 constexpr double kPrecedencesFirst = 0.7;
 
@@ -132,7 +132,7 @@ class Portfolio {
   bool repaired(std::span<const Node> order) {
     budget_.phase = budgets_[0].phase = "repairing a total order";
     const Repair done = repair(search_, pruner_, budgets_[0], seed_, share_of(max_bytes_),
-                               rank_of(order), kRepair);
+                               rank_of(order), kRepairOfOrder);
     budget_.phase = budgets_[0].phase = "searching";
     note_("repair_rounds", done.rounds);
     note_("repair_released", static_cast<double>(done.released));
@@ -187,8 +187,8 @@ class Portfolio {
         if (large_ && repaired(offered.order)) return cdcl_;
         begin(rank_of(offered.order));
       }
-      next = {turn(large_ ? first_.conflicts : kConflicts.conflicts),
-              large_ ? kNoLimit : turn(kConflicts.decisions)};
+      next = {turn(large_ ? first_.conflicts : kFirstTurn.conflicts),
+              large_ ? kNoLimit : turn(kFirstTurn.decisions)};
     }
     return {.gave_up = true};
   }

@@ -13,9 +13,9 @@
 namespace isolang {
 namespace {
 
-constexpr int kShortSession =
+constexpr int kTooShort =
     8;  // number of transactions; sessions this short do not keep their transactions together
-constexpr int kSweeps = 24;
+constexpr int kSpringSweeps = 24;
 // In this many of the sweeps, only reads with a single source count.
 constexpr int kSingleSourceSweeps = 14;
 // The time from a write to a read of it, as a share of the time between two writes of the key.
@@ -53,7 +53,7 @@ std::vector<std::int32_t> rank_behind_sources(const Adjacency& successors, Budge
   return rank;
 }
 
-bool has_short_sessions(const Problem& p) { return p.sessions * kShortSession > p.n; }
+bool has_short_sessions(const Problem& p) { return p.sessions * kTooShort > p.n; }
 
 // Models the times as springs, relaxed by Jacobi's method. A spring pulls each read to a time
 // shortly after its source, more strongly if its key is written more often. A spring also pulls
@@ -100,7 +100,7 @@ std::vector<Node> initial_linearization(const Pruner& pruner, Budget& budget) {
     }
     return best;
   };
-  for (int sweep = 0; sweep < kSweeps; ++sweep) {
+  for (int sweep = 0; sweep < kSpringSweeps; ++sweep) {
     budget.check();
     std::ranges::fill(sum, 0.0);
     std::ranges::fill(weight, 0.0);

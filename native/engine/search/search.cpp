@@ -26,7 +26,7 @@ std::uint64_t pair_code(std::int32_t a, std::int32_t b) {
 // Compaction continues while the number of wanted choices shrinks by less than this factor from
 // round to round.
 constexpr std::size_t kWantedShrinkFactor = 3;
-constexpr std::size_t kMinPartWeight = 4000;  // writers, or reads: enough work to pay for a thread
+constexpr std::size_t kMinItemsWeight = 4000;  // writers, or reads: enough work to pay for a thread
 // If the first order contradicts more than one choice for every group of this many transactions, the search starts
 // again from another order.
 constexpr std::size_t kMovedPerChoice = 4;
@@ -574,7 +574,7 @@ void Search::check_read(std::int32_t r, WantedChoices& wants) {
 // SOUND BECAUSE no orders have been chosen yet: the wanted choices are new, and the search visits
 // the omitted ones again.
 bool Search::too_many(WantedChoices& wants) const {
-  if (order_variable_.empty() && wants.orders.size() > kWantedPerRead * kMinPartWeight) wants.too_many = true;
+  if (order_variable_.empty() && wants.orders.size() > kWantedPerRead * kMinItemsWeight) wants.too_many = true;
   return wants.too_many;
 }
 
@@ -620,7 +620,7 @@ template <typename WeightOf, typename Fetch, typename Look>
 void Search::look_at_each(std::span<const std::int32_t> items, WeightOf weight_of, Fetch fetch,
                           Look look) {
   const auto cuts =
-      cut_into_parts(items.size(), kMinPartWeight, [&](std::size_t i) { return weight_of(items[i]); });
+      cut_into_parts(items.size(), kMinItemsWeight, [&](std::size_t i) { return weight_of(items[i]); });
   std::vector<WantedChoices> wants(cuts.size() - 1);
   in_parts(wants.size(), pruner_.threads(), budget_,
            [&](std::size_t, std::size_t part, Budget& budget) {

@@ -467,6 +467,7 @@ def test_cdcl_refutes_from_where_annealing_froze(plans):
     pytest.fail("no refutation came after a cooling")
 
 
+@pytest.mark.slow
 def test_large_and_dense():
     """What CDCL alone does not decide in a minute: the likely line, mended by a short cooling."""
     workload = Workload(
@@ -480,7 +481,10 @@ def test_large_and_dense():
     check_natively(history, plan.spec, result.result)
 
 
-@pytest.mark.parametrize(("level", "rule"), [("ser", "serializable"), ("si", "snapshot")])
+@pytest.mark.parametrize(
+    ("level", "rule"),
+    [("ser", "serializable"), pytest.param("si", "snapshot", marks=pytest.mark.slow)],
+)
 def test_what_a_cooling_leaves_is_repaired(level, rule):
     """All but what is in the way is held in its place; the model is one of the whole."""
     workload = Workload(

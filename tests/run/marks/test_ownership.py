@@ -59,6 +59,7 @@ def test_another_prefix_is_another_run(capfd, tmp_path, url):
         one.close()
 
 
+@pytest.mark.slow
 def test_a_run_that_lost_its_tables_is_not_judged(tmp_path, url):
     """Its clients wrote into another run's tables: no verdict, and nobody removes the others'."""
     other = target_named(url)

@@ -135,6 +135,7 @@ def test_copies_of_sqlite_under_load(workload, tmp_path, monkeypatch):
     assert 'label "backup by ' in recorded.path.read_text()
 
 
+@pytest.mark.slow
 def test_a_refused_copy_is_an_aborted_transaction(tmp_path, monkeypatch):
     """It has read nothing, and the run counts its error."""
     monkeypatch.setattr(SQLite, "back_up", lambda *_: 1 / 0)

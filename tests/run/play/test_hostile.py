@@ -31,6 +31,7 @@ from support.children import (
     sleep,
 )
 from support.cli import ENVIRONMENT, run_here
+from support.sampling import quick_first
 from support.servers import require_server, start_target
 
 import isolang
@@ -351,7 +352,7 @@ def test_a_run_does_not_fork_a_process_that_has_threads(capfd, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["2", "15"])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", quick_first([1, 2]))
 def test_a_signal_while_the_status_is_shown(tmp_path, number, times):
     """Wherever it comes, what was recorded is kept; the second one interrupts at once."""
 
@@ -447,7 +448,7 @@ def test_what_killed_runs_leave_on_servers(kind):
 
 @pytest.mark.server
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+@pytest.mark.parametrize("number", quick_first([signal.SIGKILL, signal.SIGSTOP], rest="campaign"))
 @pytest.mark.parametrize("kind", ["postgres", "mariadb", "redis", "etcd"])
 def test_a_server_that_is_killed_or_stopped(tmp_path, kind, number):
     """In mid-run, and not by a fault of ours: the run ends in time, and is in doubt."""
@@ -623,6 +624,7 @@ def test_predicate_reads_are_shown(address, sent):
     assert said.endswith(sent), said
 
 
+@pytest.mark.slow
 def test_the_verdict_comes_before_the_levels(capfd, tmp_path, monkeypatch):
     """What takes longer follows it."""
     from isolang.run.judge import judge

@@ -106,6 +106,7 @@ def test_shares_are_kept():
     assert 0.22 < Counter(drawn())[TransactionLevel("serializable", "ser")] / 4000 < 0.28
 
 
+@pytest.mark.slow
 def test_a_run_at_two_levels(tmp_path):
     """Each transaction says its own, both are played, and the verdict is certified."""
     judged = run(tmp_path, "memory", level_mix=MIX, workload="rmw", **short_run_settings())
@@ -273,6 +274,7 @@ def test_a_mix_on_mariadb(tmp_path, monkeypatch):
         target.close()
 
 
+@pytest.mark.slow
 def test_one_level_is_recorded_as_before(tmp_path):
     """A history of one level names none, so that it is judged by any specification."""
     judged = run(tmp_path, "memory", workload="mini", **short_run_settings(30))

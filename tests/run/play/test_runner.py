@@ -10,6 +10,7 @@ import pytest
 from cli.test_schema import satisfies
 from support.cli import ENVIRONMENT, run_here
 from support.runs import run, short_run_settings
+from support.sampling import quick_first
 from support.servers import require_server, start_target
 
 import isolang
@@ -25,7 +26,7 @@ from isolang.run.workloads.queries import Queries
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workload", NAMES)
+@pytest.mark.parametrize("workload", quick_first(NAMES, 12, rest="campaign"))
 def test_every_workload_on_a_correct_database(tmp_path, workload):
     """The simulated database keeps strict serializability, whatever is played on it."""
     shape = Shape(keys=workload_named(workload).keys // 10 + 1, long=0.2, span=20)
@@ -339,7 +340,7 @@ def test_a_standby_refuses_writes(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("update", ["update", "row", "upsert", "insert", "any"])
-@pytest.mark.parametrize("access", ["index", "scan"])
+@pytest.mark.parametrize("access", quick_first(["index", "scan"], rest="campaign"))
 def test_rows_are_found_and_written_in_every_way(tmp_path, access, update):
     """SQLite is strictly serializable by each; what is undone by a savepoint is never seen."""
     judged = run(

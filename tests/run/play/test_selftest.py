@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from support.runs import run, short_run_settings
+from support.sampling import quick_first
 
 from isolang.run.operation import DELETED
 from isolang.run.outcome import BadAnswer, RolledBack
@@ -322,7 +323,11 @@ def test_a_wrong_adapter_convicts_nobody(tmp_path, capsys, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "workload"),
-    [(float, "pairs-pred"), (Decimal, "append"), (Fraction, "bank"), (np.int64, "rmw")],
+    quick_first(
+        [(float, "pairs-pred"), (Decimal, "append"), (Fraction, "bank"), (np.int64, "rmw")],
+        2,
+        rest="campaign",
+    ),
 )
 def test_numbers_of_other_types_are_the_ones_that_were_written(
     kind, workload, tmp_path, monkeypatch

@@ -1,0 +1,191 @@
+"""Declares the four parts of the observer that differ between databases.
+
+The observer, its sessions, the operations of statements, audits and histories use a database only
+through these parts. :mod:`isolang.observe.postgres` has those of PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import Struct
+
+from isolang.observe.history.seen import RowVersion, SeenTransaction
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.rewriting import DatabaseFacts, Prepared
+
+if TYPE_CHECKING:
+    from isolang.run.drivers.postgres_log import LoggedChange
+
+
+class Wire(Protocol):
+    """One connection of an application: bytes to statements and answers.
+
+    Attributes:
+        cancels: whether the connection only requests that a statement be cancelled.
+        broken: whether the server's messages can no longer be understood.
+    """
+
+    cancels: bool
+    broken: bool
+
+    @property
+    def is_waiting(self) -> bool:
+        """Return whether the application's messages wait for the observer."""
+
+    def handle_client_bytes(self, data: bytes) -> None:
+        """Handle bytes from the application."""
+
+    def handle_server_bytes(self, data: bytes) -> None:
+        """Handle bytes from the server."""
+
+    def refuse(self, data: bytes, why: str) -> bool:
+        """Tell the application that the server cannot be reached; return whether it knows now."""
+
+    def lost(self) -> None:
+        """Note that the connection has ended."""
+
+    def oldest_event(self) -> int | None:
+        """Return the position of the first event that has not been written yet."""
+
+    def waiting_bytes(self) -> int:
+        """Return the number of bytes from the application that wait for the observer."""
+
+    def transaction_of(self, backend: int) -> SeenTransaction | None:
+        """Return the open transaction, if the connection is that of a process of the server."""
+
+
+class StatementRewriter(Protocol):
+    """Rewrites the statements of a session.
+
+    Attributes:
+        tables: the tables used by the session, by name; ``None`` for a table that does not exist.
+    """
+
+    tables: dict[str, Table | None]
+
+    def prepare(self, text: str, *, may_ask: bool) -> Prepared:
+        """Return a text in the form to send to the server."""
+
+    def forget(self) -> None:
+        """Forget the tables, in case a name has a new meaning."""
+
+
+class StatementDialect(Protocol):
+    """The statements of a database: their tokens and kinds, and the columns to add."""
+
+    def facts(self, connection: Any) -> DatabaseFacts:
+        """Return the facts about a database that its sessions share."""
+
+    def refresh(self, connection: Any, facts: DatabaseFacts) -> None:
+        """Query again what definitions may have changed."""
+
+    def tables(self, connection: Any) -> Iterator[Table]:
+        """Yield all tables of a database."""
+
+    def is_empty(self, connection: Any, table: Table) -> bool:
+        """Return whether a table has no rows."""
+
+    def rewriter(self, facts: DatabaseFacts) -> StatementRewriter:
+        """Return the rewriter of a new session."""
+
+    def parse_settings(self, text: bytes) -> tuple[str, str, str, Table | None]:
+        """Return the transaction's and the session's isolation level, a name, and its table."""
+
+
+class StoredVersion(Struct, frozen=True, gc=False):
+    """A row version, and the identifier of the table that the row is in."""
+
+    table: int
+    version: RowVersion
+
+
+class ReportedWrite(Struct, frozen=True, gc=False):
+    """The versions that a write of one row returned.
+
+    Attributes:
+        transaction: the database's number for the transaction.
+        old: the replaced version; ``None`` for an INSERT, or if it is unknown.
+        new: the new version; ``None`` for a deletion.
+        row: the columns of the new version, for :meth:`Table.row`.
+    """
+
+    transaction: int
+    old: StoredVersion | None
+    new: StoredVersion | None
+    row: Sequence[Any] | None
+
+
+class InitialSnapshot(Protocol):
+    """The state of a database in which an observation began."""
+
+    def is_older(self, number: str) -> bool:
+        """Return whether a version was written before all transactions open at that time."""
+
+    def contains(self, transaction: int) -> bool:
+        """Return whether the snapshot contains a transaction."""
+
+
+class VersionNames(Protocol):
+    """Names the versions of rows, and finds them in tables."""
+
+    def of_read(self, table: Table, reported: bytes, *, all_rows: bool) -> Iterable[StoredVersion]:
+        """Yield the versions in the column added to a row; with ``all_rows``, to a total."""
+
+    def of_write(self, table: Table, reported: bytes) -> ReportedWrite:
+        """Return the versions in the column added to a write."""
+
+    def writer(self, version: RowVersion) -> int:
+        """Return the database's number for the transaction that wrote a version."""
+
+    def snapshot(self, connection: Any) -> AbstractContextManager[InitialSnapshot]:
+        """Read in one snapshot until the context manager ends."""
+
+    def rows(
+        self, connection: Any, table: Table, most: int, *, whole: bool
+    ) -> list[tuple[RowVersion, Sequence[Any] | None]] | None:
+        """Return the versions in a table, and with ``whole`` their columns.
+
+        Return ``None`` if there are more than ``most``.
+
+        Raises:
+            IsolangError: the table cannot be read.
+        """
+
+    def present(self, connection: Any, table: Table, numbers: Iterable[str]) -> set[str]:
+        """Return which of the numbered versions are in a table.
+
+        Raises:
+            IsolangError: the table cannot be read.
+        """
+
+    def limit_waiting(self, connection: Any, seconds: int) -> None:
+        """Let no statement of a connection wait longer for a lock."""
+
+
+class ChangeLog(Protocol):
+    """The changes logged by the database since the log was opened."""
+
+    def changes(self) -> Iterator[LoggedChange]:
+        """Yield the changes since the last call, by transaction."""
+
+    def close(self) -> None:
+        """Stop reading the log."""
+
+
+class ObservedDatabase(Struct, frozen=True, kw_only=True):
+    """The parts of the observer for one kind of database.
+
+    Attributes:
+        wire: a function that creates the wire of a connection. Its arguments are the history, a
+            function that returns the observation of a database, and the keyword arguments
+            ``to_client`` and ``to_server``, functions that send bytes.
+        log: a function that opens the log, from a function that connects and the name for messages.
+    """
+
+    wire: Callable[..., Wire]
+    dialect: StatementDialect
+    versions: VersionNames
+    log: Callable[[Callable[[], Any], str], ChangeLog]

@@ -1,0 +1,45 @@
+"""Describes PostgreSQL's tables and functions to the rewriting of statements."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from isolang.observe.sql.catalogue import ALL_TABLES, Table, parse_description
+from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
+
+
+class PostgresDialect:
+    """The statements of PostgreSQL."""
+
+    def facts(self, connection: Any) -> DatabaseFacts:
+        """Return the facts about a database that its sessions share."""
+        facts = DatabaseFacts(version=connection.info.server_version)
+        self.refresh(connection, facts)
+        return facts
+
+    def refresh(self, connection: Any, facts: DatabaseFacts) -> None:
+        """Query again the names of the functions in a database."""
+        facts.ask(connection.execute)
+
+    def tables(self, connection: Any) -> Iterator[Table]:
+        """Yield all tables of a database."""
+        for (text,) in connection.execute(ALL_TABLES).fetchall():
+            table = parse_description(text)[1]
+            if table is not None:
+                yield table
+
+    def is_empty(self, connection: Any, table: Table) -> bool:
+        """Return whether a table has no rows."""
+        sql = f"SELECT FROM {table.where} LIMIT 1"
+        return connection.execute(sql).fetchone() is None
+
+    def rewriter(self, facts: DatabaseFacts) -> Rewriter:
+        """Return the rewriter of a new session."""
+        return Rewriter(facts)
+
+    def parse_settings(self, text: bytes) -> tuple[str, str, str, Table | None]:
+        """Return the transaction's and the session's isolation level, a name, and its table."""
+        level, default, table = json.loads(text)
+        return level, default, *parse_description(table)
