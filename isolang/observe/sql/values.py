@@ -131,7 +131,7 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
         """
         own = TEXT if self.enum else self.oid
         # SOUND BECAUSE: an enumeration can be compared only with values of its own type.
-        if oid in (0, UNKNOWN) or (oid == USER_TYPE and self.enum):
+        if oid in (0, UNKNOWN) or (self.enum and oid in (USER_TYPE, self.oid)):
             oid = own
         elif oid != own and not any({oid, own} <= one for one in _CLASSES):
             raise UnknownValueError(f"a constant of type {oid}")
