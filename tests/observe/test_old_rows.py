@@ -79,5 +79,5 @@ def test_what_a_row_returned_shows_of_another(url, isolation):
         two.execute("UPDATE t SET n = 5 WHERE id IN (1, 2)")
         two.commit()
         assert one.execute("UPDATE t SET date = 1 WHERE id = 1 RETURNING n").fetchall() == [(5,)]
-    with pytest.raises(isolang.IsolationError, match="G-single|fractured read"):
+    with pytest.raises(isolang.IsolationError, match=r"G-single|fractured read"):
         isolation.assert_level("ser")

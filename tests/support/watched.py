@@ -14,17 +14,26 @@ if TYPE_CHECKING:
 def transactions(history: History) -> Iterator[tuple[str, list[str]]]:
     """Yield the status of each transaction of the application, with its operations.
 
-    They are such as ``r(account/a {balance: 10})``; of a predicate read, one for each row.
+    They are such as ``r(account/a {balance: 10})``; of a predicate read, one for each row found.
     """
     for number, one in enumerate(history.transactions()):
         if one.status != "initial":
             shown = [history.describe_op(op) for op in history.operations_of(number)]
-            yield one.status, [re.sub(r'\["(\w+)" "?([^"\]]*)"?\]', r"\1/\2", s) for s in shown]
+            yield one.status, [_short(text) for text in shown if not text.endswith("not found")]
+
+
+def _short(text: str) -> str:
+    return re.sub(r'\["(\w+)" "?([^"\]]*)"?\]', r"\1/\2", text)
 
 
 def operations(history: History) -> list[list[str]]:
     """Return the operations of each transaction of the application that has any."""
     return [shown for _, shown in transactions(history) if shown]
+
+
+def names(shown: list[str]) -> list[str]:
+    """Return the operations of a transaction without values, such as ``r(account/a``."""
+    return [text.split(" ")[0] for text in shown]
 
 
 def predicate_reads(history: History) -> list[Any]:
@@ -34,9 +43,9 @@ def predicate_reads(history: History) -> list[Any]:
 
 def sources(history: History) -> list[str]:
     """Return the source text of the line that each operation comes from, in order."""
-    found = []
+    lines = []
     for op in range(len(history.columns.op_kind)):
         name, _, number = history.remark(op).caller.removesuffix(" (flush)").rpartition(":")
-        if name:
-            found.append(Path(name).read_text(encoding="utf-8").splitlines()[int(number) - 1])
-    return [line.strip() for line in found]
+        if name and not history.describe_op(op).endswith("not found"):
+            lines.append(Path(name).read_text(encoding="utf-8").splitlines()[int(number) - 1])
+    return [line.strip() for line in lines]

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from support.source_lines import assert_names_lines
-from support.watched import operations, predicate_reads
+from support.watched import names, operations, predicate_reads
 
 import isolang
 from isolang.observe.unseen import CONDITIONS, CONDITIONS_ON_UNSEEN_WRITES, kind_of
@@ -158,7 +158,7 @@ def test_conditions_through_asyncpg(url, isolation):
     history = isolation.history()
     (shown,) = operations(history)
     rows = ["r(job/2", "r(job/1", "r(job/3", "r(job/4", "w(job/5", "r(job/5"]
-    assert [name.split(" ")[0] for name in shown] == rows
+    assert names(shown) == rows
     assert len(predicate_reads(history)) == 3
     assert not watch.unseen
 
@@ -226,7 +226,7 @@ def test_rows_that_were_locked_and_returned_with_their_key_are_seen(
     watch = watched(isolation, library, url)
     assert claims(url, query, library) == [1, 2]
     for number, shown in enumerate(operations(isolation.history()), 1):
-        assert [name.split(" ")[0] for name in shown] == [f"r(job/{number}", f"w(job/{number}"]
+        assert names(shown) == [f"r(job/{number}", f"w(job/{number}"]
     assert not watch.unseen
     isolation.assert_level("ser")
 
@@ -241,7 +241,7 @@ def test_one_value_of_a_locked_row(url, isolation):
         query = "SELECT owner FROM job WHERE state = 'queued' LIMIT 1 FOR UPDATE SKIP LOCKED"
         assert connection.execute(query).fetchone()
     third = operations(isolation.history())[2]
-    assert [name.split(" ")[0] for name in third] == ["r(job/3"]
+    assert names(third) == ["r(job/3"]
     assert not watch.unseen
 
 
@@ -312,7 +312,7 @@ def test_a_row_that_another_deleted_beside_the_own_one(url, isolation):
     one.close()
     two.close()
     mine = max(operations(isolation.history()), key=len)
-    assert [name.split(" ")[0] for name in mine] == [
+    assert names(mine) == [
         "r(job/2",
         "w(job/1#2",  # another row in the history
         "r(job/1",
@@ -342,7 +342,7 @@ def test_a_savepoint_takes_the_own_row_back(url, isolation):
         )
         assert connection.execute(query).fetchone() == ("twice",)
     (shown,) = operations(isolation.history())
-    assert [name.split(" ")[0] for name in shown] == [
+    assert names(shown) == [
         "r(job/1",
         "delete(job/1)",
         *["w(job/1#2", "r(job/1#2"] * 2,

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 from support.source_lines import assert_names_lines
-from support.watched import operations, predicate_reads, sources, transactions
+from support.watched import names, operations, predicate_reads, sources, transactions
 
 import isolang
 from isolang.errors import IsolangError
@@ -190,7 +190,7 @@ def test_statements_of_all_kinds_are_seen(connect, isolation):
         assert session.get(Account, "b").balance == 4
     history = isolation.history()
     one, two = operations(history)
-    assert [name.split(" ")[0] for name in one] == ["w(account/a"]
+    assert names(one) == ["w(account/a"]
     written = sorted(name.split(" ")[0] for name in two if name.startswith("w("))
     rows = ("account/a", "account/b", "account/d", *(f"card/{n}" for n in (1, 2, 3)))
     assert written == [f"w({row}" for row in rows]
@@ -412,7 +412,7 @@ def test_a_join_that_finds_several_rows_is_counted(connect, isolation):
     (only,) = operations(isolation.history())
     assert watch.unseen == {CONDITIONS: 1}
     assert "test_mapped.py:" in watch.unseen.examples[CONDITIONS]
-    assert [shown.split(" ")[0] for shown in only] == ["r(account/a", "r(card/1", "r(card/2"]
+    assert names(only) == ["r(account/a", "r(card/1", "r(card/2"]
 
 
 RACES = {

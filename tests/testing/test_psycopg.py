@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from support.source_lines import assert_names_lines
-from support.watched import operations, predicate_reads, sources, transactions
+from support.watched import names, operations, predicate_reads, sources, transactions
 
 import isolang
 from isolang.errors import IsolangError
@@ -231,8 +231,7 @@ def test_what_cannot_be_seen_is_counted_and_left_out(url, isolation):
     assert all("test_psycopg.py:" in example for example in watch.unseen.examples.values())
     assert "JOIN" in watch.unseen.examples[CONDITIONS]
     assert alone == ["w(account/a {balance: 3})"]
-    names = [shown.split(" ")[0] for shown in several]
-    assert names == ["r(account/a", *["r(account/b"] * 2, "r(account/a", "w(account/a"]
+    assert names(several) == ["r(account/a", *["r(account/b"] * 2, "r(account/a", "w(account/a"]
     assert len(predicate_reads(isolation.history())) == 1  # that of DISTINCT
 
 
@@ -429,6 +428,24 @@ def test_what_many_calls_send_is_seen(url, isolation):
             ("b", 2),
             ("c", 3),
         ]
+
+
+def test_calls_that_send_nothing_leave_no_line(url, isolation):
+    """A value without an adapter, in a pipeline or not, and a stream that nobody reads."""
+    isolation.watch_psycopg(url)
+    with psycopg.connect(url) as connection:
+        with pytest.raises(psycopg.ProgrammingError):
+            connection.execute(READ, (object(),))
+        connection.cursor().stream(READ, ("a",))
+        connection.execute(READ, ("a",))
+        with connection.pipeline():
+            with pytest.raises(psycopg.ProgrammingError):
+                connection.execute(SET, (object(), "a"))
+            connection.execute(SET, (1, "a"))
+    assert sources(isolation.history()) == [
+        'connection.execute(READ, ("a",))',
+        'connection.execute(SET, (1, "a"))',
+    ]
 
 
 def test_writes_of_many_rows(url, isolation):

@@ -47,16 +47,15 @@ def test_a_connection_of_before_is_counted(url, isolation, inside):
         with psycopg.connect(url) as connection:
             connection.execute(SET, (2, "b"))
     isolation.history()
-    assert set(watch.unseen) == {"outside", "writers"}
-    assert watch.unseen["outside"] == 1
+    assert watch.unseen == {"outside": 1}
     example = watch.unseen.examples["outside"]
     assert example.startswith(f"{SET}, ")
     number = example.rpartition("test_ways.py:")[2]
     line = open(__file__).read().splitlines()[int(number) - 1]  # noqa: SIM115
     assert line.strip() == 'before.execute(SET, (1, "a"))'
-    with pytest.raises(UndecidedError, match="statements of transactions whose begin was not"):
+    with pytest.raises(UndecidedError, match=r"statements of\s+transactions whose begin was not"):
         isolation.assert_level("ser")
-    isolation.assert_level("ser", allow_unseen={"outside", "writers"})
+    isolation.assert_level("ser", allow_unseen={"outside"})
 
 
 def test_reads_of_a_connection_of_before_are_counted(url, isolation):
@@ -99,7 +98,7 @@ def test_an_engine_of_before_is_seen(url, isolation, driver):
     # The version that they replace was not seen, so the row is another one in the history.
     changes = [[f"w(account/a#2 {{balance: {n}}})"] for n in (4, 5)]
     assert operations(isolation.history()) == changes
-    assert watch.unseen["outside"] == 1
+    assert watch.unseen["outside"] >= 1
     assert "test_ways.py:" in watch.unseen.examples["outside"]
 
 

@@ -23,6 +23,7 @@ class CallNote(Struct, frozen=True, eq=False):
         label: the name of the application's call that the statement belongs to.
         client: the number of that call; 0 if there is none.
         repeats: whether the call sends the statement several times.
+        later: whether the call may return before it sends the statement, or never send it.
     """
 
     text: str
@@ -30,6 +31,7 @@ class CallNote(Struct, frozen=True, eq=False):
     label: str = ""
     client: int = 0
     repeats: bool = False
+    later: bool = False
 
     def agrees(self, text: str) -> bool:
         """Return whether a text on the wire may be this statement.
@@ -49,8 +51,9 @@ class CallNote(Struct, frozen=True, eq=False):
 @lru_cache(maxsize=1024)
 def _pieces(text: str) -> tuple[str, ...]:
     """Return the parts of a statement that a library sends unchanged, in order."""
+    text = text.strip().rstrip("; \t\r\n")
     if not _PLACEHOLDER.search(text):
-        return (text.strip().rstrip(";"),)
+        return (text,)
     parts = [part.replace("%%", "%").strip() for part in _PLACEHOLDER.split(text)]
     return tuple(part for part in parts if part)
 
@@ -67,10 +70,18 @@ class CallNotes:
         self._waiting: dict[int, deque[CallNote]] = {}
 
     def add(self, backend: int, note: CallNote) -> None:
-        """Add a note for the next statement sent over a server process's connection."""
+        """Add a note for the next statement sent over a server process's connection.
+
+        A note of a call that may never send its statement is dropped if another call has the same
+        text, because a wrong line is worse than none.
+        """
         with self._lock:
             waiting = self._waiting.setdefault(backend, deque(maxlen=_MOST_WAITING))
-            waiting.append(note)
+            unclear = [one for one in waiting if one.later and one.text == note.text]
+            for one in unclear:
+                waiting.remove(one)
+            if not (unclear and note.later):
+                waiting.append(note)
 
     def remove(self, backend: int, note: CallNote) -> None:
         """Remove a note, because its call has ended."""

@@ -117,12 +117,13 @@ def _prepared(
 
 
 def _note_cursor(watch: LibraryWatch, connection: Any, query: str, *_: Any, **__: Any) -> None:
-    watch.note(connection, query)
+    watch.note(connection, query, later=True)
 
 
 def _note_query(watch: LibraryWatch, connection: Any, query: str, *args: Any, **_: Any) -> None:
     # asyncpg writes the arguments into the text.
-    watch.note(connection, _PARAMETER.sub("%s", query.replace("%", "%%")) if args else query)
+    text = _PARAMETER.sub("%s", query.replace("%", "%%")) if args else query
+    watch.note(connection, text, later=True)
 
 
 def _note_copy(
@@ -136,7 +137,7 @@ def _note_copy(
 ) -> None:
     names = [name for name in (schema_name, table) if name]
     quoted = ".".join('"{}"'.format(name.replace('"', '""')) for name in names)
-    watch.note(connection, text.format(quoted.replace("%", "%%")))
+    watch.note(connection, text.format(quoted.replace("%", "%%")), later=True)
 
 
 def _renew(renewed: dict[int, Any], pool: Any, *_: Any, **__: Any) -> None:

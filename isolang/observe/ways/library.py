@@ -116,14 +116,17 @@ class LibraryWatch:
     ) -> Steps:
         """Note the caller of a statement while the library sends it."""
         note = self.note(connection, text, repeats=repeats)
+        sent = False
         try:
-            return (yield send)
+            result = yield send
+            sent = self.library.is_pipelined(connection)  # perhaps later
+            return result
         finally:
-            if note is not None and not self.library.is_pipelined(connection):
+            if note is not None and not sent:
                 self.proxy.notes.remove(*note)
 
     def note(
-        self, connection: Any, text: str, *, repeats: bool = False
+        self, connection: Any, text: str, *, repeats: bool = False, later: bool = False
     ) -> tuple[int, CallNote] | None:
         """Note the caller of the next statement; return the note and where it waits.
 
@@ -135,7 +138,7 @@ class LibraryWatch:
         backend = self.library.backend(connection)
         if not (backend and text):
             return None
-        note = CallNote(text, caller(), self._label(), self._client(), repeats)
+        note = CallNote(text, caller(), self._label(), self._client(), repeats, later)
         self.proxy.notes.add(backend, note)
         return backend, note
 

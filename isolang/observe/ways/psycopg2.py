@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import LibraryWatch
+from isolang.observe.ways.library import LibraryWatch, noting
 
 
 class Psycopg2:
@@ -15,7 +18,7 @@ class Psycopg2:
     name = "watch_psycopg2"
 
     def hook(self, hooks: Hooks, watch: LibraryWatch) -> None:
-        """Replace ``connect``; the cursors of its connections note each statement.
+        """Replace ``connect``, and note each statement of a cursor.
 
         Raises:
             IsolangError: psycopg2 is not installed.
@@ -26,7 +29,15 @@ class Psycopg2:
             raise IsolangError(
                 "watch_psycopg2: psycopg2 is not installed; hint: pip install psycopg2-binary"
             ) from None
-        from psycopg2 import extensions
+        from psycopg2 import extensions, extras  # noqa: F401 - its classes are cursors, too
+
+        class WatchedCursor(extensions.cursor):  # type: ignore[misc]
+            """psycopg2's cursor, whose own methods cannot be replaced."""
+
+        def watched(connection: Any) -> Any:
+            if connection.cursor_factory in (None, extensions.cursor):
+                connection.cursor_factory = WatchedCursor
+            return connection
 
         original = psycopg2.connect
 
@@ -43,10 +54,22 @@ class Psycopg2:
             if moved is None:
                 return original(dsn, connection_factory, cursor_factory, **options)
             made = original(None, connection_factory, cursor_factory, **moved)
-            made.cursor_factory = _noting(watch, made.cursor_factory or extensions.cursor)
-            return watch.connected(made)
+            return watch.connected(watched(made))
 
         hooks.replace(psycopg2, "connect", connect)
+        # All cursors of Python belong to a subclass of the cursor of C.
+        for owner in filter(_is_of_python, extensions.cursor.__subclasses__()):
+            hooks.replace_method(owner, "execute", noting(watch, _text_of))
+            hooks.replace_method(owner, "executemany", noting(watch, _text_of, repeats=True))
+            for name in ("copy_expert", "callproc", "copy_from", "copy_to"):
+                hooks.call_before(owner, name, partial(_note_before, watch, name))
+        for connection in _open(extensions.connection):
+            if watch.is_missed(connection):
+                watched(connection)
+        for cursor in _open(extensions.cursor):
+            # It may send statements that are not noted.
+            if type(cursor) is extensions.cursor and watch.is_missed(cursor.connection):
+                watch.note(cursor.connection, "a cursor of psycopg2")
 
     def connections(self) -> tuple[type, ...]:
         """Return the classes of the library's connections."""
@@ -67,32 +90,29 @@ class Psycopg2:
         return ("", 0) if connection.closed else (connection.info.host, connection.info.port)
 
 
-def _noting(watch: LibraryWatch, factory: Any) -> Any:
-    """Return a class of cursors that note the caller of each statement."""
+def _is_of_python(kind: type) -> bool:
+    """Return whether a class is one of Python, whose methods can be replaced."""
+    return bool(kind.__flags__ & 1 << 9)
 
-    def text_of(query: Any, connection: Any) -> str:
-        if isinstance(query, bytes):
-            return query.decode(errors="replace")
-        return str(query.as_string(connection)) if hasattr(query, "as_string") else str(query)
 
-    class NotingCursor(factory):  # type: ignore[misc]
-        """A cursor of the application that notes the caller of each statement."""
+def _open(kind: type) -> Iterator[Any]:
+    """Yield the connections or cursors of this process that are open."""
+    for one in gc.get_objects():
+        # An object may be a proxy of another one that is gone.
+        if issubclass(type(one), kind) and not one.closed:
+            yield one
 
-        def execute(self, query: Any, vars: Any = None) -> Any:  # noqa: A002
-            note = watch.note(self.connection, text_of(query, self.connection))
-            try:
-                return super().execute(query, vars)
-            finally:
-                if note is not None:
-                    watch.proxy.notes.remove(*note)
 
-        def executemany(self, query: Any, vars_list: Any) -> Any:
-            text = text_of(query, self.connection)
-            note = watch.note(self.connection, text, repeats=True)
-            try:
-                return super().executemany(query, vars_list)
-            finally:
-                if note is not None:
-                    watch.proxy.notes.remove(*note)
+def _note_before(
+    watch: LibraryWatch, name: str, cursor: Any, query: Any = "", *_: Any, **__: Any
+) -> None:
+    known = name == "copy_expert"
+    text = _text_of(query, cursor.connection) if known else ""
+    watch.note(cursor.connection, text, later=True)
 
-    return NotingCursor
+
+def _text_of(query: Any, connection: Any) -> str:
+    """Return the text of a statement of psycopg2."""
+    if isinstance(query, bytes):
+        return query.decode(errors="replace")
+    return str(query.as_string(connection)) if hasattr(query, "as_string") else str(query)

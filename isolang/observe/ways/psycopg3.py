@@ -70,7 +70,7 @@ class Psycopg:
 
 
 def _note_before(watch: LibraryWatch, cursor: Any, query: Any = "", *_: Any, **__: Any) -> None:
-    watch.note(cursor.connection, text_of(query, cursor.connection))
+    watch.note(cursor.connection, text_of(query, cursor.connection), later=True)
 
 
 def _moved(watch: LibraryWatch, conninfo: str, options: dict[str, Any]) -> dict[str, Any] | None:
