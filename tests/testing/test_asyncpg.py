@@ -159,8 +159,8 @@ def test_what_is_read_and_written(url, isolation):
         async with connection.transaction():
             insert = "INSERT INTO item VALUES (gen_random_uuid(), $1, 1.50) RETURNING at, id"
             row = await connection.fetchrow(insert, None)
-            found = await connection.fetchrow("SELECT * FROM item WHERE id = $1", row["id"])
-            assert found["id"] == row["id"]
+            again = await connection.fetchrow("SELECT * FROM item WHERE id = $1", row["id"])
+            assert again["id"] == row["id"]
 
     watch = isolation.watch_asyncpg(url)
     steps(url)
