@@ -94,7 +94,7 @@ def test_the_application_is_given_what_it_expects(url, isolation):
     @connected
     async def everything(connection):
         given = []
-        async with connection.transaction():
+        async with connection.transaction(isolation="serializable"):
             for name in ("execute", "fetch", "fetchrow", "fetchval"):
                 call = getattr(connection, name)
                 given += [
@@ -122,6 +122,18 @@ def test_the_application_is_given_what_it_expects(url, isolation):
             given += [await rows.fetchrow(), await rows.fetch(2), await rows.forward(9)]
             given += [[r async for r in connection.cursor(READ, "b", prefetch=1)]]
             given += [type(await connection.fetchrow(READ, "b")), write.get_attributes()]
+            given += [read.get_attributes(), read.get_parameters(), lines.get_attributes()]
+            given.append(await connection.fetchval("SHOW transaction_isolation"))
+
+            async def keep(data):
+                given.append(data)
+
+            given.append(await connection.copy_from_table("account", output=keep, format="csv"))
+            given.append(await connection.copy_from_query(READ, "b", output=keep))
+            with pytest.raises(asyncpg.PostgresSyntaxError) as error:
+                async with connection.transaction():
+                    await connection.fetch("SELECT name, balance FROM account WHERE")
+            given.append((error.value.sqlstate, error.value.position, str(error.value)))
             raise KeyError(given)
 
     with pytest.raises(KeyError) as unwatched:
@@ -130,7 +142,7 @@ def test_the_application_is_given_what_it_expects(url, isolation):
     with pytest.raises(KeyError) as watched:
         everything(url)
     assert watched.value.args == unwatched.value.args
-    assert len(watched.value.args[0]) == 4 * 7 + 3 * 6 + 3 + 6
+    assert len(watched.value.args[0]) == 4 * 7 + 3 * 6 + 3 + 6 + 4 + 4 + 1
     assert [status for status, _ in transactions(isolation.history())] == ["aborted"]
 
 
