@@ -13,6 +13,7 @@ import pytest
 from support.watched import operations, sources, transactions
 
 import isolang
+from isolang.errors import IsolangError
 from isolang.run.targets import target_named
 from isolang.testing.assertion import UndecidedError
 from isolang.testing.isolation import Isolation
@@ -186,19 +187,20 @@ def test_an_engine_goes_on_after_the_watch(url, isolation, again, driver):
     async def main():
         below = engine.sync_engine
         watch = isolation.watch(below, registry())
-        number = await calls(10)
+        number = judged(await calls(10), isolation, watch)
         isolation.close()
         number = await calls(number)
         other = again.watch(below, registry())
-        await calls(number)
+        judged(await calls(number), again, other)
         await engine.dispose()
-        return watch, other
 
-    watches = asyncio.run(main())
-    for one, watch in zip((isolation, again), watches, strict=True):
-        (verdict,) = one.assert_level("sser")
+    def judged(number, isolation, watch):
+        (verdict,) = isolation.assert_level("sser")
         assert len(operations(verdict.history)) == 7
         assert not watch.unseen
+        return number
+
+    asyncio.run(main())
 
 
 def test_a_connection_goes_on_after_the_watch(url, isolation, again):
@@ -218,6 +220,19 @@ def test_a_connection_goes_on_after_the_watch(url, isolation, again):
         connection.execute(SET, (1, "a"))  # it still goes through the first proxy
     again.history()
     assert watch.unseen["outside"] == 1
+
+
+def test_a_history_is_complete_or_none(url, isolation):
+    """After the watch there is no verdict on a part of what it saw."""
+    isolation.watch_psycopg(url)
+    for number in range(2):
+        with psycopg.connect(url) as connection:
+            connection.execute(SET, (number, "a"))
+        if not number:
+            isolation.history()
+    isolation.close()
+    with pytest.raises(IsolangError, match="the history is not complete"):
+        isolation.assert_level("ser")
 
 
 # --- several watches ---

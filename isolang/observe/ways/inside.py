@@ -66,7 +66,7 @@ class InsideProxy:
         self.server, self.path, self.versions = server, path, versions
         self.notes = CallNotes()
         self.outside = Unseen(caller)
-        self.is_over = False
+        self.is_over, self._ended = False, 0
         self.clients: dict[int, int] = {}
         self._completed: tuple[Path, Unseen, int] | None = None
         self._observer = Observer(
@@ -92,8 +92,17 @@ class InsideProxy:
         """Write the history recorded so far to a new file, and return its path.
 
         After :meth:`leave`, return the last such file.
+
+        Raises:
+            IsolangError: transactions ended after the last completion and before :meth:`leave`.
         """
-        if self.is_over and self._completed is not None:
+        if self.is_over:
+            if self._completed is None or self._completed[2] != self._ended:
+                raise IsolangError(
+                    f"watch: the history is not complete (got {self._ended} transactions, expected "
+                    "a verdict on them before the watch ends); hint: call isolation.assert_level "
+                    "or isolation.history within the test"
+                )
             return self._completed[0]
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
@@ -105,7 +114,7 @@ class InsideProxy:
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
         if not self.is_over:
-            self.is_over = True
+            self.is_over, self._ended = True, self.transactions()
             self._observer.leave()
 
     def unseen(self) -> Unseen:
