@@ -1,6 +1,9 @@
 """An application's transactions through an engine of SQLAlchemy, with the lines that assign."""
 
 import asyncio
+from datetime import date, datetime, timedelta, timezone
+from decimal import Decimal
+from uuid import UUID
 
 import pytest
 from support.source_lines import assert_names_lines
@@ -13,7 +16,9 @@ sqlalchemy = pytest.importorskip("sqlalchemy")
 pytest.importorskip("psycopg")
 
 from sqlalchemy import (  # noqa: E402
+    DateTime,
     ForeignKey,
+    Numeric,
     create_engine,
     func,
     insert,
@@ -56,6 +61,18 @@ class Card(Base):
     number: Mapped[str] = mapped_column(unique=True)
     owner: Mapped[str | None] = mapped_column(ForeignKey("account.name"))
     account: Mapped[Account | None] = relationship(backref=backref("cards", passive_deletes="all"))
+
+
+class Visit(Base):
+    """A row whose key has several columns, of types that are not JSON's."""
+
+    __tablename__ = "visit"
+    ticket: Mapped[UUID] = mapped_column(primary_key=True)
+    day: Mapped[date] = mapped_column(primary_key=True)
+    at: Mapped[datetime] = mapped_column(DateTime(timezone=True), primary_key=True)
+    fee: Mapped[Decimal] = mapped_column(Numeric(6, 2), primary_key=True)
+    paid: Mapped[bool] = mapped_column(primary_key=True)
+    stars: Mapped[int]
 
 
 @pytest.fixture
@@ -334,6 +351,52 @@ def test_rows_are_shown_by_what_changed(connect, isolation):
         'session.add(Account(name="c", balance=3))',
         'session.get(Account, "b").balance = Account.balance + 1',
         'session.get(Account, "b").balance = Account.balance + 1',
+    ]
+
+
+@pytest.mark.parametrize("driver", ["psycopg", "asyncpg", "psycopg2"])
+def test_lines_of_objects_with_keys_of_all_types(connect, server, isolation, driver):
+    """Each of several objects that one flush writes has its own line."""
+    pytest.importorskip(driver)
+    connect("READ COMMITTED")
+    zone = timezone(timedelta(hours=2))
+    key = {
+        "ticket": UUID(int=7),
+        "day": date(2026, 1, 2),
+        "at": datetime(2026, 1, 2, 3, 4, 5, 250000, zone),
+        "fee": Decimal("1.50"),
+        "paid": True,
+    }
+
+    def change(session):
+        one, two = Visit(stars=1, **key), Visit(stars=2, **{**key, "paid": False})
+        session.add_all([one, two])
+        session.flush()
+        two.stars = 4
+        one.stars = 3
+        session.commit()
+
+    async def main():
+        engine = create_async_engine(server.replace("+psycopg", f"+{driver}"))
+        isolation.watch(engine.sync_engine, Base.registry)
+        async with AsyncSession(engine) as session:
+            await session.run_sync(change)
+        await engine.dispose()
+
+    if driver == "psycopg2":
+        engine = create_engine(server.replace("+psycopg", "+psycopg2"))
+        isolation.watch(engine, Base.registry)
+        with Session(engine) as session:
+            change(session)
+        engine.dispose()
+    else:
+        asyncio.run(main())
+    created = 'one, two = Visit(stars=1, **key), Visit(stars=2, **{**key, "paid": False})'
+    assert sorted(sources(isolation.history())) == [
+        created,
+        created,
+        "one.stars = 3",
+        "two.stars = 4",
     ]
 
 
