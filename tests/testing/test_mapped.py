@@ -3,6 +3,7 @@
 import asyncio
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from enum import Enum
 from uuid import UUID
 
 import pytest
@@ -63,6 +64,12 @@ class Card(Base):
     account: Mapped[Account | None] = relationship(backref=backref("cards", passive_deletes="all"))
 
 
+class Kind(Enum):
+    """A kind of visits, which the database has by its name."""
+
+    SHORT = 1
+
+
 class Visit(Base):
     """A row whose key has several columns, of types that are not JSON's."""
 
@@ -72,6 +79,7 @@ class Visit(Base):
     at: Mapped[datetime] = mapped_column(DateTime(timezone=True), primary_key=True)
     fee: Mapped[Decimal] = mapped_column(Numeric(6, 2), primary_key=True)
     paid: Mapped[bool] = mapped_column(primary_key=True)
+    kind: Mapped[Kind] = mapped_column(primary_key=True)
     stars: Mapped[int]
 
 
@@ -366,6 +374,7 @@ def test_lines_of_objects_with_keys_of_all_types(connect, server, isolation, dri
         "at": datetime(2026, 1, 2, 3, 4, 5, 250000, zone),
         "fee": Decimal("1.50"),
         "paid": True,
+        "kind": Kind.SHORT,
     }
 
     def change(session):

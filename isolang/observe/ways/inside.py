@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -138,7 +138,7 @@ class InsideProxy:
         """Return how many transactions have ended."""
         return int(self._observer.history.outcomes.total())
 
-    def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
+    def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
         """Name the line that caused the last write of a row by an open transaction."""
         self._observer.name_write(backend, table, key, where)
 
