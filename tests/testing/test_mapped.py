@@ -401,12 +401,9 @@ def test_lines_of_objects_with_keys_of_all_types(connect, server, isolation, dri
     else:
         asyncio.run(main())
     created = 'one, two = Visit(stars=1, **key), Visit(stars=2, **{**key, "paid": False})'
-    assert sorted(sources(isolation.history())) == [
-        created,
-        created,
-        "one.stars = 3",
-        "two.stars = 4",
-    ]
+    # With asyncpg, a key that is cast is a condition that needs a read, by the line that awaits.
+    writes = [line for line in sources(isolation.history()) if "run_sync" not in line]
+    assert sorted(writes) == [created, created, "one.stars = 3", "two.stars = 4"]
 
 
 def test_a_row_beside_one_that_others_deleted(connect, isolation):
