@@ -100,7 +100,8 @@ def extract(
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
-    words = _TemplateNames(domains(same_keys, catalogue))
+    columns = catalogue.columns if catalogue is not None else {}
+    words = _TemplateNames(domains(same_keys, catalogue), columns)
     found: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     callers: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
     ignored = 0
@@ -206,8 +207,10 @@ def _step_text(one: TemplateStatement) -> str:
 class _TemplateNames:
     """Chooses the names of relations and parameters in extracted templates."""
 
-    def __init__(self, domains: Mapping[KeyColumn, KeyColumn]) -> None:
-        self._domains = domains
+    def __init__(
+        self, domains: Mapping[KeyColumn, KeyColumn], columns: Mapping[str, tuple[str, ...]]
+    ) -> None:
+        self._domains, self._columns = domains, columns
         self._words: dict[str, str] = {}
         self.tables: set[str] = set()
 
@@ -240,7 +243,7 @@ class _TemplateNames:
                 table, values = _table_of(op[1]), None
                 kind: Kind = "read"
             else:
-                table, values = _row_of(op[1])
+                table, values = _row_of(op[1], self._columns)
                 kind = "update" if number in updates else _KINDS[op[0]]
             keys: tuple[str | None, ...] = (None,)
             if values is not None:
@@ -304,10 +307,19 @@ def _updates(
     return found
 
 
-def _row_of(key: object) -> tuple[str, tuple[str, ...]]:
-    """Split a key of a history into the table and the primary key values."""
+def _row_of(key: object, columns: Mapping[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
+    """Split a key of a history into the table and the primary key values.
+
+    In an observed history, these values are one text, with commas in between.
+
+    Args:
+        columns: the columns of the primary key of each table, as far as they are known.
+    """
     if isinstance(key, tuple | list) and len(key) > 1:
-        return str(key[0]), tuple(map(str, key[1:]))
+        values = tuple(map(str, key[1:]))
+        number = len(columns.get(str(key[0]), ()))
+        listed = tuple(values[0].split(","))
+        return str(key[0]), listed if len(values) == 1 and len(listed) == number else values
     table, slash, row = str(key).partition("/")
     if not slash:
         return ROWS, (str(key),)

@@ -162,7 +162,8 @@ class Session:
         The savepoints that a library sets for its caller are no statements of the caller.
         """
         made = done.statement.plan
-        if one.client and done.note is None and made.kind in ("savepoint", "release", "back"):
+        is_noted = self.observation.notes is None or done.note is not None
+        if made.kind in ("savepoint", "release", "back") and not is_noted:
             return
         one.execute(made.lock)
         if done.position is not None:

@@ -263,9 +263,9 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for of in properties:
         for name, detail in of.items():
             if name.startswith(_UNSEEN):
-                number = "".join(takewhile(str.isdigit, detail))
-                before, example = unseen.get(name, (0, detail[len(number) + 2 :]))
-                unseen[name] = (before + int(number), example)
+                counted = "".join(takewhile(str.isdigit, detail))
+                before, example = unseen.get(name, (0, detail[len(counted) + 2 :]))
+                unseen[name] = (before + int(counted), example)
     terminalreporter.write_line(
         f"isolation: {_counted(len(judged), 'test')}, {_counted(sum(judged), 'transaction')}, "
         f"{sum(number for number, _ in unseen.values()):,} unseen"

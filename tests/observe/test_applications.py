@@ -5,6 +5,7 @@ from datetime import date
 
 import psycopg
 import pytest
+from support.watched import operations
 
 import isolang
 
@@ -281,7 +282,7 @@ def test_an_orm_that_writes_several_rows_at_once(url, isolation):
     isolation.concurrently(swap, times=2, clients=2)
     (verdict,) = isolation.assert_level("ser")
     assert not isolation.unseen()
-    ops = [[op[:2] for op in one.ops] for one in verdict.history.transactions()]
-    ops = [one for one in ops if one]
+    ops = operations(verdict.history)
     assert len(ops) == 4
-    assert all(one[-2:] == [("w", "job/1"), ("w", "job/2")] for one in ops)
+    for one in ops:
+        assert [op[:9] for op in one[-2:]] == ["w(job/1 {", "w(job/2 {"]

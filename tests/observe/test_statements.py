@@ -1,4 +1,4 @@
-"""The statements in observed and watched histories, and the templates that follow from them."""
+"""The statements in observed histories, and the templates that follow from them."""
 
 import psycopg
 import pytest
@@ -86,63 +86,40 @@ def test_the_proxy_notes_statements(observed, name):
     assert standing == ("not robust" if "r(t[t1])" in line else "robust")
 
 
-@pytest.mark.parametrize("record", ["proxy", "watch"])
-def test_templates_of_a_recording_with_a_rollback(observed, url, isolation, record):
-    """What was rolled back has the statements of its writes, or none; others keep theirs."""
-
-    def rolled_back_and_repeated(connection):
+def test_templates_of_a_recording_with_a_rollback(observed):
+    """What was rolled back has the statements of its writes; others keep theirs."""
+    observed.direct(*TABLE)
+    observed.start()
+    with observed.connect("READ_COMMITTED") as connection:
         for end in (connection.rollback, connection.commit):
             two_steps(connection)
             connection.execute("SELECT v FROM t WHERE id = 2").fetchall()
             end()
-
-    if record == "proxy":
-        observed.direct(*TABLE)
-        observed.start()
-        with observed.connect("READ_COMMITTED") as connection:
-            rolled_back_and_repeated(connection)
-        observed.stop()
-        history = isolang.load_history(observed.path)
-    else:
-        isolation.watch_psycopg(url)
-        with psycopg.connect(url) as connection:
-            rolled_back_and_repeated(connection)
-        history = isolation.recorder.history()
+    observed.stop()
+    history = isolang.load_history(observed.path)
     sent = {
         history.status(txn): [str(one) for one in history.statements_of(txn)]
         for txn in range(history.columns.transactions())
     }
     assert sent["committed"] == ["1", "2", "3"]
-    if record == "proxy":
-        assert sent["aborted"] == ["2"]
+    assert sent["aborted"] == ["2"]
     extracted = extract(history)
     assert [*shown(extracted.templates)] == ["program P1(t1, t2) r(t[t1]) w(t[t1], 0) r(t[t2])"]
     assert extracted.ignored == 1
 
 
-@pytest.mark.parametrize("name", ROWS)
-def test_a_watch_notes_statements(url, isolation, name):
-    """An UPDATE is recorded as a write, and otherwise the watch notes what the proxy does."""
+def test_a_watch_counts_the_statements_of_its_callers(url, isolation):
+    """A statement without operations counts; a savepoint that the library sets does not."""
     isolation.watch_psycopg(url)
-    with psycopg.connect(url) as connection:
-        ROWS[name](connection)
-    history = isolation.recorder.history()
-    texts = STATEMENTS[name]
-    assert list(map(str, history.statements_of(0))) == (texts[:1] if name == "update" else texts)
 
+    def look_and_set():
+        with psycopg.connect(url) as connection, connection.transaction():
+            connection.execute("SELECT 1")
+            with connection.transaction():
+                connection.execute("SELECT v FROM t WHERE v > 15 FOR UPDATE").fetchall()
+            connection.execute("UPDATE t SET v = 21 WHERE id = 2")
 
-@pytest.mark.slow
-def test_conditions_that_found_nothing_have_statements(url, isolation):
-    """A predicate read is written later, and keeps the place of its statement."""
-    watch = isolation.watch_psycopg(url)
-    with psycopg.connect(url) as connection:
-        connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
-        connection.execute("SELECT 1")
-        connection.execute("SELECT v FROM t WHERE v > 15 FOR UPDATE").fetchall()
-        connection.execute("UPDATE t SET v = 21 WHERE id = 2")
-    path = isolation.folder / "closed.edn"
-    watch.close(isolation.recorder.path, path)
-    history = isolang.load_history(path)
-    last = history.columns.transactions() - 1
-    assert [op[0] for op in history.transaction(last).ops] == ["scan", "w"]
-    assert list(map(str, history.statements_of(last))) == ["2 for update", "3"]
+    isolation.call(look_and_set)
+    history = isolation.history()
+    (call,) = [n for n in range(history.columns.transactions()) if history.labels_of(n)]
+    assert list(map(str, history.statements_of(call))) == ["2 for update", "3"]

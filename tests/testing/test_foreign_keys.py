@@ -1,5 +1,7 @@
 """Templates of a run take foreign keys from the catalogue of its database, and guess none."""
 
+import re
+
 import pytest
 from support.cli import run_here
 
@@ -53,10 +55,12 @@ def test_only_columns_of_primary_keys_count(database):
     assert found.column_name(("savings", 1)) == "savings.cust"
 
 
-def test_equal_values_of_foreign_keys_are_one_parameter(database, tmp_path, capfd):
+@pytest.mark.parametrize("observed", [False, True])
+def test_equal_values_of_foreign_keys_are_one_parameter(database, tmp_path, capfd, observed):
     """The catalogue changes the answer, and the conditions say what it said."""
     path = tmp_path / "run.edn"
-    path.write_text(RUN)
+    pair = r'["\1" "\2,\3"]'
+    path.write_text(re.sub(r'"([\w.]+)/(\d)/(\d)"', pair, RUN) if observed else RUN)
     command = ["robust", str(path), "--at", "si", "--templates", str(tmp_path / "out")]
     assert run_here(capfd, *command).code == 1
     run = run_here(capfd, *command, "--foreign-keys", database)

@@ -104,6 +104,7 @@ def recorded(folder, *calls, driver="psycopg"):
     getattr(one, f"watch_{driver}")(os.environ["DATABASE_URL"])
     for function, *args in calls:
         one.call(function, *args)
+    one.history()
     one.close()
     return "run/history.edn"
 

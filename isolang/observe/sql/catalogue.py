@@ -84,7 +84,6 @@ FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
  OR l.lanname IN ('c', 'internal') AND p.proname ~ '^(ts_stat|ts_rewrite|lo_.*|loread|lowrite'
   '|(query|table|schema|database|cursor)_to_xml.*|crosstab.*|connectby|xpath_table|dblink.*)$'"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
-VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provolatile = 'v'"
 
 
 def lookup_query(names: Iterable[str]) -> str:

@@ -124,19 +124,6 @@ def _parameters_in(node: Node) -> Iterator[tuple[int, tuple[str, int]]]:
             yield one.parameter, (node[1], one.oid)
 
 
-def columns_in(predicate: Predicate) -> set[str]:
-    """Return the names of the columns in a predicate.
-
-    >>> sorted(columns_in(("and", ("=", "room", 1), ("not", ("null", "start")))))
-    ['room', 'start']
-    """
-    if isinstance(predicate, str):
-        return set()
-    if predicate[0] in ("and", "or", "not"):
-        return set().union(*map(columns_in, predicate[1:]))
-    return {predicate[1]}
-
-
 def parse_condition(
     part: Sequence[Token], begin: int, end: int, column: ColumnLookup
 ) -> ParsedCondition:

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import plan_with_blocks
-from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
+from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, Table
 from isolang.observe.sql.lexer import (
     Token,
     UnclearTextError,
@@ -104,27 +104,19 @@ class DatabaseFacts(Struct, kw_only=True):
     """The facts about a database that are shared by all sessions.
 
     Attributes:
-        volatile: the names of functions that may return a different result for each call.
         shapes: the plans of statements by shape; they depend on the aggregate functions.
     """
 
     version: int
     aggregates: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
-    volatile: frozenset[str] = frozenset()
     shapes: dict[str, StatementShape] = field(default_factory=dict)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
         self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
-        self.volatile = frozenset(row[0] for row in answer(VOLATILE))
         self.shapes.clear()
-
-    @property
-    def unrepeatable_functions(self) -> frozenset[str]:
-        """The functions whose second call may have a different result or effect from the first."""
-        return self.functions | self.volatile
 
     @property
     def returns_old_rows(self) -> bool:

@@ -19,7 +19,6 @@ from msgspec import Struct
 
 # The type numbers of PostgreSQL's types.
 BOOL, TEXT, VARCHAR, NAME, UNKNOWN, UUID_OID = 16, 25, 1043, 19, 705, 2950
-INT8 = 20
 INTEGERS: Final = {21: "!h", 23: "!i", 20: "!q"}
 DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, FLOAT8 = 1082, 1114, 1184, 1700, 701
 _OIDS: Final = {
@@ -32,13 +31,6 @@ _OIDS: Final = {
 }  # fmt: skip
 USER_TYPE: Final = -1
 """Stands in for the number of a type known only by its name in a cast."""
-CAST_NAMES: Final = {
-    BOOL: "bool", TEXT: "text", VARCHAR: "text", UUID_OID: "uuid", 21: "int2", 23: "int4",
-    20: "int8", DATE: "date", TIMESTAMP: "timestamp", TIMESTAMPTZ: "timestamptz",
-    NUMERIC: "numeric", FLOAT8: "float8",
-}  # fmt: skip
-"""For each type number, the name used to cast a value to the type."""
-
 _ARRAYS: Final = {1000: BOOL, 1005: 21, 1007: 23, 1016: 20, 1009: TEXT, 1015: VARCHAR,
                   2951: UUID_OID, 1182: DATE, 1115: TIMESTAMP, 1185: TIMESTAMPTZ,
                   1231: NUMERIC}  # fmt: skip
@@ -131,7 +123,7 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
         """
         own = TEXT if self.enum else self.oid
         # SOUND BECAUSE: an enumeration can be compared only with values of its own type.
-        if oid in (0, UNKNOWN) or (oid == USER_TYPE and self.enum):
+        if oid in (0, UNKNOWN) or (self.enum and oid in (USER_TYPE, self.oid)):
             oid = own
         elif oid != own and not any({oid, own} <= one for one in _CLASSES):
             raise UnknownValueError(f"a constant of type {oid}")
