@@ -28,9 +28,9 @@ SQLALCHEMY = pytest.mark.parametrize("driver", ["psycopg", "asyncpg", "psycopg2"
 @pytest.fixture
 def again(tmp_path):
     """Another test, which records elsewhere."""
-    one = Isolation(tmp_path / "again")
-    yield one
-    one.close()
+    isolation = Isolation(tmp_path / "again")
+    yield isolation
+    isolation.close()
 
 
 # --- connections of before ---
@@ -167,8 +167,8 @@ def test_an_engine_goes_on_after_the_watch(url, isolation, again, driver):
     text = pytest.importorskip("sqlalchemy").text
 
     def read(connection):
-        found = connection.execute(text("SELECT * FROM account ORDER BY name"))
-        return list(found.keys()), [tuple(row) for row in found]
+        result = connection.execute(text("SELECT * FROM account ORDER BY name"))
+        return list(result.keys()), [tuple(row) for row in result]
 
     def change(connection):
         query = "UPDATE account SET balance = balance + 1 WHERE name = 'a' RETURNING balance"
@@ -213,8 +213,9 @@ def test_a_connection_goes_on_after_the_watch(url, isolation, again):
         connection.execute(READ, ("b",))
         isolation.close()
         assert cursor.fetchall() == [("b", 10)]
-        found = connection.execute(READ, ("b",))
-        assert ([one.name for one in found.description], found.fetchall()) == (["balance"], [(10,)])
+        cursor = connection.execute(READ, ("b",))
+        assert [column.name for column in cursor.description] == ["balance"]
+        assert cursor.fetchall() == [(10,)]
         connection.commit()
         watch = again.watch_psycopg(url)
         connection.execute(SET, (1, "a"))  # it still goes through the first proxy

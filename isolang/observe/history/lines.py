@@ -247,8 +247,11 @@ def without_predicate_reads(
                     changed = "".join([*made, rest])
                     callers, *rows = removed
                     for where, row in zip(callers, *(rows or [[""] * len(callers)]), strict=True):
-                        asked, caller = _text_of(row).removeprefix(ROW_NOT_FOUND), _text_of(where)
-                        yield (asked, caller) if asked else (caller, "")
+                        statement, caller = (
+                            _text_of(row).removeprefix(ROW_NOT_FOUND),
+                            _text_of(where),
+                        )
+                        yield (statement, caller) if statement else (caller, "")
             out.write(changed)
 
 
