@@ -5,6 +5,7 @@ The libraries are those that are imported; what they send is the matter of other
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -330,6 +331,36 @@ def test_a_child_connects_through_the_proxy_of_its_parent(url, isolation):
     ]
     assert len(sources(verdict.history)) == 1
     assert not watch.unseen
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_does_not_wait_for_the_threads_of_its_parent(url, isolation):
+    """Not for a lock that one of them holds, nor to name a line of an object."""
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    from sqlalchemy.orm import Session, registry
+
+    class Account:
+        """A row."""
+
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    columns = sqlalchemy.Column("name", sqlalchemy.String, primary_key=True)
+    balance = sqlalchemy.Column("balance", sqlalchemy.Integer)
+    mapped = registry()
+    mapped.map_imperatively(Account, sqlalchemy.Table("account", mapped.metadata, columns, balance))
+    watch = isolation.watch(engine, mapped)
+    with watch.proxy.notes._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            try:
+                with Session(engine) as session, session.begin():
+                    session.get(Account, "a").balance = 20
+                os._exit(0)
+            finally:
+                os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    (changed,) = operations(isolation.history())
+    assert changed == ["r(account/a {balance: 10})", "w(account/a {balance: 10 → 20})"]
 
 
 @pytest.mark.parametrize("module", ["gevent", "eventlet"])
