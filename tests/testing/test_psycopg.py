@@ -368,7 +368,7 @@ def test_random_transactions_keep_the_level_of_the_server(url, isolation, level,
     isolation.concurrently(transaction, times=40, clients=5, ignoring=refused)
     (verdict,) = isolation.assert_level(kept, allow_unseen={CONDITIONS})
     # The order of texts is that of a collation, and READ COMMITTED checks conditions again.
-    assert {kind_of(one) for one in watch.unseen} == {CONDITIONS}
+    assert {kind_of(detail) for detail in watch.unseen} == {CONDITIONS}
     reads = [op for t in verdict.history.transactions() for op in t.ops if op[0] == "r"]
     assert sum(value is not None for _, _, value in reads) > 50
 
@@ -414,7 +414,7 @@ def test_what_many_calls_send_is_seen(url, isolation):
         ["w(account/a {balance: 2})", "w(account/b {balance: 2})"],
         ["r(account/a {balance: 2})"],
     ]
-    assert {kind_of(one) for one in watch.unseen} == {"copy", "shapes", "writers"}
+    assert {kind_of(detail) for detail in watch.unseen} == {"copy", "shapes", "writers"}
     assert sources(isolation.history()) == [
         'connection.execute(SET, (1, "a"))',
         'cursor = connection.execute(READ, ("a",))',
