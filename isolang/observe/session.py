@@ -117,7 +117,7 @@ class Session:
         if kind == "begin":
             one = self._begin(done, implicit=False)
             one.level = made.name or one.level
-            one.sent += done.note is not None  # a library's own BEGIN is no statement of its caller
+            one.sent += done.note is not None  # the caller of a library does not send BEGIN
             return
         if kind in ("commit", "rollback"):
             if one is not None:
@@ -159,7 +159,7 @@ class Session:
     def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
         """Name a statement that is executed for the first time.
 
-        The savepoints that a library sets for its caller are no statements of the caller.
+        A library's callers do not send the savepoints that it sets for them, so those do not count.
         """
         made = done.statement.plan
         is_noted = self.observation.notes is None or done.note is not None

@@ -284,5 +284,5 @@ def test_an_orm_that_writes_several_rows_at_once(url, isolation):
     assert not isolation.unseen()
     ops = operations(verdict.history)
     assert len(ops) == 4
-    for one in ops:
-        assert [op[:9] for op in one[-2:]] == ["w(job/1 {", "w(job/2 {"]
+    for written in ops:
+        assert [op[:9] for op in written[-2:]] == ["w(job/1 {", "w(job/2 {"]

@@ -162,7 +162,7 @@ def test_a_transaction_with_portals(observed, transaction, level):
     if transaction is not locked_rows:
         unseen.pop(RECHECKED, None)
     assert bool(unseen.pop("writers", 0)) == (transaction is many_rows_of_a_write)
-    assert {kind_of(one): n for one, n in unseen.items()} == UNSEEN.get(transaction, {})
+    assert {kind_of(name): n for name, n in unseen.items()} == UNSEEN.get(transaction, {})
     assert observed.verdict("sser") == "valid"
 
 
@@ -174,20 +174,20 @@ def test_a_snapshot_of_the_time_of_binding(observed):
     )  # fmt: skip
     observed.start()
     text = b"\0SELECT v FROM p WHERE id = 1\0\0\0"
-    with start_of(observed) as one, observed.connect(autocommit=True) as other:
-        one.sendall(
+    with start_of(observed) as raw, observed.connect(autocommit=True) as other:
+        raw.sendall(
             b"P"
             + (len(text) + 4).to_bytes(4, "big")
             + text
             + b"B\0\0\0\x0c\0\0\0\0\0\0\0\0H\0\0\0\4"
         )
-        while not one.recv(65536).endswith(b"2\0\0\0\4"):
+        while not raw.recv(65536).endswith(b"2\0\0\0\4"):
             pass
         other.execute("UPDATE p SET v = 2 WHERE id = 1")
-        one.sendall(b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\4")
+        raw.sendall(b"E\0\0\0\x09\0\0\0\0\0S\0\0\0\4")
         received = b""
         while not received.endswith(b"Z\0\0\0\5I"):
-            received += one.recv(65536)
+            received += raw.recv(65536)
         assert b"\0\0\0\x011" in received
     assert observed.stop() == {}
     assert observed.verdict("sser") == "valid"

@@ -159,8 +159,8 @@ def test_what_is_read_and_written(url, isolation):
         async with connection.transaction():
             insert = "INSERT INTO item VALUES (gen_random_uuid(), $1, 1.50) RETURNING at, id"
             row = await connection.fetchrow(insert, None)
-            found = await connection.fetchrow("SELECT * FROM item WHERE id = $1", row["id"])
-            assert found["id"] == row["id"]
+            again = await connection.fetchrow("SELECT * FROM item WHERE id = $1", row["id"])
+            assert again["id"] == row["id"]
 
     watch = isolation.watch_asyncpg(url)
     steps(url)
@@ -355,11 +355,11 @@ def test_a_pool_from_before_the_watch(url, isolation):
 def test_asyncpg_is_as_it_was_afterwards(url, isolation):
     """Every method that was replaced is put back."""
     owners = (asyncpg.Connection, PreparedStatement, asyncpg.Pool, connect_utils)
-    before = [dict(vars(one)) for one in owners]
+    before = [dict(vars(owner)) for owner in owners]
     isolation.watch_asyncpg(url)
     assert vars(asyncpg.Connection)["execute"] is not before[0]["execute"]
     isolation.close()
-    assert [dict(vars(one)) for one in owners] == before
+    assert [dict(vars(owner)) for owner in owners] == before
 
 
 def test_a_database_that_is_not_there(isolation):
@@ -425,7 +425,7 @@ def test_random_transactions_keep_the_level_of_the_server(url, isolation, level,
         await asyncio.gather(*(client() for _ in range(5)))
 
     asyncio.run(clients())
-    assert {kind_of(one) for one in watch.unseen} <= {CONDITIONS}, watch.unseen.examples
+    assert {kind_of(name) for name in watch.unseen} <= {CONDITIONS}, watch.unseen.examples
     (verdict,) = isolation.assert_level(kept, allow_unseen={CONDITIONS})
-    reads = [op for one in operations(verdict.history) for op in one if op[0] == "r"]
+    reads = [op for ops in operations(verdict.history) for op in ops if op[0] == "r"]
     assert len(reads) > 50

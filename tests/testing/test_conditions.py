@@ -81,7 +81,7 @@ def test_what_a_statement_does_not_find_is_seen_or_counted(url, isolation, text,
         connection.execute(text, values)
     history = isolation.history()
     if isinstance(seen, str):
-        assert {kind_of(name) for name in watch.unseen} == {seen}
+        assert {kind_of(detail) for detail in watch.unseen} == {seen}
         (said,) = watch.unseen.examples.values()
         assert said.startswith(text[: text.find("%s")]), said
         assert "test_conditions.py:" in said

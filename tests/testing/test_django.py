@@ -210,7 +210,7 @@ def test_objects_that_are_created_and_savepoints(level, isolation):
             Choice.objects.filter(pk=1).update(votes=6)
             transaction.set_rollback(True)
     with transaction.atomic():
-        assert sorted(one.votes for one in Choice.objects.all()) == [0, 5]
+        assert sorted(choice.votes for choice in Choice.objects.all()) == [0, 5]
         Choice.objects.filter(pk=new.pk).delete()
     isolation.assert_level("sser")
     first, second = operations(isolation.history())

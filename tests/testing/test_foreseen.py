@@ -151,8 +151,8 @@ def test_a_prediction_is_confirmed_by_the_functions_themselves(bank, isolation, 
 def test_other_statements_hide_no_lost_update(bank, isolation, name):
     """A condition counts as the rows that it found; a library's savepoints are no statements."""
     recorded(bank, isolation, name, name)
-    (found,) = isolation.foresee("read committed").confirmed
-    assert found.anomaly == "lost update"
+    (confirmed,) = isolation.foresee("read committed").confirmed
+    assert confirmed.anomaly == "lost update"
 
 
 def test_calls_are_requests_of_their_own_on_one_connection(bank, isolation):
@@ -248,7 +248,7 @@ def test_statements_are_played_and_not_operations(bank, isolation, level, before
     isolation.call(bank["take_three"], 120, before)
     isolation.call(bank["take_one"], 120, before)
     history = isolation.history()
-    (call, _) = [n for n in range(history.columns.transactions()) if history.labels_of(n)]
+    (call, _) = (n for n in range(history.columns.transactions()) if history.labels_of(n))
     numbers = [one.number for one in history.statements_of(call) if one is not None]
     assert numbers == [before + 1, before + 1, before + 1, before + 2]
     found = isolation.foresee(level)

@@ -295,11 +295,11 @@ def test_psycopg_is_as_it_was_afterwards(url, isolation):
     """Every method that was replaced is put back."""
     classes = [getattr(psycopg, a + b) for a in ("", "Async") for b in ("Cursor", "Connection")]
     classes += [psycopg, psycopg.ServerCursor, psycopg.AsyncServerCursor]
-    before = [dict(vars(owner)) for owner in classes]
+    before = [dict(vars(one)) for one in classes]
     isolation.watch_psycopg(url)
     assert vars(psycopg.Cursor)["execute"] is not before[0]["execute"]
     isolation.close()
-    assert [dict(vars(owner)) for owner in classes] == before
+    assert [dict(vars(one)) for one in classes] == before
 
 
 def test_parameters_of_the_application(url, isolation):
@@ -368,7 +368,7 @@ def test_random_transactions_keep_the_level_of_the_server(url, isolation, level,
     isolation.concurrently(transaction, times=40, clients=5, ignoring=refused)
     (verdict,) = isolation.assert_level(kept, allow_unseen={CONDITIONS})
     # The order of texts is that of a collation, and READ COMMITTED checks conditions again.
-    assert {kind_of(name) for name in watch.unseen} == {CONDITIONS}
+    assert {kind_of(detail) for detail in watch.unseen} == {CONDITIONS}
     reads = [op for t in verdict.history.transactions() for op in t.ops if op[0] == "r"]
     assert sum(value is not None for _, _, value in reads) > 50
 
@@ -414,7 +414,7 @@ def test_what_many_calls_send_is_seen(url, isolation):
         ["w(account/a {balance: 2})", "w(account/b {balance: 2})"],
         ["r(account/a {balance: 2})"],
     ]
-    assert {kind_of(name) for name in watch.unseen} == {"copy", "shapes", "writers"}
+    assert {kind_of(detail) for detail in watch.unseen} == {"copy", "shapes", "writers"}
     assert sources(isolation.history()) == [
         'connection.execute(SET, (1, "a"))',
         'cursor = connection.execute(READ, ("a",))',
