@@ -406,24 +406,6 @@ def test_lines_of_objects_with_keys_of_all_types(connect, server, isolation, dri
     assert sorted(writes) == [created, created, "one.stars = 3", "two.stars = 4"]
 
 
-def test_a_row_beside_one_that_others_deleted(connect, isolation):
-    """At REPEATABLE READ both are in the snapshot, and nothing is guessed."""
-    engine = connect("REPEATABLE READ")
-    watch = isolation.watch(engine, Base.registry)
-    with Session(engine) as one, Session(engine) as two:
-        one.expunge(one.get(Account, "a"))
-        two.delete(two.get(Account, "a"))
-        two.commit()
-        one.add(Account(name="a", balance=1))
-        one.commit()
-    assert not watch.unseen
-    assert operations(isolation.history()) == [
-        ["r(account/a {balance: 10, name: a})", "w(account/a#2 {balance: 1, name: a})"],
-        ["r(account/a {balance: 10, name: a})", "delete(account/a)"],
-    ]
-    isolation.assert_level("si")
-
-
 @pytest.mark.parametrize(
     ("asks", "conditions"),
     [
