@@ -21,8 +21,8 @@ def url(embedded):
 WRITES = {
     "UPDATE t SET n = 7 WHERE id = 1": "",
     "UPDATE t SET n = 7 WHERE id = 1 RETURNING id, n AS m, t.n": "",
-    "UPDATE t SET n = 7 WHERE id = 1 RETURNING date": "{n: 5}",
-    "UPDATE t SET n = 7 WHERE id = 1 RETURNING *": "{n: 5}",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING date": "{date, id}",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING *": "{date, id, name}",
     "UPDATE t SET n = 7 WHERE id = 1 RETURNING old.n": "{n: 5}",
     "UPDATE t SET n = date WHERE id = 1": "{n: 5}",
     "UPDATE t SET n = n + 1 WHERE id = 1": "{n: 5}",
@@ -36,7 +36,7 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES)
 def test_what_a_write_reads(url, isolation, write):
-    """The columns in its condition alone; or all, if it computes with them or returns them."""
+    """The columns of its condition, and those that it returns; or all, if it computes with them."""
     watch = isolation.watch_psycopg(url)
     with psycopg.connect(url) as first:
         first.execute("UPDATE t SET n = 5 WHERE id = 1")
@@ -55,7 +55,10 @@ def test_what_a_write_reads(url, isolation, write):
         ("UPDATE t SET n = 9 WHERE name = 'a'", "lost update"),
         ("DELETE FROM t WHERE name = 'a'", "lost update"),
         ("UPDATE t SET n = n + 1 WHERE name = 'a'", "fractured read"),
-        ("UPDATE t SET n = 9 WHERE name = 'a' RETURNING date", "fractured read"),
+        ("UPDATE t SET n = 9 WHERE name = 'a' RETURNING date", "lost update"),
+        ("UPDATE t SET n = 9 WHERE id = 1 RETURNING *", "lost update"),
+        ("UPDATE t SET n = 9 WHERE id = 1 RETURNING old.n", "fractured read"),
+        ("DELETE FROM t WHERE id = 1 RETURNING n", "fractured read"),
     ],
 )
 def test_a_row_that_was_read_before(url, isolation, write, anomaly):
