@@ -306,7 +306,7 @@ def test_the_engine_below_an_asynchronous_one(connect, server, isolation, level,
         assert not asyncio.run(watched()).unseen
     history = isolation.history()
     # The engine's own first transaction asks for the server's version.
-    seen = [one for one in transactions(history) if one[1] or one[0] == "aborted"]
+    seen = [(end, shown) for end, shown in transactions(history) if shown or end == "aborted"]
     assert [status for status, _ in seen] == outcomes
     assert seen[0][1] == ["r(account/a {balance: 10})", "w(account/a {balance: 10 → 11})"]
     lines = sources(history)

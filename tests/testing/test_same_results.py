@@ -106,7 +106,7 @@ def through_psycopg2(url):
                 rows = rows and [
                     [bytes(x) if type(x) is memoryview else x for x in r] for r in rows
                 ]
-                columns = [tuple(one) for one in cursor.description or ()]
+                columns = [tuple(column) for column in cursor.description or ()]
                 results.append((rows, columns, cursor.rowcount, cursor.statusmessage))
             except psycopg2.Error as error:
                 results.append(of_error(error))

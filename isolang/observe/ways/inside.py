@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 from collections.abc import Mapping
@@ -66,6 +67,7 @@ class InsideProxy:
         self.server, self.path, self.versions = server, path, versions
         self.notes = CallNotes()
         self.outside = Unseen(caller)
+        self._process = os.getpid()
         self.is_over, self._ended = False, 0
         self.clients: dict[int, int] = {}
         self._completed: tuple[Path, Unseen, int] | None = None
@@ -113,7 +115,7 @@ class InsideProxy:
 
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
-        if not self.is_over:
+        if not self.is_over and self.is_here():
             self.is_over, self._ended = True, self.transactions()
             self._observer.leave()
 
@@ -140,7 +142,12 @@ class InsideProxy:
 
     def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
         """Name the line that caused the last write of a row by an open transaction."""
-        self._observer.name_write(backend, table, key, where)
+        if self.is_here():
+            self._observer.name_write(backend, table, key, where)
+
+    def is_here(self) -> bool:
+        """Return whether this process runs the proxy, and is no child of the one that does."""
+        return os.getpid() == self._process
 
     # --- where connections go ---
 
