@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -22,7 +22,7 @@ from isolang.observe.history.lines import without_predicate_reads
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
-from isolang.observe.sql.catalogue import Table, Tables, key_text
+from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
 from isolang.observe.versions.audit import Audit
@@ -111,13 +111,13 @@ class Observer:
         audit = Audit(history, self._database.versions, self._server.connect, self._most)
         return self._complete(history, tables, audit, into), history.clients
 
-    def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
+    def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
         """Name the ``file:line`` that caused the last write of a row by an open transaction.
 
         Args:
             backend: the number of the server's process for the transaction's connection.
             table: the name of the table, preceded by its schema unless that is ``public``.
-            key: the values of the row's primary key.
+            key: the values of the row's primary key in Python, by column.
         """
         schema, _, name = table.rpartition(".")
         of = f'"{schema or "public"}"."{name}"'
@@ -126,7 +126,7 @@ class Observer:
             for client in self._listener.clients:
                 one = client.wire.transaction_of(backend)
                 if one is not None:
-                    one.set_write_caller(of, key_text(key), where)
+                    one.set_write_caller(of, key, where)
 
         self._listener.call(set_caller)
 

@@ -21,8 +21,8 @@ def url(embedded):
 WRITES = {
     "UPDATE t SET n = 7 WHERE id = 1": "",
     "UPDATE t SET n = 7 WHERE id = 1 RETURNING id, n AS m, t.n": "",
-    "UPDATE t SET n = 7 WHERE id = 1 RETURNING date": "{n: 5}",
-    "UPDATE t SET n = 7 WHERE id = 1 RETURNING *": "{n: 5}",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING date": "{date, id}",
+    "UPDATE t SET n = 7 WHERE id = 1 RETURNING *": "{date, id, name}",
     "UPDATE t SET n = 7 WHERE id = 1 RETURNING old.n": "{n: 5}",
     "UPDATE t SET n = date WHERE id = 1": "{n: 5}",
     "UPDATE t SET n = n + 1 WHERE id = 1": "{n: 5}",
@@ -36,16 +36,16 @@ WRITES = {
 
 @pytest.mark.parametrize("write", WRITES)
 def test_what_a_write_reads(url, isolation, write):
-    """The columns in its condition alone; or all, if it computes with them or returns them."""
+    """The columns of its condition, and those that it returns; or all, if it computes with them."""
     watch = isolation.watch_psycopg(url)
-    with psycopg.connect(url) as one:
-        one.execute("UPDATE t SET n = 5 WHERE id = 1")
-    with psycopg.connect(url) as two:
-        two.execute(write)
-    _, found = operations(isolation.history())
+    with psycopg.connect(url) as first:
+        first.execute("UPDATE t SET n = 5 WHERE id = 1")
+    with psycopg.connect(url) as second:
+        second.execute(write)
+    _, shown = operations(isolation.history())
     assert not watch.unseen
-    shown = WRITES[write]
-    assert found[:-1] == ([f"r(t/1 {shown})"] if shown else [])
+    columns = WRITES[write]
+    assert shown[:-1] == ([f"r(t/1 {columns})"] if columns else [])
     isolation.assert_level("sser")
 
 
@@ -55,18 +55,21 @@ def test_what_a_write_reads(url, isolation, write):
         ("UPDATE t SET n = 9 WHERE name = 'a'", "lost update"),
         ("DELETE FROM t WHERE name = 'a'", "lost update"),
         ("UPDATE t SET n = n + 1 WHERE name = 'a'", "fractured read"),
-        ("UPDATE t SET n = 9 WHERE name = 'a' RETURNING date", "fractured read"),
+        ("UPDATE t SET n = 9 WHERE name = 'a' RETURNING date", "lost update"),
+        ("UPDATE t SET n = 9 WHERE id = 1 RETURNING *", "lost update"),
+        ("UPDATE t SET n = 9 WHERE id = 1 RETURNING old.n", "fractured read"),
+        ("DELETE FROM t WHERE id = 1 RETURNING n", "fractured read"),
     ],
 )
 def test_a_row_that_was_read_before(url, isolation, write, anomaly):
     """An update is lost unless the write itself reads what it replaces."""
     isolation.watch_psycopg(url)
-    with psycopg.connect(url) as one, psycopg.connect(url) as two:
-        one.execute("SELECT n FROM t WHERE name = 'a'").fetchall()
-        two.execute("SELECT n FROM t WHERE id = 1").fetchall()
-        two.execute("UPDATE t SET n = 5 WHERE id = 1")
-        two.commit()
-        one.execute(write)
+    with psycopg.connect(url) as first, psycopg.connect(url) as second:
+        first.execute("SELECT n FROM t WHERE name = 'a'").fetchall()
+        second.execute("SELECT n FROM t WHERE id = 1").fetchall()
+        second.execute("UPDATE t SET n = 5 WHERE id = 1")
+        second.commit()
+        first.execute(write)
     with pytest.raises(isolang.IsolationError, match=anomaly):
         isolation.assert_level("ser")
 
@@ -74,10 +77,10 @@ def test_a_row_that_was_read_before(url, isolation, write, anomaly):
 def test_what_a_row_returned_shows_of_another(url, isolation):
     """Half of another transaction, by RETURNING: serializability does not hold."""
     isolation.watch_psycopg(url)
-    with psycopg.connect(url) as one, psycopg.connect(url) as two:
-        one.execute("SELECT n FROM t WHERE id = 2").fetchall()
-        two.execute("UPDATE t SET n = 5 WHERE id IN (1, 2)")
-        two.commit()
-        assert one.execute("UPDATE t SET date = 1 WHERE id = 1 RETURNING n").fetchall() == [(5,)]
+    with psycopg.connect(url) as first, psycopg.connect(url) as second:
+        first.execute("SELECT n FROM t WHERE id = 2").fetchall()
+        second.execute("UPDATE t SET n = 5 WHERE id IN (1, 2)")
+        second.commit()
+        assert first.execute("UPDATE t SET date = 1 WHERE id = 1 RETURNING n").fetchall() == [(5,)]
     with pytest.raises(isolang.IsolationError, match=r"G-single|fractured read"):
         isolation.assert_level("ser")

@@ -99,8 +99,11 @@ def test_forms_of_a_watched_application_have_its_lines_and_rows(tmp_path):
             with recorder.transaction(session) as t:
                 t.read("user/7", None)
                 t.write("user/7", 765 + session)
-                t.callers, t.rows = ["app.py:1", "app.py:2"], ["{age: 4}", "{age: 4 → 5}"]
-        verdict = isolang.check(recorder.history(), "si")
+                t.callers = ["app.py:1", "app.py:2"]
+    callers, rows = '"app.py:1" "app.py:2"]', ', :rows ["{age: 4}" "{age: 4 → 5}"]'
+    path = tmp_path / "history.edn"
+    path.write_text(path.read_text().replace(callers, callers + rows))
+    verdict = isolang.check(isolang.load_history(path), "si")
     report = report_of("history.edn", "si", verdict)
     assert "`w(user/7 {age: 4 → 5})` `app.py:2`" in forms.markdown(verdict)
     assert "w(user/7 {age: 4 → 5})" in forms.perfetto(verdict).replace("\\u2192", "→")

@@ -16,10 +16,13 @@ def transactions(history: History) -> Iterator[tuple[str, list[str]]]:
 
     They are such as ``r(account/a {balance: 10})``; of a predicate read, one for each row found.
     """
-    for number, one in enumerate(history.transactions()):
-        if one.status != "initial":
+    for number, transaction in enumerate(history.transactions()):
+        if transaction.status != "initial":
             shown = [history.describe_op(op) for op in history.operations_of(number)]
-            yield one.status, [_short(text) for text in shown if not text.endswith("not found")]
+            yield (
+                transaction.status,
+                [_short(text) for text in shown if not text.endswith("not found")],
+            )
 
 
 def _short(text: str) -> str:
@@ -38,7 +41,7 @@ def names(shown: list[str]) -> list[str]:
 
 def predicate_reads(history: History) -> list[Any]:
     """Return the predicate reads of a history."""
-    return [op for one in history.transactions() for op in one.ops if op[0] == "scan"]
+    return [op for txn in history.transactions() for op in txn.ops if op[0] == "scan"]
 
 
 def sources(history: History) -> list[str]:

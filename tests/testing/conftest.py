@@ -2,7 +2,6 @@
 
 import pytest
 
-from isolang.run.record.recorder import Recorder
 from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
 
@@ -44,10 +43,3 @@ def isolation(tmp_path):
     one = Isolation(tmp_path)
     yield one
     one.close()
-
-
-@pytest.fixture
-def recorder(tmp_path):
-    """A recorder of the test."""
-    with Recorder(tmp_path / "history.edn") as recorder:
-        yield recorder

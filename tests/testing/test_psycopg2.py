@@ -161,8 +161,8 @@ def test_a_connection_of_before_is_counted(url, isolation, factory, opened):
 def test_psycopg2_is_as_it_was_afterwards(isolation, url):
     """Every method that was replaced is put back."""
     owners = [psycopg2, extras.DictCursor, extras.RealDictCursor, OwnCursor]
-    before = [dict(vars(one)) for one in owners]
+    before = [dict(vars(owner)) for owner in owners]
     isolation.watch_psycopg2(url)
     assert psycopg2.connect is not before[0]["connect"]
     isolation.close()
-    assert [dict(vars(one)) for one in owners] == before
+    assert [dict(vars(owner)) for owner in owners] == before

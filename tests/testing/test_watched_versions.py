@@ -266,7 +266,7 @@ def test_what_was_not_recognised_behind_a_savepoint_is_nobody_elses(url, isolati
                     connection.execute(UNRECOGNISED.replace("'b'", "'z'"), (7, 7))
                 connection.execute(READ, ("a",)).fetchall()
     _, _, verdict = judged(isolation, "si")
-    assert {kind_of(one) for one in watch.unseen} == {"shapes", "writers"}
+    assert {kind_of(detail) for detail in watch.unseen} == {"shapes", "writers"}
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict
 
 

@@ -5,6 +5,7 @@ The libraries are those that are imported; what they send is the matter of other
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ import pytest
 from support.watched import operations, sources, transactions
 
 import isolang
+from isolang.errors import IsolangError
 from isolang.run.targets import target_named
 from isolang.testing.assertion import UndecidedError
 from isolang.testing.isolation import Isolation
@@ -27,9 +29,9 @@ SQLALCHEMY = pytest.mark.parametrize("driver", ["psycopg", "asyncpg", "psycopg2"
 @pytest.fixture
 def again(tmp_path):
     """Another test, which records elsewhere."""
-    one = Isolation(tmp_path / "again")
-    yield one
-    one.close()
+    isolation = Isolation(tmp_path / "again")
+    yield isolation
+    isolation.close()
 
 
 # --- connections of before ---
@@ -166,8 +168,8 @@ def test_an_engine_goes_on_after_the_watch(url, isolation, again, driver):
     text = pytest.importorskip("sqlalchemy").text
 
     def read(connection):
-        found = connection.execute(text("SELECT * FROM account ORDER BY name"))
-        return list(found.keys()), [tuple(row) for row in found]
+        result = connection.execute(text("SELECT * FROM account ORDER BY name"))
+        return list(result.keys()), [tuple(row) for row in result]
 
     def change(connection):
         query = "UPDATE account SET balance = balance + 1 WHERE name = 'a' RETURNING balance"
@@ -186,19 +188,20 @@ def test_an_engine_goes_on_after_the_watch(url, isolation, again, driver):
     async def main():
         below = engine.sync_engine
         watch = isolation.watch(below, registry())
-        number = await calls(10)
+        number = judged(await calls(10), isolation, watch)
         isolation.close()
         number = await calls(number)
         other = again.watch(below, registry())
-        await calls(number)
+        judged(await calls(number), again, other)
         await engine.dispose()
-        return watch, other
 
-    watches = asyncio.run(main())
-    for one, watch in zip((isolation, again), watches, strict=True):
-        (verdict,) = one.assert_level("sser")
+    def judged(number, isolation, watch):
+        (verdict,) = isolation.assert_level("sser")
         assert len(operations(verdict.history)) == 7
         assert not watch.unseen
+        return number
+
+    asyncio.run(main())
 
 
 def test_a_connection_goes_on_after_the_watch(url, isolation, again):
@@ -211,13 +214,27 @@ def test_a_connection_goes_on_after_the_watch(url, isolation, again):
         connection.execute(READ, ("b",))
         isolation.close()
         assert cursor.fetchall() == [("b", 10)]
-        found = connection.execute(READ, ("b",))
-        assert ([one.name for one in found.description], found.fetchall()) == (["balance"], [(10,)])
+        cursor = connection.execute(READ, ("b",))
+        assert [column.name for column in cursor.description] == ["balance"]
+        assert cursor.fetchall() == [(10,)]
         connection.commit()
         watch = again.watch_psycopg(url)
         connection.execute(SET, (1, "a"))  # it still goes through the first proxy
     again.history()
     assert watch.unseen["outside"] == 1
+
+
+def test_a_history_is_complete_or_none(url, isolation):
+    """After the watch there is no verdict on a part of what it saw."""
+    isolation.watch_psycopg(url)
+    for number in range(2):
+        with psycopg.connect(url) as connection:
+            connection.execute(SET, (number, "a"))
+        if not number:
+            isolation.history()
+    isolation.close()
+    with pytest.raises(IsolangError, match="the history is not complete"):
+        isolation.assert_level("ser")
 
 
 # --- several watches ---
@@ -314,6 +331,36 @@ def test_a_child_connects_through_the_proxy_of_its_parent(url, isolation):
     ]
     assert len(sources(verdict.history)) == 1
     assert not watch.unseen
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_child_does_not_wait_for_the_threads_of_its_parent(url, isolation):
+    """Not for a lock that one of them holds, nor to name a line of an object."""
+    sqlalchemy = pytest.importorskip("sqlalchemy")
+    from sqlalchemy.orm import Session, registry
+
+    class Account:
+        """A row."""
+
+    engine = sqlalchemy.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    columns = sqlalchemy.Column("name", sqlalchemy.String, primary_key=True)
+    balance = sqlalchemy.Column("balance", sqlalchemy.Integer)
+    mapped = registry()
+    mapped.map_imperatively(Account, sqlalchemy.Table("account", mapped.metadata, columns, balance))
+    watch = isolation.watch(engine, mapped)
+    with watch.proxy.notes._lock:
+        child = os.fork()
+        if not child:
+            signal.alarm(20)
+            try:
+                with Session(engine) as session, session.begin():
+                    session.get(Account, "a").balance = 20
+                os._exit(0)
+            finally:
+                os._exit(1)
+    assert os.waitpid(child, 0)[1] == 0
+    (changed,) = operations(isolation.history())
+    assert changed == ["r(account/a {balance: 10})", "w(account/a {balance: 10 → 20})"]
 
 
 @pytest.mark.parametrize("module", ["gevent", "eventlet"])

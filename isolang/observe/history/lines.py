@@ -247,8 +247,9 @@ def without_predicate_reads(
                     changed = "".join([*made, rest])
                     callers, *rows = removed
                     for where, row in zip(callers, *(rows or [[""] * len(callers)]), strict=True):
-                        asked, caller = _text_of(row).removeprefix(ROW_NOT_FOUND), _text_of(where)
-                        yield (asked, caller) if asked else (caller, "")
+                        condition = _text_of(row).removeprefix(ROW_NOT_FOUND)
+                        caller = _text_of(where)
+                        yield (condition, caller) if condition else (caller, "")
             out.write(changed)
 
 

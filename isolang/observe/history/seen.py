@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
-from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.catalogue import Table, is_key_of
 from isolang.observe.sql.executed import PortalPosition
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
@@ -150,16 +150,19 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         if operation.version is not None:
             self.seen.discard((operation.table.name, operation.version.number))
 
-    def set_write_caller(self, where: str, key: str, caller: str) -> None:
+    def set_write_caller(self, where: str, key: Mapping[str, Any], caller: str) -> None:
         """Name the ``file:line`` that caused the last write of a row.
 
         Args:
             where: the name of the table with its schema, quoted for SQL.
+            key: the values of the row's primary key in Python, by column.
         """
         for place in range(len(self.operations) - 1, -1, -1):
             one = self.operations[place]
             written = one.version if isinstance(one, WrittenRow) else None
-            if written is not None and (one.table.where, written.key) == (where, key):
+            if written is None or one.table.where != where:
+                continue
+            if is_key_of(one.table, written.values, key):
                 self.operations[place] = replace(one, caller=caller)
                 return
 

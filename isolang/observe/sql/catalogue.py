@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
 
@@ -215,6 +217,24 @@ def key_text(values: Sequence[Any]) -> str:
     """
     texts = [_text(one).replace("%", "%25").replace("#", "%23") for one in values]
     return texts[0] if len(texts) == 1 else ",".join(one.replace(",", "%2C") for one in texts)
+
+
+def is_key_of(table: Table, written: Sequence[Any], values: Mapping[str, Any]) -> bool:
+    """Return whether a row's key, as the server wrote it, has the values in Python, by column."""
+    return values.keys() == set(table.key) and all(
+        _is_same(values[name], seen) for name, seen in zip(table.key, written, strict=True)
+    )
+
+
+def _is_same(value: Any, written: Any) -> bool:
+    if isinstance(value, bool) or isinstance(written, bool):
+        return value is written
+    with suppress(ValueError, ArithmeticError):
+        if isinstance(value, datetime):
+            return value == datetime.fromisoformat(str(written))
+        if isinstance(value, int | float | Decimal):
+            return Decimal(str(value)) == Decimal(str(written))
+    return str(value) == str(written)
 
 
 def columns_sql(columns: Iterable[str]) -> str:

@@ -128,7 +128,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
             DELETE; empty for other statements.
         computes: whether an UPDATE uses columns in the expressions of SET.
         assigned: the columns assigned by SET.
-        returned: the columns that RETURNING uses; ``*`` stands for all columns.
+        returned: the columns that RETURNING uses; ``*`` stands for all columns, and ``old.`` for
+            those of the row that is replaced.
         upserts: whether an INSERT may update rows.
         proposed: for an INSERT of VALUES, the number of rows; 0 if unknown.
         may_skip: whether an INSERT may leave out proposed rows, because of ON CONFLICT.
@@ -842,12 +843,12 @@ def _is_column(part: Sequence[Token], reader: Reader, at: int) -> bool:
 
 
 def _returned_columns(reader: Reader, begin: int, end: int) -> frozenset[str]:
-    """Return the columns that RETURNING uses, and ``*`` if it may use others."""
+    """Return the columns that RETURNING uses, with ``*`` and ``old.`` where it has these."""
     found = set()
     for at in range(begin + 1, end):
         word, qualifies = reader.word(at), reader.text(at + 1) == "."
         if reader.text(at) == "*" or (word == "old" and qualifies):
-            found.add("*")
+            found.add("*" if word != "old" else "old.")
         elif word != "as" and not qualifies and _is_column(reader.part, reader, at):
             found.add(catalogue_name(reader.text(at)))
     return frozenset(found)

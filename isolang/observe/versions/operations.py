@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
@@ -295,20 +295,32 @@ class StatementOperations:
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
-        if self._statement.plan.kind == "select" or self._uses_old_rows(table):
+        if self._statement.plan.kind == "select":
             self._note_read_rows(table, rows)
-        elif self._depends_on_rows(table):
-            self._note_read_rows(table, rows, sorted(self._statement.condition.columns))
+        elif columns := self._used_columns(table):
+            self._note_read_rows(table, rows, () if "*" in columns else sorted(columns))
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more than the keys of its rows."""
-        return self._uses_old_rows(table) or not self._statement.condition.columns <= set(table.key)
+        return bool(self._used_columns(table))
 
-    def _uses_old_rows(self, table: Table) -> bool:
-        """Return whether a write uses more of its rows than the columns in its condition."""
-        made = self._statement.plan
-        known = set(table.key) if made.kind == "delete" else made.assigned | set(table.key)
-        return made.computes or bool(self._statement.condition.why) or not made.returned <= known
+    def _used_columns(self, table: Table) -> Set[str]:
+        """Return the columns that a write uses of the rows that it replaces.
+
+        The result is empty if these are only columns of the key. It is ``*`` if what is written, or
+        that a row is deleted, may follow from the old row, so that the write loses no update.
+        """
+        made, condition, key = self._statement.plan, self._statement.condition, set(table.key)
+        returned = made.returned | (table.columns.keys() if "*" in made.returned else set())
+        if made.kind == "delete":
+            shows_old = not returned <= key
+        else:
+            shows_old, returned = "old." in returned, returned - made.assigned
+        if made.computes or condition.why or shows_old:
+            return {"*"}
+        used = condition.columns | (returned - {"*"})
+        # A table may have columns that are not recorded.
+        return used if "*" in made.returned or not used <= key else set()
 
     def _note_predicate_read(
         self,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -66,7 +67,8 @@ class InsideProxy:
         self.server, self.path, self.versions = server, path, versions
         self.notes = CallNotes()
         self.outside = Unseen(caller)
-        self.is_over = False
+        self._process = os.getpid()
+        self.is_over, self._ended = False, 0
         self.clients: dict[int, int] = {}
         self._completed: tuple[Path, Unseen, int] | None = None
         self._observer = Observer(
@@ -92,8 +94,17 @@ class InsideProxy:
         """Write the history recorded so far to a new file, and return its path.
 
         After :meth:`leave`, return the last such file.
+
+        Raises:
+            IsolangError: transactions ended after the last completion and before :meth:`leave`.
         """
-        if self.is_over and self._completed is not None:
+        if self.is_over:
+            if self._completed is None or self._completed[2] != self._ended:
+                raise IsolangError(
+                    f"watch: the history is not complete (got {self._ended} transactions, expected "
+                    "a verdict on them before the watch ends); hint: call isolation.assert_level "
+                    "or isolation.history within the test"
+                )
             return self._completed[0]
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
@@ -104,8 +115,8 @@ class InsideProxy:
 
     def leave(self) -> None:
         """Record nothing more. Connections that are open go on through the proxy."""
-        if not self.is_over:
-            self.is_over = True
+        if not self.is_over and self.is_here():
+            self.is_over, self._ended = True, self.transactions()
             self._observer.leave()
 
     def unseen(self) -> Unseen:
@@ -129,9 +140,14 @@ class InsideProxy:
         """Return how many transactions have ended."""
         return int(self._observer.history.outcomes.total())
 
-    def name_write(self, backend: int, table: str, key: Sequence[Any], where: str) -> None:
+    def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
         """Name the line that caused the last write of a row by an open transaction."""
-        self._observer.name_write(backend, table, key, where)
+        if self.is_here():
+            self._observer.name_write(backend, table, key, where)
+
+    def is_here(self) -> bool:
+        """Return whether this process runs the proxy, and is no child of the one that does."""
+        return os.getpid() == self._process
 
     # --- where connections go ---
 

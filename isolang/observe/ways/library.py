@@ -132,6 +132,8 @@ class LibraryWatch:
 
         A statement over a connection that does not go through the proxy is counted as unseen.
         """
+        if not self.proxy.is_here():
+            return None  # the proxy's thread, which takes notes, is in the parent
         if PROXIES.get(connection) is not self.proxy:
             self._note_outside(connection, text)
             return None

@@ -88,8 +88,20 @@ class SqlAlchemyWatch(LibraryWatch):
         if not where or PROXIES.get(driver) is not self.proxy:
             return
         table: Any = mapper.base_mapper.local_table
-        values = mapper.primary_key_from_instance(target)
+        values = {
+            column.name: _sent(column, value, connection)
+            for column, value in zip(
+                mapper.primary_key, mapper.primary_key_from_instance(target), strict=True
+            )
+        }
         self.proxy.name_write(self.library.backend(driver), table.fullname, values, where)
+
+
+def _sent(column: Any, value: Any, connection: Connection) -> Any:
+    """Return the value that SQLAlchemy sends for one of an object, such as the name of an Enum."""
+    dialect = connection.dialect
+    process = column.type.dialect_impl(dialect).bind_processor(dialect)
+    return value if process is None else process(value)
 
 
 def _store_assignment_line(target: Any, value: Any, old: Any, initiator: Any) -> None:
