@@ -26,6 +26,10 @@ from isolang.observe.versions.operations import StatementOperations
 
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
+# After these, rows may lack the parents that their foreign keys name.
+_IGNORES_KEYS: Final = re.compile(
+    r"session_replication_role|disable\s+trigger|pg_constraint|pg_trigger", re.IGNORECASE
+)
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 
 
@@ -73,6 +77,8 @@ class Session:
             if self.transaction is not None:
                 self.transaction.level = level
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
+            if found is not None and found.unguarded:
+                self.observation.database.keys_hold = False
 
     def take_note(self, text: str) -> CallNote | None:
         """Return what the caller noted about a statement that was sent; ``None`` if nothing."""
@@ -97,6 +103,9 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
+        defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
+        if defines and _IGNORES_KEYS.search(done.statement.text):
+            self.observation.database.keys_hold = False
         if kind == "quiet":
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
@@ -137,7 +146,7 @@ class Session:
             one.roll_back_to(made.name)
         elif kind == "ddl":
             one.altered = True
-            self.observation.epoch += 1
+            self._note_change()
             for what in (DEFINITIONS, *done.statement.unseen):
                 self._history.unseen.note(what, done.statement.text)
         elif kind == "truncate":
@@ -189,7 +198,12 @@ class Session:
             if table is not None:
                 self.observation.tables.note_truncation(table)
         self._history.unseen.note(TRUNCATED, done.statement.text)
+        self._note_change()
+
+    def _note_change(self) -> None:
+        """Note that definitions in the database may have changed."""
         self.observation.epoch += 1
+        self.observation.database.key_changes += 1
 
     def _begin(self, done: ExecutedStatement, *, implicit: bool) -> SeenTransaction:
         """Return the current transaction; if there is none, begin one."""
@@ -237,7 +251,7 @@ class Session:
             self._record(one, done, place)
         self.transaction = None
         if one.altered:
-            self.observation.epoch += 1
+            self._note_change()
         self._history.end(one, outcome, error or one.error)
         self._last_end = one.end
         if outcome == "info":
