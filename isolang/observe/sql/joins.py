@@ -14,7 +14,7 @@ that are not enforced or not validated, and what a transaction sees after writes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -26,6 +26,7 @@ from isolang.observe.sql.values import INTEGERS, TEXT, VARCHAR
 
 _MOST_TABLES: Final = 20
 
+RowChange: TypeAlias = Literal["added", "deleted", "kept its key", "changed"]
 JoinColumn: TypeAlias = tuple[int, str]
 """The number of a table in FROM, and one of its columns."""
 
@@ -80,25 +81,23 @@ def key_join(
     return _JoinReader(part, sources, tables).read(changes)
 
 
-def may_lack_parents(join: KeyJoin, written: Table, *, adds: bool, keeps_key: bool) -> bool:
-    """Return whether a transaction that wrote a row may see rows of a join without their parents.
+def may_lack_parents(join: KeyJoin, written: Table, change: RowChange) -> bool:
+    """Return whether a transaction that changed a row may see a join's rows without their parents.
 
-    SOUND BECAUSE: a constraint that is not deferrable holds after each statement. But at REPEATABLE
-    READ, a transaction can delete a parent whose children others have deleted, although its own
-    snapshot still contains these children.
-
-    Args:
-        adds: whether the write inserted the row.
-        keeps_key: whether it left the primary key of an existing row unchanged.
+    SOUND BECAUSE: only new children, and changed or deleted parents, can lack each other. The
+    transaction sees no such children if the constraint is not deferrable, because it then holds
+    after each statement. But at REPEATABLE READ, a transaction can delete a parent whose children
+    others have deleted, although its own snapshot still contains these children.
     """
     for edge in join.edges:
-        child, parent = join.tables[edge.child], join.tables[edge.parent]
         if edge.key is None:
             continue
-        if edge.key.deferrable and written.oid in (child.oid, parent.oid):
+        child, parent = join.tables[edge.child], join.tables[edge.parent]
+        if written.oid == child.oid and edge.key.deferrable and change != "deleted":
             return True
         primary = {parent.names[number] for number in edge.key.referenced} == {*parent.key}
-        if written.oid == parent.oid and not (adds or (keeps_key and primary)):
+        keeps_key = change == "added" or (change == "kept its key" and primary)
+        if written.oid == parent.oid and not keeps_key:
             return True
     return False
 

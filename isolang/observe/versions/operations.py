@@ -22,7 +22,7 @@ from isolang.observe.sql.executed import (
     predicate_of,
     predicate_of_block,
 )
-from isolang.observe.sql.joins import KeyJoin, may_lack_parents
+from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
 from isolang.observe.sql.rewriting import ReportedTable, keeps_key
@@ -154,14 +154,8 @@ class StatementOperations:
             return False
         if self._statement.plan.locks and self._is_read_committed():
             return False
-        for write in one.operations:
-            if not isinstance(write, WrittenRow):
-                continue
-            old, new = write.old, write.version
-            keeps_key = write.same_key or (old and old.key) == (new and new.key)
-            if may_lack_parents(join, write.table, adds=write.inserts, keeps_key=keeps_key):
-                return False
-        return True
+        writes = (write for write in one.operations if isinstance(write, WrittenRow))
+        return not any(may_lack_parents(join, write.table, _change(write)) for write in writes)
 
     def _note_key_join(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> None:
         """Record the root's rows as those of its condition, and the parents of each."""
@@ -337,6 +331,16 @@ class StatementOperations:
             self._observation.epoch += 1
             return None
         return stored.version
+
+
+def _change(write: WrittenRow) -> RowChange:
+    """Return how a write changed a row."""
+    if write.version is None:
+        return "deleted"
+    if write.inserts:
+        return "added"
+    keeps_key = write.same_key or (write.old is not None and write.old.key == write.version.key)
+    return "kept its key" if keeps_key else "changed"
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
