@@ -162,6 +162,9 @@ def test_keys_that_promise_nothing():
     assert read(text, shop(c=table(1, "c", "id+", "kind")))
     assert read(text, shop(c=table(99, "c", "id", "kind"))) is None  # the key of another table
     assert read(text, shop(o=table(2, "o", "id", "c_id", "st"))) is None
+    large = shop()["o"]
+    large.rows_known = False
+    assert read(text, shop(o=large)) is None
 
 
 def test_a_key_that_is_partly_null():
@@ -309,6 +312,11 @@ KEY = "ALTER TABLE l ADD CONSTRAINT l_o FOREIGN KEY (o_id) REFERENCES o"
           NO_KEY_BEFORE, f"{KEY} ON DELETE CASCADE"], False),
         ([NO_KEY_BEFORE, f"{KEY} ON DELETE CASCADE"], True),
         (["CREATE TABLE l2 () INHERITS (l)"], False),
+        (["ALTER TABLE l DISABLE TRIGGER ALL", "INSERT INTO l VALUES (9, 99, 9)",
+          "ALTER TABLE l ENABLE TRIGGER ALL"], False),
+        (["ALTER TABLE n DISABLE TRIGGER ALL", "INSERT INTO n VALUES (9, 9, 9, 9)",
+          "ALTER TABLE n ENABLE TRIGGER ALL"], False),
+        (["UPDATE o SET coupon = NULL"], True),
     ],
 )  # fmt: skip
 def test_what_the_catalogue_must_say(observed, changes, is_seen):

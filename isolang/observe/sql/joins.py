@@ -251,10 +251,13 @@ class _JoinReader:
         return edges if len(edges) == len(self._sources) - 1 else None
 
     def _foreign_key(self, child: int, parent: int, pair: _JoinedPair) -> ForeignKey | None:
-        """Return the foreign key of a table to another one whose columns a join compares."""
+        """Return the foreign key of a table to another one whose columns a join compares.
+
+        SOUND BECAUSE: the rows of tables that were not too large have their parents at the start.
+        """
         compared = {frozenset(equation) for equation in pair.equations}
         own, other = self._tables[child], self._tables[parent]
-        for key in own.foreign_keys:
+        for key in own.foreign_keys if own.rows_known else ():
             if key.parent != other.oid:
                 continue
             two = [
