@@ -253,6 +253,8 @@ class Session:
         if one.altered:
             self._note_change()
         self._history.end(one, outcome, error or one.error)
+        if one.altered:
+            self.observation.database.keys_changed = one.end
         self._last_end = one.end
         if outcome == "info":
             self._process = self._history.process()

@@ -361,6 +361,35 @@ def test_a_key_that_is_dropped(shop_seen):
     assert shop_seen.proxy.verdict("sser") == "valid"
 
 
+def test_a_snapshot_from_before_a_key(observed):
+    """A constraint that others add says nothing about a snapshot from before."""
+    observed.direct(*SHOP, NO_KEY_BEFORE, "INSERT INTO l VALUES (9, 99, 9)")
+    observed.start()
+    one, two = observed.connect("REPEATABLE_READ"), observed.connect(autocommit=True)
+    one.execute("SELECT id FROM c WHERE id = 1").fetchall()
+    two.execute("DELETE FROM l WHERE id = 9")
+    two.execute(KEY)
+    assert len(one.execute(LINES).fetchall()) == 2
+    assert one.execute("SELECT q FROM l WHERE id = 9").fetchall() == [(9,)]
+    one.commit()
+    assert len(two.execute(LINES).fetchall()) == 2
+    observed.stop()
+    assert observed.verdict("si") == "valid"
+    assert observed.path.read_text().count('[:rp {:table "l"') == 1
+
+
+def test_a_function_that_returns_no_row(observed):
+    """A set in the select list that is empty removes the row, whatever the condition."""
+    observed.direct(*SHOP, "ALTER TABLE o ADD tags int[] NOT NULL DEFAULT '{}'")
+    counting = Counting(observed.start())
+    assert counting.run("SELECT id, unnest(tags) FROM o WHERE st < 9") == {CONDITIONS}
+    join = "SELECT l.id, generate_series(7, q) FROM l JOIN o ON l.o_id = o.id WHERE q > 5"
+    assert counting.run(join) == {CONDITIONS}
+    assert counting.run("SELECT id, unnest(tags) FROM o WHERE id = 1") == {CONDITIONS}
+    observed.stop()
+    assert observed.verdict("sser") == "valid"
+
+
 @pytest.mark.parametrize(
     ("write", "deferrable", "is_seen"),
     [

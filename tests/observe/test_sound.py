@@ -178,7 +178,7 @@ def test_joins_by_key(rows):
     with rows.connect(autocommit=True) as one:
         one.execute("CREATE TABLE child (id int PRIMARY KEY, t_id int, k int NOT NULL)")
         one.execute("INSERT INTO child VALUES (1, 1, 5), (2, 2, 6), (3, NULL, 7)")
-    left = "SELECT c.id, t.v FROM child c LEFT OUTER JOIN t ON (c.t_id = t.id) WHERE c.k < %s"
+    left = "SELECT c.id, t.v FROM child c LEFT OUTER JOIN t ON (c.t_id = t.id) WHERE k < %s"
     inner = "SELECT c.id, t.v FROM child c INNER JOIN t ON c.t_id = t.id WHERE c.id = %s"
     with rows.connect("REPEATABLE_READ") as one:
         assert len(one.execute(left, (7,)).fetchall()) == 2
@@ -196,7 +196,6 @@ def test_joins_by_key(rows):
         "SELECT c.id FROM child c JOIN t ON c.t_id = t.id WHERE c.id = 3",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.v WHERE c.k < 7",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id OR c.k = t.v WHERE c.k < 7",
-        "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE k < 7",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE t.v > 15",
         "SELECT c.id FROM child c, t WHERE c.t_id = t.id",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
@@ -206,7 +205,7 @@ def test_joins_by_key(rows):
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
         " WHERE c.k < 7 AND EXISTS (SELECT FROM t WHERE v = 99)",
         "SELECT DISTINCT ON (c.k) c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k < 7",
-        "SELECT count(*) FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k < 7",
+        "SELECT count(*) FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k = 7",
         "SELECT c.id FROM t RIGHT JOIN child c ON c.t_id = t.id WHERE t.id = 1",
         "SELECT c.id FROM child c LEFT JOIN t USING (id) WHERE c.k < 7",
     ],

@@ -92,6 +92,7 @@ FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
   '|(query|table|schema|database|cursor)_to_xml.*|crosstab.*|connectby|xpath_table|dblink.*)$'"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
 VOLATILE: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE provolatile = 'v'"
+ROW_SETS: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE proretset"
 
 
 def lookup_query(names: Iterable[str]) -> str:

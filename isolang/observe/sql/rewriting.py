@@ -7,11 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import plan_with_blocks
-from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, VOLATILE, Table
+from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, ROW_SETS, VOLATILE, Table
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -21,7 +22,7 @@ from isolang.observe.sql.lexer import (
     statements,
     tokens,
 )
-from isolang.observe.sql.plan import StatementPlan, StatementTable, name_parts, plan
+from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.unseen import (
     CALLED,
@@ -120,6 +121,8 @@ class DatabaseFacts(Struct, kw_only=True):
         shapes: the plans of statements by shape; they depend on the aggregate functions.
         keys_hold: whether no session was seen that does not enforce foreign keys.
         key_changes: how many times foreign keys may have changed.
+        keys_changed: the position in the history at which they last may have changed.
+        row_sets: the names of functions that return a set, which removes a row if it is empty.
     """
 
     version: int
@@ -129,12 +132,15 @@ class DatabaseFacts(Struct, kw_only=True):
     shapes: dict[str, StatementShape] = field(default_factory=dict)
     keys_hold: bool = True
     key_changes: int = 0
+    keys_changed: int = -1
+    row_sets: frozenset[str] = frozenset()
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
         self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
         self.volatile = frozenset(row[0] for row in answer(VOLATILE))
+        self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
         self.shapes.clear()
 
     @property
@@ -258,6 +264,8 @@ class Rewriter:
         found = shapes.get(name)
         if found is None:
             made = plan(part, self._database.aggregates)
+            if made.names & self._database.row_sets and made.partial in ("", JOINS):
+                made = replace(made, partial="functions")
             found = StatementShape(
                 made,
                 _condition(part, made),

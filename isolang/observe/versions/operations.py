@@ -147,10 +147,12 @@ class StatementOperations:
 
         SOUND BECAUSE: at READ COMMITTED, FOR UPDATE joins the newest version of a locked row with
         the parents of the version before. A transaction whose writes are not all seen may have
-        deleted parents.
+        deleted parents. A snapshot from before a constraint was added may contain other rows.
         """
         database, one = self._observation.database, self._transaction
         if not database.keys_hold or database.key_changes != join.changes or one.unclear:
+            return False
+        if one.altered or one.begin < database.keys_changed:
             return False
         if self._statement.plan.locks and self._is_read_committed():
             return False
