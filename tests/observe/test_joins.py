@@ -407,18 +407,6 @@ def test_a_snapshot_from_before_a_key(observed):
     assert observed.path.read_text().count('[:rp {:table "l"') == 1
 
 
-def test_a_function_that_returns_no_row(observed):
-    """A set in the select list that is empty removes the row, whatever the condition."""
-    observed.direct(*SHOP, "ALTER TABLE o ADD tags int[] NOT NULL DEFAULT '{}'")
-    counting = Counting(observed.start())
-    assert counting.run("SELECT id, unnest(tags) FROM o WHERE st < 9") == {CONDITIONS}
-    join = "SELECT l.id, generate_series(7, q) FROM l JOIN o ON l.o_id = o.id WHERE q > 5"
-    assert counting.run(join) == {CONDITIONS}
-    assert counting.run("SELECT id, unnest(tags) FROM o WHERE id = 1") == {CONDITIONS}
-    observed.stop()
-    assert observed.verdict("sser") == "valid"
-
-
 @pytest.mark.parametrize(
     ("write", "deferrable", "is_seen"),
     [
