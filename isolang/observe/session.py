@@ -250,10 +250,9 @@ class Session:
             done.cut = True
             self._record(one, done, place)
         self.transaction = None
-        if one.altered:
-            self._note_change()
         self._history.end(one, outcome, error or one.error)
         if one.altered:
+            self._note_change()
             self.observation.database.keys_changed = one.end
         self._last_end = one.end
         if outcome == "info":

@@ -240,11 +240,11 @@ class Counting:
     def run(self, *texts, level="REPEATABLE_READ"):
         """Run statements in one transaction; the harmful kinds that the last one counts as."""
         history = self.proxy.observer.history
-        with self.proxy.connect(level) as one:
+        with self.proxy.connect(level) as session:
             for text in texts[:-1]:
-                one.execute(text)
+                session.execute(text)
             before = dict(history.unseen)
-            one.execute(texts[-1])
+            session.execute(texts[-1])
             history.flush()
             after = dict(history.unseen)
         counts = {kind: n - before.get(kind, 0) for kind, n in after.items()}
@@ -288,8 +288,8 @@ def shop_seen(observed):
 )  # fmt: skip
 def test_joins_that_are_seen(shop_seen, text, root, rows):
     """They are one predicate read of the root, and nothing of them is unseen."""
-    with shop_seen.proxy.connect("REPEATABLE_READ") as one:
-        assert len(one.execute(text).fetchall()) == rows
+    with shop_seen.proxy.connect("REPEATABLE_READ") as session:
+        assert len(session.execute(text).fetchall()) == rows
     assert shop_seen.run(text) == set()
     assert shop_seen.reads(root) == 2
     assert shop_seen.proxy.verdict("sser") == "valid"
@@ -376,15 +376,15 @@ def test_a_session_that_ignores_keys(shop_seen, text):
 
 def test_a_key_that_is_dropped(shop_seen):
     """A statement that was prepared while the key was there says nothing after."""
-    one, two = (shop_seen.proxy.connect("READ_COMMITTED", autocommit=True) for _ in range(2))
-    one.prepare_threshold = 0
+    first, second = (shop_seen.proxy.connect("READ_COMMITTED", autocommit=True) for _ in range(2))
+    first.prepare_threshold = 0
     for _ in range(2):
-        one.execute(LINES)
+        first.execute(LINES)
     assert CONDITIONS not in shop_seen.proxy.observer.history.unseen
-    two.execute(NO_KEY_BEFORE)
-    two.execute("INSERT INTO l VALUES (9, 99, 9)")
-    assert len(one.execute(LINES).fetchall()) == 2
-    for connection in (one, two):
+    second.execute(NO_KEY_BEFORE)
+    second.execute("INSERT INTO l VALUES (9, 99, 9)")
+    assert len(first.execute(LINES).fetchall()) == 2
+    for connection in (first, second):
         connection.close()
     assert CONDITIONS in shop_seen.proxy.stop()
     assert shop_seen.proxy.verdict("sser") == "valid"
@@ -394,14 +394,14 @@ def test_a_snapshot_from_before_a_key(observed):
     """A constraint that others add says nothing about a snapshot from before."""
     observed.direct(*SHOP, NO_KEY_BEFORE, "INSERT INTO l VALUES (9, 99, 9)")
     observed.start()
-    one, two = observed.connect("REPEATABLE_READ"), observed.connect(autocommit=True)
-    one.execute("SELECT id FROM c WHERE id = 1").fetchall()
-    two.execute("DELETE FROM l WHERE id = 9")
-    two.execute(KEY)
-    assert len(one.execute(LINES).fetchall()) == 2
-    assert one.execute("SELECT q FROM l WHERE id = 9").fetchall() == [(9,)]
-    one.commit()
-    assert len(two.execute(LINES).fetchall()) == 2
+    first, second = observed.connect("REPEATABLE_READ"), observed.connect(autocommit=True)
+    first.execute("SELECT id FROM c WHERE id = 1").fetchall()
+    second.execute("DELETE FROM l WHERE id = 9")
+    second.execute(KEY)
+    assert len(first.execute(LINES).fetchall()) == 2
+    assert first.execute("SELECT q FROM l WHERE id = 9").fetchall() == [(9,)]
+    first.commit()
+    assert len(second.execute(LINES).fetchall()) == 2
     observed.stop()
     assert observed.verdict("si") == "valid"
     assert observed.path.read_text().count('[:rp {:table "l"') == 1
@@ -441,10 +441,10 @@ def test_a_child_whose_parent_is_not_there_yet(observed):
     """A DEFERRABLE key: a line before its order, in the transaction's own eyes."""
     observed.direct(*SHOP, NO_KEY_BEFORE, f"{KEY} DEFERRABLE INITIALLY DEFERRED")
     observed.start()
-    with observed.connect("SERIALIZABLE") as one:
-        one.execute("INSERT INTO l VALUES (9, 9, 9)")
-        assert len(one.execute(LINES).fetchall()) == 2
-        one.execute("INSERT INTO o VALUES (9, 1)")
+    with observed.connect("SERIALIZABLE") as session:
+        session.execute("INSERT INTO l VALUES (9, 9, 9)")
+        assert len(session.execute(LINES).fetchall()) == 2
+        session.execute("INSERT INTO o VALUES (9, 1)")
     observed.stop()
     assert observed.verdict("ser") == "valid"
 
@@ -453,16 +453,16 @@ def test_a_parent_deleted_after_others_deleted_its_children(observed):
     """At REPEATABLE READ a snapshot keeps the child, though the transaction deletes the parent."""
     observed.direct(*SHOP)
     observed.start()
-    one, two = (observed.connect("REPEATABLE_READ") for _ in range(2))
-    assert one.execute("SELECT q FROM l WHERE id = 1").fetchall() == [(5,)]
-    two.execute("DELETE FROM l WHERE id = 1")
-    two.execute("DELETE FROM n WHERE id = 1")
-    two.commit()
-    one.execute("DELETE FROM o WHERE id = 1")
+    first, second = (observed.connect("REPEATABLE_READ") for _ in range(2))
+    assert first.execute("SELECT q FROM l WHERE id = 1").fetchall() == [(5,)]
+    second.execute("DELETE FROM l WHERE id = 1")
+    second.execute("DELETE FROM n WHERE id = 1")
+    second.commit()
+    first.execute("DELETE FROM o WHERE id = 1")
     text = "SELECT l.id FROM l JOIN o ON l.o_id = o.id WHERE l.q = 5"
-    assert one.execute(text).fetchall() == []
-    assert one.execute("SELECT q FROM l WHERE id = 1").fetchall() == [(5,)]
-    one.commit()
+    assert first.execute(text).fetchall() == []
+    assert first.execute("SELECT q FROM l WHERE id = 1").fetchall() == [(5,)]
+    first.commit()
     observed.stop()
     assert observed.verdict("si") == "valid"
 
@@ -471,20 +471,20 @@ def test_a_locked_row_that_moves_to_another_parent(observed):
     """At READ COMMITTED, FOR UPDATE joins the newest child with the parents of the old one."""
     observed.direct(*SHOP)
     observed.start()
-    one, two = (observed.connect("READ_COMMITTED") for _ in range(2))
-    two.execute("UPDATE l SET o_id = 3 WHERE id = 1")
+    first, second = (observed.connect("READ_COMMITTED") for _ in range(2))
+    second.execute("UPDATE l SET o_id = 3 WHERE id = 1")
     with psycopg.connect(observed._conninfo, autocommit=True) as other:
         text = "SELECT l.id FROM l JOIN o ON l.o_id = o.id WHERE l.id = 1 FOR UPDATE OF l"
-        found = []
-        reader = threading.Thread(target=lambda: found.append(one.execute(text).fetchall()))
+        answers = []
+        reader = threading.Thread(target=lambda: answers.append(first.execute(text).fetchall()))
         reader.start()
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
         while not other.execute(waiting).fetchone()[0]:
             pass
-        two.commit()
+        second.commit()
         reader.join()
-    one.commit()
-    assert found == [[]]
+    first.commit()
+    assert answers == [[]]
     assert observed.stop() == {CONDITIONS: 1}
     assert observed.verdict("sser") == "valid"
 
@@ -560,19 +560,19 @@ def tag_twice(observed, look, level, *, before=None):
     looked, tagged = threading.Barrier(2), []
 
     def run(tag):
-        with observed.connect(level) as one:
+        with observed.connect(level) as session:
             try:
                 if before:
-                    one.execute(before)
-                seen = one.execute(look).fetchall()
+                    session.execute(before)
+                seen = session.execute(look).fetchall()
                 if not before:
                     looked.wait(20)
                 if len(seen) == ("NOT" in look):
-                    one.execute("INSERT INTO item_tag (item_id, tag_id) VALUES (1, %s)", (tag,))
-                    one.commit()
+                    session.execute("INSERT INTO item_tag (item_id, tag_id) VALUES (1, %s)", (tag,))
+                    session.commit()
                     tagged.append(tag)
             except psycopg.Error:
-                one.rollback()
+                session.rollback()
 
     threads = [threading.Thread(target=run, args=(tag,)) for tag in (1, 2)]
     for thread in threads:
@@ -585,7 +585,7 @@ def tag_twice(observed, look, level, *, before=None):
 
 @pytest.mark.parametrize("race", RACES)
 def test_a_race_that_only_a_join_sees(observed, race):
-    """Both found no tag through a join, and both added one."""
+    """Both found no tag through a join, and both added session."""
     assert tag_twice(observed, RACES[race], "REPEATABLE_READ") == 2
     assert observed.verdict("si") == "valid"
     assert observed.check("ser").violation.anomaly == "predicate write skew"

@@ -175,35 +175,39 @@ def test_a_limit_in_an_order(rows):
 
 def test_an_order_by_a_name_of_two_tables(rows):
     """A name without an alias may be the other table's, which the result names."""
-    with rows.connect("REPEATABLE_READ", autocommit=True) as one:
-        one.execute("CREATE TABLE child (id int PRIMARY KEY, t_id int)")
-        one.execute("INSERT INTO child VALUES (1, 3), (2, 2), (3, 1)")
+    with rows.connect("REPEATABLE_READ", autocommit=True) as session:
+        session.execute("CREATE TABLE child (id int PRIMARY KEY, t_id int)")
+        session.execute("INSERT INTO child VALUES (1, 3), (2, 2), (3, 1)")
         join = "SELECT t.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.id > 0"
-        assert one.execute(f"{join} ORDER BY id LIMIT 1").fetchall() == [(1,)]
+        assert session.execute(f"{join} ORDER BY id LIMIT 1").fetchall() == [(1,)]
     assert LIMITED in rows.stop()
     assert rows.verdict("si") == "valid"
 
 
 def test_an_order_with_null(rows):
     """A constraint NOT NULL that was not validated promises nothing."""
-    with rows.connect("REPEATABLE_READ", autocommit=True) as one:
-        one.execute("UPDATE t SET v = NULL WHERE id = 1")
-        one.execute("ALTER TABLE t ADD CONSTRAINT required NOT NULL v NOT VALID")
-        found = one.execute("SELECT id FROM t WHERE id < 9 ORDER BY v DESC LIMIT 2").fetchall()
-        assert found == [(1,), (3,)]
+    with rows.connect("REPEATABLE_READ", autocommit=True) as session:
+        session.execute("UPDATE t SET v = NULL WHERE id = 1")
+        session.execute("ALTER TABLE t ADD CONSTRAINT required NOT NULL v NOT VALID")
+        answer = session.execute("SELECT id FROM t WHERE id < 9 ORDER BY v DESC LIMIT 2").fetchall()
+        assert answer == [(1,), (3,)]
     assert LIMITED in rows.stop()
     assert rows.verdict("si") == "valid"
 
 
 def test_a_function_that_returns_no_row(rows):
     """A set in the select list that is empty removes the row, whatever the condition."""
-    with rows.connect("REPEATABLE_READ", autocommit=True) as one:
-        assert one.execute("SELECT id, generate_series(25, v) FROM t WHERE v < 99").rowcount == 6
-        assert one.execute("SELECT id, generate_series(25, v) FROM t WHERE id = 1").rowcount == 0
-        one.execute("CREATE TABLE child (id int PRIMARY KEY, t int NOT NULL REFERENCES t)")
-        one.execute("INSERT INTO child VALUES (1, 1)")
+    with rows.connect("REPEATABLE_READ", autocommit=True) as session:
+        assert (
+            session.execute("SELECT id, generate_series(25, v) FROM t WHERE v < 99").rowcount == 6
+        )
+        assert (
+            session.execute("SELECT id, generate_series(25, v) FROM t WHERE id = 1").rowcount == 0
+        )
+        session.execute("CREATE TABLE child (id int PRIMARY KEY, t int NOT NULL REFERENCES t)")
+        session.execute("INSERT INTO child VALUES (1, 1)")
         text = "SELECT c.id, unnest('{}'::int[]) FROM child c JOIN t ON c.t = t.id WHERE c.id < 9"
-        assert one.execute(text).rowcount == 0
+        assert session.execute(text).rowcount == 0
     assert rows.stop()[CONDITIONS] == 3
     assert rows.verdict("si") == "valid"
 
