@@ -88,6 +88,9 @@ class StatementDialect(Protocol):
     def is_empty(self, connection: Any, table: Table) -> bool:
         """Return whether a table has no rows."""
 
+    def lacks_parents(self, connection: Any, table: Table, tables: Sequence[Table]) -> bool:
+        """Return whether some row lacks a parent that a foreign key to one of the tables names."""
+
     def rewriter(self, facts: DatabaseFacts) -> StatementRewriter:
         """Return the rewriter of a new session."""
 

@@ -240,6 +240,12 @@ class Observer:
                     reported = None
                 table.rows_known = reported is not None
                 rows += [(table, version, table.row(row or ())) for version, row in reported or ()]
+            readable = [table for table in observation.tables.current() if not table.why]
+            # Rows may be older than their constraints' triggers, or loaded without these.
+            observation.database.keys_hold &= not any(
+                self._database.dialect.lacks_parents(connection, table, readable)
+                for table in {one.oid: one for one, *_ in rows}.values()
+            )
         self.history.write_initial_rows(rows)
 
     # --- while applications work ---

@@ -26,6 +26,10 @@ from isolang.observe.versions.operations import record_statement
 
 _COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
 _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
+# After these, rows may lack the parents that their foreign keys name.
+_IGNORES_KEYS: Final = re.compile(
+    r"session_replication_role|disable\s+trigger|pg_constraint|pg_trigger", re.IGNORECASE
+)
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 
 
@@ -73,6 +77,8 @@ class Session:
             if self.transaction is not None:
                 self.transaction.level = level
             self.rewriter.tables[name] = found and self.observation.tables.add(found)
+            if found is not None and found.unguarded:
+                self.observation.database.keys_hold = False
 
     def take_note(self, text: str) -> CallNote | None:
         """Return what the caller noted about a statement that was sent; ``None`` if nothing."""
@@ -99,6 +105,9 @@ class Session:
         kind = made.kind
         if one is not None and done.note is not None and kind in ("quiet", "level", "forget"):
             one.sent += 1
+        defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
+        if defines and _IGNORES_KEYS.search(done.statement.text):
+            self.observation.database.keys_hold = False
         if kind == "quiet":
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
@@ -140,7 +149,7 @@ class Session:
             one.roll_back_to(made.name)
         elif kind == "ddl":
             one.altered = True
-            self.observation.epoch += 1
+            self._note_change()
             for what in (DEFINITIONS, *done.statement.unseen):
                 self._history.unseen.note(what, done.statement.text)
         elif kind == "truncate":
@@ -193,7 +202,12 @@ class Session:
             if table is not None:
                 self.observation.tables.note_truncation(table)
         self._history.unseen.note(TRUNCATED, done.statement.text)
+        self._note_change()
+
+    def _note_change(self) -> None:
+        """Note that definitions in the database may have changed."""
         self.observation.epoch += 1
+        self.observation.database.key_changes += 1
 
     def _begin(self, done: ExecutedStatement, *, implicit: bool) -> SeenTransaction:
         """Return the current transaction; if there is none, begin one."""
@@ -241,9 +255,10 @@ class Session:
             one.caller = "" if done.note is None else done.note.caller
             record_statement(self.observation, one, done)
         self.transaction = None
-        if one.altered:
-            self.observation.epoch += 1
         self._history.end(one, outcome, error or one.error)
+        if one.altered:
+            self._note_change()
+            self.observation.database.keys_changed = one.end
         self._last_end = one.end
         if outcome == "info":
             self._process = self._history.process()

@@ -26,6 +26,7 @@ from isolang.observe.sql.plan import (
     StatementPlan,
     StatementTable,
     aggregates_all,
+    from_tables,
 )
 from isolang.observe.unseen import LIMITED, SHAPES, SUBQUERIES
 
@@ -96,7 +97,7 @@ class _BlockReader:
         made = [self._read_block(n) for n in range(self._end) if reader.word(n) == "select"]
         if self._used != self._names.keys():  # the server does not run unused WITH queries
             raise RefusedError("WITH")
-        return tuple(one for one in made if one is not None)
+        return tuple(one for block in made for one in block)
 
     def _check(self) -> None:
         """Reject statements with words that change rows, lock rows, or leave rows out."""
@@ -156,8 +157,8 @@ class _BlockReader:
         if reader.word(at) not in ("select", "") or reader.text(at) not in ("select", "("):
             raise RefusedError("WITH")
 
-    def _read_block(self, begin: int) -> StatementTable | None:
-        """Return the only table of a block; ``None`` if the block reads no table."""
+    def _read_block(self, begin: int) -> tuple[StatementTable, ...]:
+        """Return the tables of a block, which are several only if it joins nothing else."""
         reader = self._reader
         depth = reader.depth[begin]
         end = begin + 1
@@ -166,7 +167,7 @@ class _BlockReader:
                 break
             end += 1
         if self._own and not begin:
-            return None  # each row of the result has a column for this block
+            return ()  # each row of the result has a column for this block
         place = reader.find({"from"}, begin, end, depth)
         while place < end and reader.word(place - 1) == "distinct":  # IS DISTINCT FROM
             place = reader.find({"from"}, place + 1, end, depth)
@@ -186,16 +187,29 @@ class _BlockReader:
                     tables.append((name, alias))
             at = self._after_next_source(at, stop, depth)
         if not tables:
-            return None
-        if items > 1 or tables[0][0].startswith(("pg_", "information_schema.")):
+            return ()
+        catalogues = ("pg_", "information_schema.")
+        if items > len(tables) or any(name.startswith(catalogues) for name, _ in tables):
             raise RefusedError(SUBQUERIES)
         behind = stop
         where = (0, 0)
         if reader.word(stop) == "where":
             behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
             where = (stop + 1, behind)
-        ((name, alias),) = tables
-        return StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
+        return tuple(
+            StatementTable(
+                name=name,
+                alias=alias,
+                how="all",
+                where=where,
+                text=(place, behind),
+                join=join,
+                on=on,
+            )
+            for (name, alias), (join, on) in zip(
+                tables, from_tables(reader, place + 1, stop).joins, strict=True
+            )
+        )
 
     def _after_next_source(self, at: int, stop: int, depth: int) -> int:
         """Return the position after the next comma or JOIN in a FROM clause."""

@@ -64,7 +64,16 @@ _DESCRIPTION_SQL: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.indisprimary,
    i.indkey[0:i.indnkeyatts-1]::int2[]))
   FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate
-   AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL))::text"""
+   AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL),
+ (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(o.contype, o.convalidated, o.conkey,
+   o.confrelid::int8, o.confkey, o.condeferrable, o.contype = 'f' AND (
+    o.confdeltype NOT IN ('a','r') OR o.confupdtype NOT IN ('a','r')),
+   o.contype = 'f' AND (pg_catalog.to_jsonb(o)->>'conenforced' = 'false' OR EXISTS (
+    SELECT FROM pg_catalog.pg_trigger g WHERE g.tgconstraint = o.oid
+     AND g.tgenabled IN ('D','R')))))
+  FROM pg_catalog.pg_constraint o WHERE o.conrelid = c.oid AND o.contype IN ('f','n')
+   AND (o.contype = 'f' OR NOT o.convalidated)),
+ pg_catalog.current_setting('session_replication_role') = 'replica')::text"""
 
 ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
@@ -84,6 +93,7 @@ FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
  OR l.lanname IN ('c', 'internal') AND p.proname ~ '^(ts_stat|ts_rewrite|lo_.*|loread|lowrite'
   '|(query|table|schema|database|cursor)_to_xml.*|crosstab.*|connectby|xpath_table|dblink.*)$'"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
+ROW_SETS: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE proretset"
 
 
 def lookup_query(names: Iterable[str]) -> str:
@@ -94,6 +104,24 @@ def lookup_query(names: Iterable[str]) -> str:
         "LEFT JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass(w.name) "
         "LEFT JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
     )
+
+
+class ForeignKey(Struct, frozen=True):
+    """A FOREIGN KEY that every committed row satisfies.
+
+    Attributes:
+        parent: the object identifier of the referenced table.
+        columns: the names of the referencing columns.
+        referenced: the numbers of the referenced columns, in the same order.
+        required: whether all referencing columns are NOT NULL, so that each row has a parent.
+        deferrable: whether the rows of an open transaction may lack their parents.
+    """
+
+    parent: int
+    columns: tuple[str, ...]
+    referenced: tuple[int, ...]
+    required: bool
+    deferrable: bool
 
 
 class Table(Struct, kw_only=True):
@@ -111,6 +139,9 @@ class Table(Struct, kw_only=True):
         others: the names of all other columns, quoted for SQL.
         rows_known: whether every row of the table is completely known. If so, conditions on any
             column can be evaluated; otherwise, only conditions on the primary key.
+        names: the name of each column, by its number.
+        foreign_keys: the foreign keys that all committed rows satisfy.
+        unguarded: whether the session that described the table does not enforce foreign keys.
     """
 
     oid: int
@@ -128,6 +159,9 @@ class Table(Struct, kw_only=True):
     rows_known: bool = True
     altered: bool = False
     database: str = ""
+    names: dict[int, str] = {}
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    unguarded: bool = False
 
     def identity_sql(self, alias: str) -> str:
         """Return the SQL expression for the version and the key of a row."""
@@ -259,12 +293,19 @@ def recorded_row(
     }
 
 
-def _columns(reported: Sequence[Any]) -> Iterator[tuple[RecordedColumn, str, int]]:
+def _columns(
+    reported: Sequence[Any], nullable: Collection[int] = ()
+) -> Iterator[tuple[RecordedColumn, str, int]]:
     """Yield each column, its name quoted for SQL, and its number."""
     for name, written, number, oid, enum, modifier, deterministic, required in reported:
         scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
         made = RecordedColumn(
-            name=name, oid=oid, enum=enum, equal=deterministic, required=required, scale=scale
+            name=name,
+            oid=oid,
+            enum=enum,
+            equal=deterministic,
+            scale=scale,
+            required=required and number not in nullable,
         )
         yield made, written, number
 
@@ -287,13 +328,15 @@ def _text(value: Any) -> str:
 def parse_description(text: str) -> tuple[str, Table | None]:
     """Return the name in a row of :func:`lookup_query`, and the table, or ``None`` if missing."""
     (name, oid, schema, relation, kind, persistence, rules, children, partition, may, triggers,
-     cascades, columns, indexes) = json.loads(text)  # fmt: skip
+     cascades, columns, indexes, constraints, unguarded) = json.loads(text)  # fmt: skip
     if oid is None:
         return name, None
     numbers = {}
     known: dict[str, RecordedColumn] = {}
     quoted: dict[str, str] = {}
-    for made, written, number in _columns(columns or ()):
+    # SOUND BECAUSE: PostgreSQL marks a column NOT NULL although the constraint is not validated.
+    nullable = {key[0] for kind, _, key, *_ in constraints or () if kind == "n"}
+    for made, written, number in _columns(columns or (), nullable):
         numbers[number] = made
         quoted[made.name] = written
         if made.comparable:
@@ -333,7 +376,30 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         others=tuple(written for name, written in quoted.items() if name not in key),
         key=key,
         unique=tuple(unique),
+        names={number: column.name for number, column in numbers.items()},
+        foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=triggers)),
+        unguarded=unguarded,
     )
+
+
+def _foreign_keys(
+    constraints: Sequence[Any], columns: Mapping[int, RecordedColumn], *, triggers: bool
+) -> Iterator[ForeignKey]:
+    """Yield the foreign keys that all committed rows satisfy.
+
+    SOUND BECAUSE: constraints that were not validated, are not enforced, or whose triggers are
+    disabled say nothing. A trigger on the table may keep ON DELETE CASCADE from deleting a row.
+    """
+    for kind, validated, key, parent, referenced, deferrable, acts, off in constraints:
+        if kind == "f" and validated and not off and not (acts and triggers):
+            own = [columns[n] for n in key if n in columns]
+            yield ForeignKey(
+                parent=parent,
+                columns=tuple(column.name for column in own),
+                referenced=tuple(referenced),
+                required=all(column.required for column in own),
+                deferrable=deferrable,
+            )
 
 
 class Tables:
@@ -360,6 +426,8 @@ class Tables:
         known = self._known.get(table.oid)
         if known is not None and not known.altered and known.has_same_form(table):
             known.triggers, known.cascades = table.triggers, table.cascades
+            known.unique, known.names = table.unique, table.names
+            known.foreign_keys = table.foreign_keys
             if known.why == table.why:
                 return known
             # The role of this session may have fewer privileges than other roles.

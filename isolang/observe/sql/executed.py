@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct, field
 
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.joins import KeyJoin
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.plan import StatementTable, name_parts
@@ -70,8 +71,12 @@ def predicate_of(
     partial: str,
     *,
     read_committed: bool,
+    join: KeyJoin | None = None,
 ) -> tuple[str, Predicate, tuple[str, bool] | None]:
     """Return the predicate of a statement's predicate read, or why there is none.
+
+    Args:
+        join: the join whose root is the table; ``None`` if it is the statement's first table.
 
     Returns:
         The kind of unseen activity (empty if nothing is unseen); the predicate (empty if there is
@@ -79,7 +84,8 @@ def predicate_of(
         order is descending (``None`` without such a LIMIT).
     """
     statement = done.statement
-    made, condition = statement.plan, statement.condition
+    made = statement.plan
+    condition = statement.condition if join is None else join.condition
     writes = made.kind != "select"
     looked = looked_up_key_count(condition, table, done)
     if made.claims and {made.claims} != set(table.key):
@@ -93,7 +99,8 @@ def predicate_of(
     if made.skips or (writes and table.triggers):
         # A trigger may have kept a matching row unchanged, which is already counted as unseen.
         return "", "", None
-    kind, order = _kind_beyond_limit(done, table, found)
+    source = made.sources[0 if join is None else join.root]
+    kind, order = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
     pinned = set(table.key) <= condition.equal.keys()
@@ -140,7 +147,7 @@ def _predicate(
 
 
 def _kind_beyond_limit(
-    done: ExecutedStatement, table: Table, found: int
+    done: ExecutedStatement, source: StatementTable, table: Table, found: int
 ) -> tuple[str | None, tuple[str, bool] | None]:
     """Return the kind of unseen activity that the rows left out by LIMIT and OFFSET count as.
 
@@ -162,7 +169,7 @@ def _kind_beyond_limit(
         return None, None
     if not (made.order[1] and found):
         return "", None
-    order = _first_order_column(statement, table)
+    order = _first_order_column(statement, source, table)
     return (LIMITED if order is None else None), order
 
 
@@ -183,16 +190,19 @@ def looked_up_key_count(
     return None
 
 
-def _first_order_column(statement: PreparedStatement, table: Table) -> tuple[str, bool] | None:
-    """Return the first column of ORDER BY, and whether its order is descending."""
+def _first_order_column(
+    statement: PreparedStatement, source: StatementTable, table: Table
+) -> tuple[str, bool] | None:
+    """Return a table's column that ORDER BY names first, and whether its order is descending."""
     begin, end = statement.plan.order
     words = [t.text for t in statement.part[begin:end]]
     first = words[: words.index(",")] if "," in words else words
     descends = first[-1:] == ["desc"]
     if first[-1:] in (["asc"], ["desc"]):
         first.pop()
-    alone = len(first) == 1 or (
-        len(first) == 3 and first[1] == "." and first[0] == statement.plan.sources[0].alias
+    # SOUND BECAUSE: in a join, an unqualified name may be a column of another table.
+    alone = (len(first) == 1 and len(statement.plan.sources) == 1) or (
+        len(first) == 3 and first[1] == "." and first[0] == source.alias
     )
     column = table.columns.get(catalogue_name(first[-1])) if alone else None
     # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not

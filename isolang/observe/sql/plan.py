@@ -34,6 +34,7 @@ StatementKind: TypeAlias = Literal[
 ``forget`` may change the meaning of names; ``back`` is ROLLBACK TO.
 """
 
+JoinKind: TypeAlias = Literal["", "left", "inner", "comma", "other"]
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({
     SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
@@ -94,8 +95,8 @@ class StatementTable(Struct, frozen=True, kw_only=True):
     Attributes:
         how: ``row`` if each result row contains one row of the table, ``all`` if the rows are
             collected in an array, ``write`` or ``delete``.
-        join: ``left`` or ``inner`` if JOIN … ON joins the table to the tables before it; ``other``
-            for other joins; empty for the first table.
+        join: ``left`` or ``inner`` if JOIN … ON joins the table to the tables before it; ``comma``
+            if only WHERE does; ``other`` for other joins; empty for the first table.
         on: the token range of the join condition.
         text: the token range of a subquery's FROM and WHERE, if the column needs them.
     """
@@ -105,7 +106,7 @@ class StatementTable(Struct, frozen=True, kw_only=True):
     how: Literal["row", "all", "write", "delete"]
     where: tuple[int, int] = (0, 0)
     text: tuple[int, int] = (0, 0)
-    join: Literal["", "left", "inner", "other"] = ""
+    join: JoinKind = ""
     on: tuple[int, int] = (0, 0)
 
 
@@ -363,27 +364,25 @@ def _truncated_tables(reader: Reader) -> Iterator[str]:
         at += 1
 
 
-class _FromTables(Struct):
+class FromTables(Struct):
     """The tables of a FROM clause, the unseen kinds, and whether joins affect the rows returned."""
 
     tables: list[tuple[str, str]] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
     joined: bool = False
     mixed: bool = False
-    joins: list[tuple[Literal["", "left", "inner", "other"], tuple[int, int]]] = field(
-        default_factory=list
-    )
+    joins: list[tuple[JoinKind, tuple[int, int]]] = field(default_factory=list)
 
 
 _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "natural"})
 
 
-def _join(
-    reader: Reader, before: int, at: int, end: int
-) -> tuple[Literal["", "left", "inner", "other"], tuple[int, int]]:
+def _join(reader: Reader, before: int, at: int, end: int) -> tuple[JoinKind, tuple[int, int]]:
     """Return the kind of a join, and the token range of its condition."""
     words = [reader.word(n) for n in range(max(before - 2, 0), before)]
     words = words[1:] if words[-1:] != ["outer"] else words[:1]
+    if reader.text(before) == ",":
+        return "comma", (0, 0)
     if reader.word(before) != "join" or reader.word(at) != "on":
         return "other", (0, 0)
     if words[-1:] in (["right"], ["full"], ["cross"], ["natural"]):
@@ -395,8 +394,9 @@ def _join(
     return "left" if words[-1:] == ["left"] else "inner", (at + 1, commas[0] if commas else stop)
 
 
-def _from_tables(reader: Reader, at: int, end: int) -> _FromTables:
-    found = _FromTables()
+def from_tables(reader: Reader, at: int, end: int) -> FromTables:
+    """Return the tables between two positions of a FROM clause, and how they are joined."""
+    found = FromTables()
     expected = True
     before = -1
     depth = reader.depth[at] if at < end else 0
@@ -442,7 +442,7 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     if begin == end:
         return _plan_of_subqueries(reader)
     stop = reader.find(CLAUSES - {"on"}, begin + 1, end)
-    found = _from_tables(reader, begin + 1, stop)
+    found = from_tables(reader, begin + 1, stop)
     unseen = list(found.unseen)
     if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
         unseen.append(SUBQUERIES)
@@ -563,7 +563,7 @@ def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] 
             end += 1
         place = reader.find({"from"}, at, end, depth)
         if place < end:
-            tables = _from_tables(
+            tables = from_tables(
                 reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth)
             )
             known = {name for name, begin, stop in names if begin <= at < stop}
@@ -637,7 +637,7 @@ def _plan_of_subqueries(reader: Reader) -> StatementPlan:
         if place == end or inner or (cut < end and not (single and exists)):
             raise RefusedError(SUBQUERIES)
         stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
-        found = _from_tables(reader, place + 1, stop)
+        found = from_tables(reader, place + 1, stop)
         if found.joined or found.unseen or len(found.tables) != 1:
             raise RefusedError(SUBQUERIES)
         behind = stop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from isolang.observe.sql.catalogue import ALL_TABLES, Table, parse_description
@@ -34,6 +34,35 @@ class PostgresDialect:
         """Return whether a table has no rows."""
         sql = f"SELECT FROM {table.where} LIMIT 1"
         return connection.execute(sql).fetchone() is None
+
+    def lacks_parents(self, connection: Any, table: Table, tables: Sequence[Table]) -> bool:
+        """Return whether some row lacks a parent that a foreign key to one of the tables names."""
+        parents = {parent.oid: parent for parent in tables}
+        orphans = []
+        for key in table.foreign_keys:
+            parent = parents.get(key.parent)
+            names = [*zip(key.columns, key.referenced, strict=True)]
+            if parent is None or not all(
+                name in table.columns and parent.names[number] in parent.columns
+                for name, number in names
+            ):
+                continue  # no join by this key is a predicate read
+            child = [f"t.{table.quoted[name]}" for name, _ in names]
+            other = [f"p.{parent.quoted[parent.names[number]]}" for _, number in names]
+            equal = " AND ".join(f"{a} = {b}" for a, b in zip(child, other, strict=True))
+            orphans.append(
+                f"EXISTS (SELECT FROM {table.where} t WHERE ({', '.join(child)}) IS NOT NULL "
+                f"AND NOT EXISTS (SELECT FROM {parent.where} p WHERE {equal}))"
+            )
+        if not orphans:
+            return False
+        import psycopg
+
+        try:
+            with connection.transaction():
+                return bool(connection.execute(f"SELECT {' OR '.join(orphans)}").fetchone()[0])
+        except psycopg.Error:  # unknown, so no key is relied on
+            return True
 
     def rewriter(self, facts: DatabaseFacts) -> Rewriter:
         """Return the rewriter of a new session."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import plan_with_blocks
-from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, Table
+from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, ROW_SETS, Table
+from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
     UnclearTextError,
@@ -19,7 +22,7 @@ from isolang.observe.sql.lexer import (
     statements,
     tokens,
 )
-from isolang.observe.sql.plan import StatementPlan, StatementTable, name_parts, plan
+from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.unseen import (
     CALLED,
@@ -45,10 +48,18 @@ class ReportedTable(Struct, frozen=True):
 
 
 class ReportedBlock(Struct, frozen=True):
-    """A query block of a statement; its row versions are returned by an enclosing statement."""
+    """A table of a query block; its row versions are returned by an enclosing statement.
+
+    Attributes:
+        condition: the block's condition; in a join, that on the root.
+        join: the block's join; ``None`` if the block reads one table.
+        is_parent: whether the table is one of a join that is not its root.
+    """
 
     reported: ReportedTable
     condition: ParsedCondition
+    join: KeyJoin | None = None
+    is_parent: bool = False
 
 
 class PreparedStatement(Struct, kw_only=True):
@@ -65,6 +76,7 @@ class PreparedStatement(Struct, kw_only=True):
             not reach the application.
         columns: the table of each column after the application's columns; ``None`` for the column
             that states whether there is a row.
+        join: the join of a SELECT's tables, if its rows are exactly those of one table.
     """
 
     plan: StatementPlan
@@ -77,6 +89,7 @@ class PreparedStatement(Struct, kw_only=True):
     unseen: tuple[str, ...] = ()
     blocks: tuple[ReportedBlock, ...] = ()
     columns: tuple[ReportedTable | None, ...] = ()
+    join: KeyJoin | None = None
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
@@ -105,17 +118,26 @@ class DatabaseFacts(Struct, kw_only=True):
 
     Attributes:
         shapes: the plans of statements by shape; they depend on the aggregate functions.
+        keys_hold: whether no session was seen that does not enforce foreign keys.
+        key_changes: how many times foreign keys may have changed.
+        keys_changed: the position in the history at which they last may have changed.
+        row_sets: the names of functions that return a set, which removes a row if it is empty.
     """
 
     version: int
     aggregates: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
     shapes: dict[str, StatementShape] = field(default_factory=dict)
+    keys_hold: bool = True
+    key_changes: int = 0
+    keys_changed: int = -1
+    row_sets: frozenset[str] = frozenset()
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
         self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
+        self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
         self.shapes.clear()
 
     @property
@@ -150,13 +172,13 @@ class Rewriter:
         self._database = database
         self.tables: dict[str, Table | None] = {}
         self._texts: dict[str, Prepared] = {}
-        self._edits: dict[tuple[Any, ...], tuple[Any, ...]] = {}
+        self._joins: dict[int, tuple[StatementTable, KeyJoin | None]] = {}
 
     def forget(self) -> None:
         """Clear the caches of tables and rewritten statements, in case a name has a new meaning."""
         self.tables.clear()
         self._texts.clear()
-        self._edits.clear()
+        self._joins.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
         """Return a text in the form to send to the server."""
@@ -191,9 +213,10 @@ class Rewriter:
         at = added = 0
         for part, found in shapes:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            seen = self._blocks(found)
+            seen = self._blocks(found, part)
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
+            joins = planned.kind == "select" and len(planned.sources) > 1
             made.statements.append(
                 PreparedStatement(
                     plan=planned,
@@ -204,6 +227,7 @@ class Rewriter:
                     condition=found.condition,
                     unseen=unseen,
                     blocks=seen,
+                    join=self._key_join(part, planned.sources) if joins else None,
                 )
             )
             place = planned.place
@@ -232,6 +256,8 @@ class Rewriter:
         found = shapes.get(name)
         if found is None:
             made = plan(part, self._database.aggregates)
+            if made.names & self._database.row_sets and made.partial in ("", JOINS):
+                made = replace(made, partial="functions")
             found = StatementShape(
                 made,
                 _condition(part, made),
@@ -241,18 +267,44 @@ class Rewriter:
                 shapes[name] = found
         return found
 
-    def _blocks(self, found: StatementShape) -> tuple[ReportedBlock, ...]:
+    def _blocks(self, found: StatementShape, part: Sequence[Token]) -> tuple[ReportedBlock, ...]:
         """Return a statement's query blocks; empty if the rows of any block cannot be seen."""
         seen: list[ReportedBlock] = []
         if found.wrapped is None:
             return ()
-        for one, condition in zip(found.wrapped.wrapped, found.conditions, strict=True):
+        sources = found.wrapped.wrapped
+        for one, condition in zip(sources, found.conditions, strict=True):
             table = self.tables.get(one.name)
-            # Any other name may refer to a column of the enclosing statement.
-            if table is None or table.why or not condition.columns <= table.columns.keys():
+            if table is None or table.why:
                 return ()
-            seen.append(ReportedBlock(ReportedTable(one, table), condition))
+            # Any other name may refer to a column of the enclosing statement.
+            if not condition.columns <= table.columns.keys():
+                return ()
+            block = ReportedBlock(ReportedTable(one, table), condition)
+            if condition.why:
+                joined = [other for other in sources if other.text == one.text]
+                join = self._key_join(part, joined)
+                if join is None or join.condition.why or not all(edge.key for edge in join.edges):
+                    return ()
+                is_root = joined[join.root] is one
+                block = ReportedBlock(block.reported, join.condition, join, is_parent=not is_root)
+            seen.append(block)
         return tuple(seen)
+
+    def _key_join(self, part: Sequence[Token], sources: Sequence[StatementTable]) -> KeyJoin | None:
+        """Return the join of several tables, if its rows are exactly those of one of them."""
+        first = sources[0]
+        cached = self._joins.get(id(first))
+        if cached is not None and cached[0] is first:
+            return cached[1]
+        tables = [self.tables.get(source.name) for source in sources]
+        known = [table for table in tables if table is not None and not table.why]
+        join = None
+        if len(known) == len(sources):
+            join = key_join(part, sources, known, self._database.key_changes)
+        if len(self._joins) < _MOST_CACHED:
+            self._joins[id(first)] = first, join
+        return join
 
     def _edit_of(
         self, part: Sequence[Token], planned: StatementPlan
@@ -350,10 +402,13 @@ def _plan_with_blocks(
     """Return the plan that also returns the rows of query blocks, and the blocks' conditions."""
     found = plan_with_blocks(part, made, aggregates)
     conditions: list[ParsedCondition] = []
+    texts = Counter(one.text for one in found.wrapped) if found else Counter()
     for one in found.wrapped if found else ():
-        condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
-        if condition.why:
-            return None, ()
+        condition = ParsedCondition(why="several tables")
+        if texts[one.text] == 1:
+            condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
+            if condition.why:
+                return None, ()
         conditions.append(condition)
     return (found, tuple(conditions)) if conditions else (None, ())
 

@@ -23,6 +23,7 @@ from isolang.observe.sql.executed import (
     predicate_of,
     predicate_of_block,
 )
+from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
 from isolang.observe.sql.rewriting import ReportedTable, keeps_key
@@ -167,25 +168,55 @@ class StatementOperations:
             return
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
-        only = statement.plan.partial == JOINS
-        joined = (
-            whole
-            and only
-            and all(
-                is_joined_by_key(statement.part, other.source, other.table)
-                for other in statement.reported[1:]
-            )
+        only = whole and statement.plan.partial == JOINS
+        join = statement.join
+        if only and join is not None and self._keeps_rows(join):
+            self._note_key_join(join, [found[id(reported)] for reported in statement.reported])
+            return
+        joined = only and all(
+            is_joined_by_key(statement.part, other.source, other.table)
+            for other in statement.reported[1:]
         )
         for reported in statement.reported[joined:]:
             versions = found[id(reported)]
             if not self._is_large(versions):
                 self._note_read_rows(reported.table, _distinct(versions))
-        if not joined or any(len(one) != self._done.rows for one in found.values()):
+        if not joined or any(len(versions) != self._done.rows for versions in found.values()):
             # If a LEFT JOIN finds no row, the statement has observed that a row is missing.
             self._note(CONDITIONS)
         if joined:
             outer = all(one.source.join == "left" for one in statement.reported[1:])
             self._note_condition(table, rows, "" if outer else JOINS)
+
+    def _keeps_rows(self, join: KeyJoin) -> bool:
+        """Return whether a join left out no row of its root.
+
+        SOUND BECAUSE: at READ COMMITTED, FOR UPDATE joins the newest version of a locked row with
+        the parents of the version before. A transaction whose writes are not all seen may have
+        deleted parents. A snapshot from before a constraint was added may contain other rows.
+        """
+        database, one = self._observation.database, self._transaction
+        if not database.keys_hold or database.key_changes != join.changes or one.unclear:
+            return False
+        if one.altered or one.begin < database.keys_changed:
+            return False
+        if self._statement.plan.locks and self._is_read_committed():
+            return False
+        writes = (write for write in one.operations if isinstance(write, WrittenRow))
+        return not any(may_lack_parents(join, write.table, _change(write)) for write in writes)
+
+    def _note_key_join(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> None:
+        """Record the root's rows as those of its condition, and the parents of each."""
+        statement = self._statement
+        for number, reported in enumerate(statement.reported):
+            if number != join.root and not self._is_large(versions[number]):
+                self._note_read_rows(reported.table, _distinct(versions[number]))
+        # A parent by a foreign key is missing only if the key is NULL, which the child says.
+        others = [edge.parent for edge in join.edges if edge.key is None]
+        if any(len(versions[number]) != len(versions[join.root]) for number in others):
+            self._note(CONDITIONS)
+        root = statement.reported[join.root].table
+        self._note_condition(root, _distinct(versions[join.root]), "", join)
 
     def _note_blocks(self) -> None:
         """Note the rows found by the query blocks of a SELECT, and that no other rows matched."""
@@ -199,6 +230,14 @@ class StatementOperations:
             rows = self._versions(reported, by_block.get(id(reported), b"null"))
             if self._is_large(rows):
                 continue
+            if block.join is not None:
+                rows = _distinct(rows)
+                keeps_rows = self._keeps_rows(block.join)
+                if block.is_parent or not keeps_rows:
+                    self._note_read_rows(reported.table, rows)
+                    if not (block.is_parent or keeps_rows):
+                        self._note(CONDITIONS)
+                    continue
             kind, predicate = predicate_of_block(done, block, len(rows))
             if kind:
                 self._note(kind)
@@ -279,12 +318,23 @@ class StatementOperations:
 
     # --- conditions ---
 
-    def _note_condition(self, table: Table, rows: Sequence[RowVersion], partial: str) -> None:
+    def _note_condition(
+        self,
+        table: Table,
+        rows: Sequence[RowVersion],
+        partial: str,
+        join: KeyJoin | None = None,
+    ) -> None:
         """Note the rows that a statement found in a table, and that no others match."""
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(
-            self._done, table, len(rows), partial, read_committed=self._is_read_committed()
+            self._done,
+            table,
+            len(rows),
+            partial,
+            read_committed=self._is_read_committed(),
+            join=join,
         )
         if predicate and self.all_matched:
             self._note_predicate_read(table, rows, predicate, order)
@@ -357,6 +407,16 @@ class StatementOperations:
             self._observation.epoch += 1
             return None
         return stored.version
+
+
+def _change(write: WrittenRow) -> RowChange:
+    """Return how a write changed a row."""
+    if write.version is None:
+        return "deleted"
+    if write.inserts:
+        return "added"
+    keeps_key = write.same_key or (write.old is not None and write.old.key == write.version.key)
+    return "kept its key" if keeps_key else "changed"
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
