@@ -31,6 +31,7 @@ _IGNORES_KEYS: Final = re.compile(
     r"session_replication_role|disable\s+trigger|pg_constraint|pg_trigger", re.IGNORECASE
 )
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
+_WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
 
 
 class Session:
@@ -153,7 +154,12 @@ class Session:
             for what in (DEFINITIONS, *done.statement.unseen):
                 self._history.unseen.note(what, done.statement.text)
         elif kind == "truncate":
-            self._truncate(one, done)
+            one.altered = True
+            for name in made.tables:
+                if (table := self.rewriter.tables.get(name)) is not None:
+                    self.observation.tables.note_truncation(table)
+            self._history.unseen.note(TRUNCATED, done.statement.text)
+            self._note_change()
         else:
             if kind == "other":
                 self.rewriter.forget()
@@ -194,15 +200,6 @@ class Session:
             self.default_level = level[1]
         elif level and "transaction_isolation" in lower and self.transaction is not None:
             self.transaction.level = level[1]
-
-    def _truncate(self, one: SeenTransaction, done: ExecutedStatement) -> None:
-        one.altered = True
-        for name in done.statement.plan.tables:
-            table = self.rewriter.tables.get(name)
-            if table is not None:
-                self.observation.tables.note_truncation(table)
-        self._history.unseen.note(TRUNCATED, done.statement.text)
-        self._note_change()
 
     def _note_change(self) -> None:
         """Note that definitions in the database may have changed."""
@@ -304,15 +301,14 @@ class Session:
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
         """Note that the connection ended before the ``waiting`` statements were answered."""
         one = self.transaction
-        harmless = ("quiet", "begin", "select", "level", "forget")
         if one is not None:
-            one.unclear |= any(w.statement.plan.kind not in harmless for w in waiting)
+            one.unclear |= any(w.statement.plan.kind not in _WRITES_NOTHING for w in waiting)
             commits = any(w.statement.plan.kind == "commit" for w in waiting) or one.implicit
             self._finish("info" if commits and not one.failed else "fail", "connection lost")
             if one.outcome == "fail":
                 return
         for done in waiting:
-            if done.statement.plan.kind not in (*harmless, "commit", "rollback"):
+            if done.statement.plan.kind not in (*_WRITES_NOTHING, "commit", "rollback"):
                 self._history.unseen.note(NO_ANSWER, done.statement.text)
                 break
 

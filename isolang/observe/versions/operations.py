@@ -26,7 +26,7 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
-from isolang.observe.sql.rewriting import ReportedTable, keeps_key
+from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
     CONDITIONS,
@@ -277,7 +277,7 @@ class StatementOperations:
             )  # fmt: skip
         if lost:
             self._note_unknown_order(table, writes)
-        if self._done.cut and not self._is_whole(table, len(writes)):
+        if self._done.cut and not is_whole(self._done, table, len(writes)):
             self._note(LIMITED)
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
@@ -288,12 +288,6 @@ class StatementOperations:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
-
-    def _is_whole(self, table: Table, number: int) -> bool:
-        """Return whether a write has no more rows than those that the application requested."""
-        if self._statement.plan.kind == "insert":
-            return self._statement.plan.proposed == number
-        return looked_up_key_count(self._statement.condition, table, self._done) == number
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""
@@ -347,30 +341,12 @@ class StatementOperations:
         # as a fractured read.
         if self._statement.plan.kind == "select":
             self._note_read_rows(table, rows)
-        elif columns := self._used_columns(table):
+        elif columns := used_columns(self._statement, table):
             self._note_read_rows(table, rows, () if "*" in columns else sorted(columns))
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more than the keys of its rows."""
-        return bool(self._used_columns(table))
-
-    def _used_columns(self, table: Table) -> Set[str]:
-        """Return the columns that a write uses of the rows that it replaces.
-
-        The result is empty if these are only columns of the key. It is ``*`` if what is written, or
-        that a row is deleted, may follow from the old row, so that the write loses no update.
-        """
-        made, condition, key = self._statement.plan, self._statement.condition, set(table.key)
-        returned = made.returned | (table.columns.keys() if "*" in made.returned else set())
-        if made.kind == "delete":
-            shows_old = not returned <= key
-        else:
-            shows_old, returned = "old." in returned, returned - made.assigned
-        if made.computes or condition.why or shows_old:
-            return {"*"}
-        used = condition.columns | (returned - {"*"})
-        # A table may have columns that are not recorded.
-        return used if "*" in made.returned or not used <= key else set()
+        return bool(used_columns(self._statement, table))
 
     def _note_predicate_read(
         self,
@@ -422,3 +398,29 @@ def _change(write: WrittenRow) -> RowChange:
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:
     """Return the versions without duplicates, because a join may return a row several times."""
     return list({version.number: version for version in versions}.values())
+
+
+def is_whole(done: ExecutedStatement, table: Table, number: int) -> bool:
+    """Return whether a write has no more rows than those that the application requested."""
+    if done.statement.plan.kind == "insert":
+        return done.statement.plan.proposed == number
+    return looked_up_key_count(done.statement.condition, table, done) == number
+
+
+def used_columns(statement: PreparedStatement, table: Table) -> Set[str]:
+    """Return the columns that a write uses of the rows that it replaces.
+
+    The result is empty if these are only columns of the key. It is ``*`` if what is written, or
+    that a row is deleted, may follow from the old row, so that the write loses no update.
+    """
+    made, condition, key = statement.plan, statement.condition, set(table.key)
+    returned = made.returned | (table.columns.keys() if "*" in made.returned else set())
+    if made.kind == "delete":
+        shows_old = not returned <= key
+    else:
+        shows_old, returned = "old." in returned, returned - made.assigned
+    if made.computes or condition.why or shows_old:
+        return {"*"}
+    used = condition.columns | (returned - {"*"})
+    # A table may have columns that are not recorded.
+    return used if "*" in made.returned or not used <= key else set()

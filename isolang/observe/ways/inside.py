@@ -146,7 +146,7 @@ class InsideProxy:
             self._observer.name_write(backend, table, key, where)
 
     def is_here(self) -> bool:
-        """Return whether this process runs the proxy, and is no child of the one that does."""
+        """Return whether this process runs the proxy, and not a child of the one that does."""
         return os.getpid() == self._process
 
     # --- where connections go ---
