@@ -136,7 +136,7 @@ class Watches(Recordings):
         versions: bool,
         parameters: Mapping[str, Any],
     ) -> InsideProxy:
-        """Return the proxy of a server, which the watches of this test share.
+        """Return the proxy of a database, which the watches of this test share.
 
         Raises:
             IsolangError: the library is already watched there, or without versions.
@@ -144,19 +144,19 @@ class Watches(Recordings):
         from isolang.observe.ways.inside import InsideProxy, server_of
 
         server = server_of(library.name, conninfo, parameters)
-        where = f"{server.host}:{server.port}"
+        where = f"{server.host}:{server.port}/{server.database}"
         for proxy in self._proxies:
-            if not proxy.serves(server.host, server.port):
+            if not proxy.is_for(server.host, server.port, server.database):
                 continue
             names_of = [watch.library.name for watch in self._watches if watch.proxy is proxy]
             if library.name in names_of:
                 raise IsolangError(
-                    f"{library.name}: this server is already being watched (got {where} twice, "
-                    "expected one watch per server and library)"
+                    f"{library.name}: this database is already being watched (got {where} twice, "
+                    "expected one watch per database and library)"
                 )
             if proxy.versions != versions:
                 raise IsolangError(
-                    f"{library.name}: one server is watched both with and without versions (got "
+                    f"{library.name}: one database is watched both with and without versions (got "
                     f"versions={versions}, expected versions={proxy.versions}, as {names_of[0]} "
                     "has)"
                 )

@@ -325,7 +325,7 @@ def test_a_second_library_shares_the_log(url, isolation):
         ["r(account/a {balance: 12})"],
     ]
     assert not watch.unseen
-    with pytest.raises(IsolangError, match="watch_psycopg: this server is already being watched"):
+    with pytest.raises(IsolangError, match="watch_psycopg: this database is already being watched"):
         isolation.watch_psycopg(url, versions=True)
 
 

@@ -305,6 +305,29 @@ def test_two_servers(url, isolation, elsewhere):
     assert set(first.unseen) == {"databases"}
 
 
+def test_two_databases_of_one_server(url, isolation):
+    """One library is watched in both: each has its history, and its rows from the start."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("DROP DATABASE IF EXISTS other")
+        connection.execute("CREATE DATABASE other TEMPLATE template0")
+    other = url.replace("/postgres?", "/other?")
+    with psycopg.connect(other) as connection:
+        connection.execute("CREATE TABLE account (name text PRIMARY KEY, balance int)")
+        connection.execute("INSERT INTO account VALUES ('a', 20)")
+    first, second = isolation.watch_psycopg(url), isolation.watch_psycopg(other)
+    for where, balance in ((url, 11), (other, 21)):
+        with psycopg.connect(where) as connection:
+            connection.execute("SELECT name FROM account WHERE balance > 99").fetchall()
+            connection.execute(SET, (balance, "a"))
+    here, there = isolation.assert_level("sser")
+    assert operations(here.history) == [["w(account/a {balance: 11})"]]
+    assert operations(there.history) == [["w(account/a {balance: 21})"]]
+    assert not first.unseen
+    assert not second.unseen
+    with pytest.raises(IsolangError, match="this database is already being watched"):
+        isolation.watch_psycopg(other)
+
+
 # --- processes and threads ---
 
 

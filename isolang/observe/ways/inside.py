@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from isolang.errors import IsolangError, message_in_one_line
 from isolang.observe.history.rolled_back import RolledBackRows
@@ -37,9 +37,12 @@ _OF_THE_WAY: Final = frozenset({
 PROXIES: Final[WeakKeyDictionary[Any, InsideProxy]] = WeakKeyDictionary()
 """The proxy that each connection of the application goes through, of those that go through one."""
 
+_STARTED: Final[WeakSet[InsideProxy]] = WeakSet()
+"""The proxies of this process."""
+
 
 class InsideProxy:
-    """The proxy in front of one server, and the history of all that goes through it.
+    """The proxy in front of a database's server, and the history of all that goes through it.
 
     Attributes:
         notes: what callers note about their statements.
@@ -89,6 +92,7 @@ class InsideProxy:
         """
         self._observer.start()
         self._observer.history.rolled_back = RolledBackRows()
+        _STARTED.add(self)
 
     def complete(self) -> Path:
         """Write the history recorded so far to a new file, and return its path.
@@ -156,10 +160,14 @@ class InsideProxy:
         here = self.server
         return int(port) == here.port and (host == here.host or _same_host(host, here.host))
 
+    def is_for(self, host: str, port: int, database: str) -> bool:
+        """Return whether a database is the one that this proxy was started for."""
+        return not self.is_over and database == self.server.database and self.serves(host, port)
+
     def moved_parameters(self, parameters: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return libpq's parameters with the proxy in the server's place.
 
-        Return ``None`` if they name another server.
+        Return ``None`` if they name another server, or a database that has a proxy of its own.
 
         Args:
             parameters: the parameters of a connection, without those that have a default.
@@ -170,6 +178,9 @@ class InsideProxy:
         hosts = {host, str(full.get("host") or host)}
         port = str(full.get("port") or 5432)
         if not port.isdigit() or not any(self.serves(name, int(port)) for name in hosts):
+            return None
+        database = str(full.get("dbname") or full.get("user") or self.server.user)
+        if any(proxy.is_for(host, int(port), database) for proxy in _STARTED - {self}):
             return None
         moved = {k: v for k, v in parameters.items() if k not in _OF_THE_WAY and v is not None}
         moved |= {
