@@ -349,7 +349,8 @@ def _stage_of_statements(
 def _watching(url: str, folder: Path) -> Iterator[None]:
     """Record into a folder what the drivers imported so far send to a database."""
     from isolang.observe.ways.inside import InsideProxy, server_of
-    from isolang.observe.ways.library import LibraryWatch, imported_libraries
+    from isolang.observe.ways.libraries import imported_libraries
+    from isolang.observe.ways.library import LibraryWatch
 
     proxy = InsideProxy(server_of("predict", url, {}), folder / "observing.edn")
     proxy.start()

@@ -81,7 +81,7 @@ class Session:
             if found is not None and found.unguarded:
                 self.observation.database.keys_hold = False
 
-    def take_note(self, text: str) -> CallNote | None:
+    def take_note(self, text: str | bytes) -> CallNote | None:
         """Return what the caller noted about a statement that was sent; ``None`` if nothing."""
         notes = self.observation.notes
         return None if notes is None else notes.take(self.backend, text)

@@ -73,7 +73,6 @@ class Watches(Recordings):
         """
         from isolang.observe.ways.psycopg3 import Psycopg
 
-        self._watched.append(("watch_psycopg", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Psycopg(), conninfo, names, versions, parameters)
 
     def watch_asyncpg(
@@ -91,7 +90,6 @@ class Watches(Recordings):
         """
         from isolang.observe.ways.asyncpg import Asyncpg
 
-        self._watched.append(("watch_asyncpg", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Asyncpg(), conninfo, names, versions, parameters)
 
     def watch_psycopg2(
@@ -109,7 +107,6 @@ class Watches(Recordings):
         """
         from isolang.observe.ways.psycopg2 import Psycopg2
 
-        self._watched.append(("watch_psycopg2", conninfo, {"names": names, **parameters}))
         return self._watch_driver(Psycopg2(), conninfo, names, versions, parameters)
 
     def _watch_driver(
@@ -122,6 +119,7 @@ class Watches(Recordings):
     ) -> LibraryWatch:
         from isolang.observe.ways.library import LibraryWatch
 
+        self._watched.append((library.name, conninfo, {"names": names, **parameters}))
         proxy = self._proxy(library, conninfo, names, versions=versions, parameters=parameters)
         return self._begin_watch(
             LibraryWatch(proxy, library, label=current_label, client=current_client)

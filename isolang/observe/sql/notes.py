@@ -92,10 +92,12 @@ class CallNotes:
                 if not waiting:
                     del self._waiting[backend]
 
-    def take(self, backend: int, text: str) -> CallNote | None:
+    def take(self, backend: int, text: str | bytes) -> CallNote | None:
         """Return the first note that agrees with a statement, and drop it and those before it."""
         if backend not in self._waiting:
             return None
+        if isinstance(text, bytes):
+            text = text.decode("utf-8", "surrogateescape")
         with self._lock:
             waiting = self._waiting.get(backend) or deque()
             for place, note in enumerate(waiting):

@@ -22,10 +22,11 @@ from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
 _MOST_ROWS: Final = 10_000  # as for `isocheck observe`
 _PROXY_HOST: Final = "127.0.0.1"
-# Arguments of psycopg.connect that are none of libpq.
-_OF_PSYCOPG: Final = frozenset({
+OF_PSYCOPG: Final = frozenset({
     "autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory",
 })  # fmt: skip
+"""The arguments of ``psycopg.connect`` that are none of libpq's parameters."""
+
 # Parameters that concern the way to the server, which is the proxy's.
 _OF_THE_WAY: Final = frozenset({
     "hostaddr", "sslmode", "sslnegotiation", "sslcert", "sslkey", "sslpassword", "sslrootcert",
@@ -212,7 +213,7 @@ def server_of(who: str, conninfo: str, parameters: Mapping[str, Any]) -> ServerA
     import psycopg
     from psycopg.conninfo import make_conninfo
 
-    plain = {k: v for k, v in parameters.items() if k not in _OF_PSYCOPG and v is not None}
+    plain = {k: v for k, v in parameters.items() if k not in OF_PSYCOPG and v is not None}
     before = CONNECTS_ITSELF.set(True)
     try:
         whole = make_conninfo(conninfo, **plain)

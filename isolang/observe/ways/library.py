@@ -166,7 +166,16 @@ class LibraryWatch:
             self.proxy.outside.note("databases", f"{host}:{port}" if host else "")
 
 
-def noting(watch: LibraryWatch, text_of: Callable[..., str], *, repeats: bool = False) -> Any:
+def text_of(query: Any, connection: Any) -> str:
+    """Return the text of a statement of psycopg or psycopg2; empty if it cannot be told."""
+    if isinstance(query, bytes):
+        return query.decode(errors="replace")
+    if hasattr(query, "as_string"):
+        return str(query.as_string(connection))
+    return query if isinstance(query, str) else ""
+
+
+def noting(watch: LibraryWatch, *, repeats: bool = False) -> Any:
     """Return the steps of a method whose owner has a connection and whose argument is a text."""
 
     def steps(original: Any, owner: Any, query: Any = "", *args: Any, **options: Any) -> Steps:
@@ -177,15 +186,3 @@ def noting(watch: LibraryWatch, text_of: Callable[..., str], *, repeats: bool = 
         )
 
     return steps
-
-
-def imported_libraries() -> list[Library]:
-    """Return the libraries that this process has imported, of those that a watch knows."""
-    from isolang.observe.ways.asyncpg import Asyncpg
-    from isolang.observe.ways.psycopg2 import Psycopg2
-    from isolang.observe.ways.psycopg3 import Psycopg
-
-    known: dict[str, type[Library]] = {
-        "psycopg": Psycopg, "asyncpg": Asyncpg, "psycopg2": Psycopg2,
-    }  # fmt: skip
-    return [library() for name, library in known.items() if name in sys.modules]

@@ -12,12 +12,10 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.errors import IsolangError
-from isolang.observe.ways.asyncpg import Asyncpg
 from isolang.observe.ways.callers import caller
 from isolang.observe.ways.inside import PROXIES, InsideProxy
+from isolang.observe.ways.libraries import LIBRARIES
 from isolang.observe.ways.library import Library, LibraryWatch
-from isolang.observe.ways.psycopg2 import Psycopg2
-from isolang.observe.ways.psycopg3 import Psycopg
 
 if TYPE_CHECKING:
     from typing import Self
@@ -26,9 +24,6 @@ if TYPE_CHECKING:
     from sqlalchemy.orm import Mapper, registry
 
 _ASSIGNED: Final = "isolang_assigned"  # stores the line of an object's last assignment
-_LIBRARIES: Final[dict[str, type[Library]]] = {
-    "psycopg": Psycopg, "asyncpg": Asyncpg, "psycopg2": Psycopg2,
-}  # fmt: skip
 # The parameters common to all drivers, with their names in libpq.
 _LIBPQ_NAMES: Final = {"host": "host", "port": "port", "user": "user", "password": "password",
                   "database": "dbname", "dbname": "dbname"}  # fmt: skip
@@ -136,13 +131,13 @@ def library_of(engine: Engine) -> Library:
         IsolangError: the engine is not for PostgreSQL, or its driver is not supported.
     """
     dialect = engine.dialect
-    if dialect.name != "postgresql" or dialect.driver not in _LIBRARIES:
-        expected = ", ".join(f"postgresql+{name}" for name in _LIBRARIES)
+    if dialect.name != "postgresql" or dialect.driver not in LIBRARIES:
+        expected = ", ".join(f"postgresql+{name}" for name in LIBRARIES)
         raise IsolangError(
             f"watch: unsupported engine (got {dialect.name}+{dialect.driver}, expected one of "
             f"{expected})"
         )
-    return _LIBRARIES[dialect.driver]()
+    return LIBRARIES[dialect.driver]()
 
 
 class _Connecting(Exception):  # noqa: N818 - it ends an attempt to connect

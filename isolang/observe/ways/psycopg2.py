@@ -9,7 +9,7 @@ from typing import Any
 
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import LibraryWatch, noting
+from isolang.observe.ways.library import LibraryWatch, noting, text_of
 
 
 class Psycopg2:
@@ -59,8 +59,8 @@ class Psycopg2:
         hooks.replace(psycopg2, "connect", connect)
         # All cursors of Python belong to a subclass of the cursor of C.
         for owner in filter(_is_of_python, extensions.cursor.__subclasses__()):
-            hooks.replace_method(owner, "execute", noting(watch, _text_of))
-            hooks.replace_method(owner, "executemany", noting(watch, _text_of, repeats=True))
+            hooks.replace_method(owner, "execute", noting(watch))
+            hooks.replace_method(owner, "executemany", noting(watch, repeats=True))
             for name in ("copy_expert", "callproc", "copy_from", "copy_to"):
                 hooks.call_before(owner, name, partial(_note_before, watch, name))
         for connection in _open(extensions.connection):
@@ -107,12 +107,5 @@ def _note_before(
     watch: LibraryWatch, name: str, cursor: Any, query: Any = "", *_: Any, **__: Any
 ) -> None:
     known = name == "copy_expert"
-    text = _text_of(query, cursor.connection) if known else ""
+    text = text_of(query, cursor.connection) if known else ""
     watch.note(cursor.connection, text, later=True)
-
-
-def _text_of(query: Any, connection: Any) -> str:
-    """Return the text of a statement of psycopg2."""
-    if isinstance(query, bytes):
-        return query.decode(errors="replace")
-    return str(query.as_string(connection)) if hasattr(query, "as_string") else str(query)

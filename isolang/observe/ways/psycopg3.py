@@ -6,7 +6,8 @@ from functools import partial
 from typing import Any
 
 from isolang.observe.ways.hooks import Hooks
-from isolang.observe.ways.library import LibraryWatch, noting
+from isolang.observe.ways.inside import OF_PSYCOPG
+from isolang.observe.ways.library import LibraryWatch, noting, text_of
 
 
 class Psycopg:
@@ -41,10 +42,10 @@ class Psycopg:
             cursor, server = (
                 getattr(psycopg, prefix + name) for name in ("Cursor", "ServerCursor")
             )
-            hooks.replace_method(cursor, "execute", noting(watch, text_of), awaits=awaits)
-            many = noting(watch, text_of, repeats=True)
+            hooks.replace_method(cursor, "execute", noting(watch), awaits=awaits)
+            many = noting(watch, repeats=True)
             hooks.replace_method(cursor, "executemany", many, awaits=awaits)
-            hooks.replace_method(server, "execute", noting(watch, text_of), awaits=awaits)
+            hooks.replace_method(server, "execute", noting(watch), awaits=awaits)
             for name in ("copy", "stream"):
                 hooks.call_before(cursor, name, partial(_note_before, watch))
 
@@ -78,25 +79,11 @@ def _moved(watch: LibraryWatch, conninfo: str, options: dict[str, Any]) -> dict[
     from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
-    own = {name: value for name, value in options.items() if name in _OF_CONNECT}
-    rest = {name: value for name, value in options.items() if name not in _OF_CONNECT}
+    own = {name: value for name, value in options.items() if name in OF_PSYCOPG}
+    rest = {name: value for name, value in options.items() if name not in OF_PSYCOPG}
     try:
         parameters = {**conninfo_to_dict(conninfo), **rest}
     except ProgrammingError:  # psycopg itself says what is wrong
         return None
     moved = watch.proxy.moved_parameters(parameters)
     return None if moved is None else {**moved, **own}
-
-
-_OF_CONNECT = frozenset({
-    "autocommit", "context", "cursor_factory", "prepare_threshold", "row_factory",
-})  # fmt: skip
-
-
-def text_of(query: Any, connection: Any) -> str:
-    """Return the text of a statement of psycopg; empty if it cannot be told."""
-    if isinstance(query, bytes):
-        return query.decode(errors="replace")
-    if hasattr(query, "as_string"):
-        return str(query.as_string(connection))
-    return query if isinstance(query, str) else ""

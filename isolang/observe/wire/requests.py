@@ -102,7 +102,7 @@ class RequestRewriter:
     def _query(self, body: bytes) -> bytes | None:
         made = self._prepare(body[:-1], simple=True)
         ticket = self._history.ticket()
-        note = self._session.take_note(body[:-1].decode("utf-8", "surrogateescape"))
+        note = self._session.take_note(body[:-1])
         executed = [
             ExecutedStatement(statement=one, ticket=ticket, note=note) for one in made.statements
         ]
