@@ -25,6 +25,7 @@ from isolang.observe.history.present import PresentRows
 from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
 from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.history.seen import (
+    FoundKey,
     Outcome,
     RowVersion,
     ScannedRows,
@@ -138,7 +139,7 @@ class ObservedHistory:
             if isinstance(operation, WrittenRow):
                 self.versions.ended(one, operation)
                 self.present.ended(outcome, operation)
-            elif isinstance(operation, ScannedRows):
+            elif isinstance(operation, ScannedRows | FoundKey):
                 self.unaudited[operation.table.name] = operation.table
 
     def write_initial_rows(

@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from isolang.observe.history.seen import ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.history.seen import (
+    FoundKey,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
 
 
 class RolledBackRows:
@@ -32,7 +37,7 @@ class RolledBackRows:
                         self._writers[table, version.key].add(one.process)
                 if operation.version is not None:
                     self._writer[table, operation.version.number] = one.process
-            elif one.outcome == "fail":
+            elif one.outcome == "fail" and not isinstance(operation, FoundKey):
                 rows = operation.rows if isinstance(operation, ScannedRows) else [operation.version]
                 self._reads |= {(one.process, table, row.key, row.number) for row in rows}
 

@@ -73,6 +73,21 @@ class ScannedRows(Struct, frozen=True, gc=False):
     perhaps: bool = False
 
 
+class FoundKey(Struct, frozen=True, gc=False):
+    """A key that an INSERT found to exist; which version of its row is unknown.
+
+    SOUND BECAUSE: a writer that is not seen may have inserted the key and deleted it again without
+    a trace. So this only may have decided the answer, and acquits, but never convicts.
+    """
+
+    table: Table
+    key: str
+    shown: str
+    statement: str = ""
+    caller: str = ""
+    perhaps: bool = True
+
+
 class WrittenRow(Struct, frozen=True, gc=False):
     """A version that was written.
 
@@ -93,7 +108,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
     caller: str = ""
 
 
-Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
+Observed: TypeAlias = ReadRow | ScannedRows | FoundKey | WrittenRow
 
 
 class SeenTransaction(Struct, kw_only=True, gc=False):
@@ -177,6 +192,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             found: Sequence[RowVersion | None]
             if isinstance(one, WrittenRow):
                 found = one.old, one.version
+            elif isinstance(one, FoundKey):
+                continue
             else:
                 found = one.rows if isinstance(one, ScannedRows) else (one.version,)
             yield from ((one.table, version) for version in found if version is not None)

@@ -8,6 +8,7 @@ from typing import Final
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
+    FoundKey,
     RowVersion,
     ScannedRows,
     SeenTransaction,
@@ -26,6 +27,7 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.proposed import keys_left_out
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
@@ -315,13 +317,25 @@ class StatementOperations:
             self._note(LIMITED)
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
-            self._note(NO_ROW)
+            self._note_left_out(table, writes)
         if made.kind == "insert":
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
+
+    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+        """Note that the keys of the rows that an INSERT left out existed."""
+        one, done = self._transaction, self._done
+        written = {write.version.values for write in writes if write.version is not None}
+        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        if keys is None:
+            self._note(NO_ROW)
+            return
+        for key in keys:
+            text = table.key_text(key)
+            one.operations.append(FoundKey(table, text, self._shown, one.statement, one.caller))
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""
