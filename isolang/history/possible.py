@@ -25,14 +25,9 @@ FIELD: Final = b":perhaps"
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
-# The fields with one entry per operation, and the entry of an operation of :perhaps that has none.
-_PARALLEL: Final = {
-    b":versions": b"nil",
-    b":statements": b'""',
-    b":callers": b'""',
-    b":rows": b'""',
-}
 _DETAILS: Final = (b":statements", b":callers", b":rows")
+# The fields with one entry per operation, and what stands for an entry that :perhaps lacks.
+_PARALLEL: Final = {b":versions": b"nil", **dict.fromkeys(_DETAILS, b'""')}
 
 
 def with_possible_facts(text: bytes, name: str) -> bytes:
@@ -58,7 +53,7 @@ def with_possible_facts(text: bytes, name: str) -> bytes:
 def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
     """Return the places of the operations of ``:perhaps`` among all of a line, by line number.
 
-    >>> possible_places(b'{:type :ok, :value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}')
+    >>> possible_places(b"{:value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}")
     {1: frozenset({0, 2})}
     """
     found: dict[int, frozenset[int]] = {}
