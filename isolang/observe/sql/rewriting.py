@@ -24,6 +24,7 @@ from isolang.observe.sql.lexer import (
 )
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -77,6 +78,9 @@ class PreparedStatement(Struct, kw_only=True):
         columns: the table of each column after the application's columns; ``None`` for the column
             that states whether there is a row.
         join: the join of a SELECT's tables, if its rows are exactly those of one table.
+        names: the names of the tables that it reads or writes, whatever its form; ``None`` if
+            unknown.
+        tables: these tables; ``None`` for each one that was not found.
     """
 
     plan: StatementPlan
@@ -90,6 +94,8 @@ class PreparedStatement(Struct, kw_only=True):
     blocks: tuple[ReportedBlock, ...] = ()
     columns: tuple[ReportedTable | None, ...] = ()
     join: KeyJoin | None = None
+    names: tuple[str, ...] | None = None
+    tables: tuple[Table | None, ...] = ()
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
@@ -153,12 +159,14 @@ class StatementShape(Struct, frozen=True):
         condition: the condition on the statement's only table, or why it cannot be evaluated.
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
+        names: as for :class:`PreparedStatement`.
     """
 
     plan: StatementPlan
     condition: ParsedCondition
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
+    names: tuple[str, ...] | None = None
 
 
 class Rewriter:
@@ -203,8 +211,10 @@ class Rewriter:
                 for one in (*found.plan.sources, *(found.wrapped.wrapped if found.wrapped else ()))
                 if one.name not in self.tables
             ) | dict.fromkeys(
-                name for _, found in shapes for name in found.plan.tables
-                if found.plan.kind == "truncate" and name not in self.tables
+                name for _, found in shapes
+                for name in (found.plan.tables if found.plan.kind == "truncate"
+                             else found.names or ())
+                if name not in self.tables
             )  # fmt: skip
             if unknown:
                 return Prepared(sent=text, asks=tuple(unknown))
@@ -228,6 +238,8 @@ class Rewriter:
                     unseen=unseen,
                     blocks=seen,
                     join=self._key_join(part, planned.sources) if joins else None,
+                    names=found.names,
+                    tables=tuple(map(self.tables.get, found.names or ())),
                 )
             )
             place = planned.place
@@ -262,6 +274,7 @@ class Rewriter:
                 made,
                 _condition(part, made),
                 *_plan_with_blocks(part, made, self._database.aggregates),
+                names=tables_read(part),
             )
             if len(shapes) < 4 * _MOST_CACHED:
                 shapes[name] = found
