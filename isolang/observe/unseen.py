@@ -212,7 +212,7 @@ def shortened(text: str) -> str:
 
 
 @lru_cache(maxsize=512)
-def _form(text: str) -> str:
+def form_of(text: str) -> str:
     """Return a statement without values, on one line."""
     return one_line(shape_of_text(text), _LONGEST_FORM)
 
@@ -248,7 +248,7 @@ class Unseen(Counter[str]):
         assert what in _KIND_OF, what
         self[what] += number
         self._added[what, table] += number
-        form = _form(example) if example else ""
+        form = form_of(example) if example else ""
         for forms in (
             self.forms.setdefault(what, Counter()),
             self._forms.setdefault((what, table), Counter()),
@@ -284,14 +284,13 @@ class Unseen(Counter[str]):
             self._forms.setdefault(of_table, Counter()).update(forms)
         self._first = other._first | self._first
 
-    def note_decided(self, what: str, text: str, caller: str) -> None:
+    def note_decided(self, what: str, form: str, caller: str) -> None:
         """Count one of the unseen reads of a kind as one that cannot matter."""
-        form = _form(text) if text else ""
         self[what] -= 1
         self._added[what, ""] -= 1
         for forms in (self.forms[what], self._forms[what, ""]):
             forms[form if form in forms else OTHER_FORMS] -= 1
-        self.note(DECIDED, text, caller)
+        self.note(DECIDED, form, caller)
 
     def settled(self) -> Unseen:
         """Return the counts, with a separate kind for writes to tables that no statement reads."""
@@ -331,9 +330,8 @@ class Unseen(Counter[str]):
     def most_frequent(self, what: str) -> list[tuple[str, int]]:
         """Return the forms of the statements of a kind or detail, with their counts."""
         forms = self.forms.get(what, Counter())
-        return sorted(
-            ((f, n) for f, n in forms.items() if f and n > 0), key=lambda form: (-form[1], form[0])
-        )
+        named = [(form, number) for form, number in forms.items() if form and number > 0]
+        return sorted(named, key=lambda form: (-form[1], form[0]))
 
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:

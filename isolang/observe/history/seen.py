@@ -98,7 +98,7 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
 
     Attributes:
         what: the kind or detail that it counts as.
-        text: the statement.
+        text: the statement, without its values.
         caller: the ``file:line`` that sent it; empty if unknown.
         tables: the names of the tables that it may have read.
         sent: a position before the server took the snapshot of the read.

@@ -30,6 +30,7 @@ from typing import IO, Any, Final
 from msgspec import Struct, json
 
 from isolang.observe.history.seen import Outcome, SeenTransaction, UnseenRead, WrittenRow
+from isolang.observe.unseen import kind_of
 
 _NEVER: Final = 1 << 62
 
@@ -137,7 +138,7 @@ class CommitWindows:
 
         Args:
             doubtful: the tables with writes that were not seen, or with versions in no known order.
-            accepted: the kinds or details of unseen reads that nobody asks about.
+            accepted: the kinds of unseen activity that do not prevent a valid verdict.
         """
         if not self._any:
             return Decided()
@@ -191,7 +192,7 @@ class _Orders:
             table
             for one in every
             for read in one.reads
-            if read.what not in accepted
+            if kind_of(read.what) not in accepted
             for table in read.tables
         }
         self._accepted = accepted
@@ -213,7 +214,7 @@ class _Orders:
         readers: defaultdict[str, list[tuple[EndedTransaction, UnseenRead]]] = defaultdict(list)
         for one in self._every:
             for read in one.reads:
-                if read.what in self._accepted or not self._is_decided(one, read):
+                if kind_of(read.what) in self._accepted or not self._is_decided(one, read):
                     continue
                 decided.append(read)
                 for table in read.tables if one.outcome == "ok" else ():

@@ -49,6 +49,7 @@ from isolang.observe.unseen import (
     SHAPES,
     TEMPORARY,
     TRIGGERS,
+    form_of,
     table_added_to,
 )
 
@@ -147,7 +148,7 @@ class StatementOperations:
             keeps = one.keeps_snapshot
             one.unseen_reads.append(
                 UnseenRead(
-                    what=kind, text=self._shown, caller=history.caller,
+                    what=kind, text=form_of(self._statement.text), caller=history.caller,
                     tables=tuple(table.name for table in tables),
                     sent=one.begin if keeps else self._done.ticket[0],
                     answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
