@@ -37,10 +37,12 @@ StatementKind: TypeAlias = Literal[
 JoinKind: TypeAlias = Literal["", "left", "inner", "comma", "other"]
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({
-    SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
+    SHAPES, SUBQUERIES, "GROUPING SETS", "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
     "subqueries in FROM",
 })  # fmt: skip
 """The kinds of SELECT that may be split into query blocks (:mod:`isolang.observe.sql.blocks`)."""
+LEAVES_OUT_ROWS: Final = frozenset({"HAVING", "DISTINCT ON", "functions"})
+"""The kinds of SELECT whose result does not have all rows that satisfy their condition."""
 
 CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
@@ -441,6 +443,8 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         begin = reader.find({"from"}, begin + 1, end)
     if reader.find({"into"}, 0, end) < end:
         return StatementPlan(kind="ddl", unseen=(COPIED,))
+    if not any(reader.word(n) in ("from", "table") for n in range(end)):
+        return StatementPlan(kind="quiet")
     if reader.find({"union", "intersect", "except"}, 0, end) < end:
         raise RefusedError("UNION, INTERSECT and EXCEPT")
     if begin == end:
@@ -634,46 +638,42 @@ def _calls_aggregate(reader: Reader, names: Collection[str], places: Sequence[in
 
 
 def _plan_of_subqueries(reader: Reader) -> StatementPlan:
-    """Return the plan of a SELECT with tables only in subqueries: SELECT EXISTS (SELECT …)."""
+    """Return the plan of a SELECT with a table only in a subquery: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))
         if reader.text(n - 1) == "(" and reader.word(n) in ("select", "with", "values")
     ]  # fmt: skip
-    if not opened:
-        return StatementPlan(kind="quiet")
-    if reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part):
+    clauses = reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part)
+    if len(opened) != 1 or clauses:
         raise RefusedError(SUBQUERIES)
-    sources = []
-    at = 0
-    for begin in opened:
-        if begin < at:
-            raise RefusedError(SUBQUERIES)
-        at = end = reader.close(begin - 1) - 1
-        depth = reader.depth[begin]
-        place = reader.find({"from"}, begin, end, depth)
-        inner = any(reader.word(n) in ("select", "with") for n in range(begin + 1, end))
-        clauses = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
-        cut = reader.find(clauses, begin, end, depth)
-        single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
-        exists = reader.word(begin - 2) == "exists"
-        if place == end or inner or (cut < end and not (single and exists)):
-            raise RefusedError(SUBQUERIES)
-        stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
-        found = from_tables(reader, place + 1, stop)
-        if found.joined or found.unseen or len(found.tables) != 1:
-            raise RefusedError(SUBQUERIES)
-        behind = stop
-        if reader.word(stop) == "where":
-            behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
-        ((name, alias),) = found.tables
-        where = (stop + 1, behind) if behind > stop else (0, 0)
-        sources.append(
-            StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
-        )
+    (begin,) = opened
+    end = reader.close(begin - 1) - 1
+    depth = reader.depth[begin]
+    place = reader.find({"from"}, begin, end, depth)
+    cutting = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
+    cut = reader.find(cutting, begin, end, depth)
+    single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
+    exists = reader.word(begin - 2) == "exists"
+    if place == end or (cut < end and not (single and exists)):
+        raise RefusedError(SUBQUERIES)
+    stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
+    found = from_tables(reader, place + 1, stop)
+    if found.joined or found.unseen or len(found.tables) != 1:
+        raise RefusedError(SUBQUERIES)
+    behind = stop
+    if reader.word(stop) == "where":
+        behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
+    ((name, alias),) = found.tables
+    source = StatementTable(
+        name=name,
+        alias=alias,
+        how="all",
+        where=(stop + 1, behind) if behind > stop else (0, 0),
+        text=(place, behind),
+    )
     return StatementPlan(
-        kind="select", sources=tuple(sources), place=len(reader.part), single=True,
-        tables=tuple(one.name for one in sources),
-    )  # fmt: skip
+        kind="select", sources=(source,), place=len(reader.part), single=True, tables=(name,)
+    )
 
 
 def _write_plan(reader: Reader, word: str) -> StatementPlan:
