@@ -39,6 +39,8 @@ class ReadRow(Struct, frozen=True, gc=False):
         statement: the statement that read it, as named in the history; empty if unknown.
         caller: the ``file:line`` that sent the statement; empty if unknown.
         columns: the columns that were read, if the statement depends on no others.
+        perhaps: whether the read only *may* have decided the statement's answer. Such a read can
+            acquit, but not convict.
     """
 
     table: Table
@@ -47,6 +49,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     statement: str = ""
     caller: str = ""
     columns: tuple[str, ...] = ()
+    perhaps: bool = False
 
 
 class ScannedRows(Struct, frozen=True, gc=False):
@@ -57,6 +60,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
         order: the column by which LIMIT chose the rows, and whether the order descends. All rows
             before the last returned row were returned, but perhaps not all rows with the same value
             in this column. ``None`` if no LIMIT applied.
+        perhaps: as for :class:`ReadRow`.
     """
 
     table: Table
@@ -66,6 +70,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     order: tuple[str, bool] | None = None
     statement: str = ""
     caller: str = ""
+    perhaps: bool = False
 
 
 class WrittenRow(Struct, frozen=True, gc=False):

@@ -103,8 +103,10 @@ def predicate_of(
     kind, order = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
-    pinned = set(table.key) <= condition.equal.keys()
-    if read_committed and (writes or made.locks) and not pinned:
+    # SOUND BECAUSE: each row was judged in one version: the one of the statement's snapshot, or, if
+    # it matched there and was replaced since, the newest one. Rows that were left out did not match
+    # in their version. But LIMIT chose the rows in the order of the snapshot's versions.
+    if read_committed and made.locks and order is not None:
         return RECHECKED, "", None
     used = condition.columns | ({order[0]} if order else set())
     return *_predicate(condition, table, used, done), order

@@ -124,6 +124,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         body: for a SELECT, the token range of FROM and WHERE.
         order: the token range of ORDER BY.
         lock: how the statement locks the rows of its only table against writers.
+        locked: the aliases of the tables whose rows a SELECT locks, as the catalogue stores them;
+            ``None`` if it locks no rows, or some of them FOR KEY SHARE.
         single: whether a SELECT always returns one row.
         claims: the column that a subquery with SKIP LOCKED uses to name the rows of an UPDATE or
             DELETE; empty for other statements.
@@ -150,6 +152,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     order: tuple[int, int] = (0, 0)
     locks: bool = False
     lock: Lock = ""
+    locked: frozenset[str] | None = None
     single: bool = False
     skips: bool = False
     claims: str = ""
@@ -374,6 +377,7 @@ class FromTables(Struct):
     joins: list[tuple[JoinKind, tuple[int, int]]] = field(default_factory=list)
 
 
+_STRENGTHS: Final = (("update",), ("no", "key", "update"), ("share",))
 _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "natural"})
 
 
@@ -504,9 +508,26 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         locks=locks < end,
         single=aggregated and not grouped and having == end,
         lock=lock_of(strengths) if len(found.tables) == 1 else "",
+        locked=_locked_aliases(reader, locks, [alias for _, alias in found.tables]),
         skips=any(reader.word(n) == "skip" for n in range(locks, end)),
         tables=tuple(name for name, _ in found.tables),
     )
+
+
+def _locked_aliases(reader: Reader, at: int, aliases: Sequence[str]) -> frozenset[str] | None:
+    """Return the aliases of the tables whose rows the clause at a position locks."""
+    rest = [reader.text(n) for n in range(at + 1, len(reader.part))]
+    strength = next((one for one in _STRENGTHS if tuple(rest[: len(one)]) == one), None)
+    if strength is None:
+        return None
+    rest = rest[len(strength) :]
+    if rest[-1:] == ["nowait"]:
+        rest.pop()
+    names = rest[1:] if rest[:1] == ["of"] else aliases
+    is_list = "," not in rest[1::2] and {*rest[2::2]} <= {","} and len(rest) % 2 == 0
+    if rest[:1] not in ([], ["of"]) or not is_list:
+        return None
+    return frozenset(name_parts(name)[-1] for name in names if name != ",")
 
 
 def lock_of(strengths: Collection[str]) -> Lock:
