@@ -101,8 +101,8 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
     possible_facts: Annotated[
         PossibleFacts,
         About(
-            "What to do with facts that only may have decided an answer (:perhaps): ignore or count "
-            "them; auto: a violation counts without them, a valid verdict with them.",
+            "What to do with facts that only may have decided an answer (:perhaps): ignore or "
+            "count them; auto: a violation counts without them, a valid verdict with them.",
             "",
             READING,
         ),

@@ -28,12 +28,8 @@ _SHOWN: Final = 20
 _LONG: Final = 400  # the maximum number of characters in a table cell in a notebook
 
 
-_OF_THE_FILE: Final = (
-    "statements",
-    "remarks",
-    "possible",
-    "all facts",
-)  # what ``_lazy`` has of the file
+# The entries of ``_lazy`` that are about the file.
+_OF_THE_FILE: Final = ("statements", "remarks", "possible", "all facts")
 _CHANGE_NOTHING: Final = (("superseded_reads", "count"),)
 
 

@@ -76,6 +76,7 @@ class HistoryLines:
             more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
         value = TAB.join(text for text, _ in planned)
         self.write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
+        one.first_line = self._number
 
     def _written(self, write: WrittenRow) -> list[tuple[str, int | None]]:
         """Return a write's operations with their versions, and remember the new version.
@@ -98,8 +99,8 @@ class HistoryLines:
             reported.append((f"[:{word} {made.key} {made.row}]", made.rank))
         return reported
 
-    def end(self, one: SeenTransaction) -> None:
-        """Write the line for a transaction's end, with its reads and writes."""
+    def end(self, one: SeenTransaction) -> tuple[int, int]:
+        """Write the line for a transaction's end; return the numbers of both its lines."""
         planned = iter(one.planned)
         reported: list[tuple[str, int | None]] = []
         callers: list[str] = []
@@ -144,6 +145,7 @@ class HistoryLines:
         if one.client:
             self.clients[self._number] = one.client
         self.written += 1
+        return one.first_line, self._number
 
     def _existence(self, found: FoundKey) -> list[tuple[str, int | None]]:
         """Return the read that found any version of a row, unless several rows had its key."""

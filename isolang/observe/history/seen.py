@@ -108,6 +108,31 @@ class WrittenRow(Struct, frozen=True, gc=False):
     caller: str = ""
 
 
+class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
+    """A read that was not recorded, of known tables.
+
+    Attributes:
+        what: the kind or detail that it counts as.
+        text: the statement, without its values.
+        caller: the ``file:line`` that sent it; empty if unknown.
+        tables: the names of the tables that it may have read.
+        sent: a position before the server took the snapshot of the read.
+        answered: a position after that.
+    """
+
+    what: str
+    text: str
+    caller: str
+    tables: tuple[str, ...]
+    sent: int
+    answered: int
+
+    @property
+    def why(self) -> str:
+        """Return what an order that the read shows is because of."""
+        return f"not seen: {self.text}" + (f", {self.caller}" if self.caller else "")
+
+
 Observed: TypeAlias = ReadRow | ScannedRows | FoundKey | WrittenRow
 
 
@@ -126,6 +151,12 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
+        snapshot: the position at which its first statement with a snapshot was answered; -1 before.
+        commit_sent: the position at which COMMIT was sent; -1 if it was not seen.
+        unseen_reads: the reads of known tables that were not recorded.
+        unseen_tables: the tables of these reads.
+        has_doubtful_times: whether its reads may be of another time than their statements.
+        first_line: the number of the line of its begin in the file; 0 before.
     """
 
     process: int
@@ -153,6 +184,22 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     ended: int = 0
     error: str = ""
     planned: list[tuple[str, int | None]] = field(default_factory=list)
+    snapshot: int = -1
+    commit_sent: int = -1
+    unseen_reads: list[UnseenRead] = field(default_factory=list)
+    unseen_tables: list[Table] = field(default_factory=list)
+    has_doubtful_times: bool = False
+    first_line: int = 0
+
+    @property
+    def has_lines(self) -> bool:
+        """Return whether the history has lines of the transaction."""
+        return bool(self.operations or self.unseen_reads)
+
+    @property
+    def keeps_snapshot(self) -> bool:
+        """Return whether all statements of the transaction read one snapshot."""
+        return self.level in ("repeatable read", "serializable")
 
     def read(
         self, table: Table, version: RowVersion, shown: str, columns: tuple[str, ...] = ()

@@ -310,7 +310,7 @@ def _plan_of(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return StatementPlan(kind="forget")
     if word == "explain" and "analyze" in text:
         return StatementPlan(kind="other", unseen=("EXPLAIN ANALYZE",))
-    if word == "with" and _reads_only_catalogue(Reader(part), _with_query_names(part)):
+    if word == "with" and _reads_only_catalogue(Reader(part), with_query_names(part)):
         return StatementPlan(kind="quiet")
     if word == "values" and any(t.kind == "word" and t.text == "select" for t in part):
         return StatementPlan(kind="other", unseen=(SUBQUERIES,))
@@ -454,7 +454,7 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     unseen = list(found.unseen)
     if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
         unseen.append(SUBQUERIES)
-    if found.tables and all(_is_in_catalogue(name) for name, _ in found.tables):
+    if found.tables and all(is_in_catalogue(name) for name, _ in found.tables):
         if not _reads_only_catalogue(reader):
             raise RefusedError(SUBQUERIES)
         return StatementPlan(kind="quiet")
@@ -541,11 +541,12 @@ def lock_of(strengths: Collection[str]) -> Lock:
     return "share" if set(strengths) == {"share"} else "update"
 
 
-def _is_in_catalogue(name: str) -> bool:
+def is_in_catalogue(name: str) -> bool:
+    """Return whether a table belongs to the catalogue."""
     return name.startswith(("pg_", "information_schema."))
 
 
-def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
+def with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
     """Return the names of WITH queries at any depth, with the token ranges of their scopes."""
     reader = Reader(part)
     found = []
@@ -592,7 +593,7 @@ def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] 
                 reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth)
             )
             known = {name for name, begin, stop in names if begin <= at < stop}
-            if not all(_is_in_catalogue(name) or name in known for name, _ in tables.tables):
+            if not all(is_in_catalogue(name) or name in known for name, _ in tables.tables):
                 return False
     return True
 

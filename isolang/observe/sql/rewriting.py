@@ -24,6 +24,7 @@ from isolang.observe.sql.lexer import (
 )
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -82,6 +83,9 @@ class PreparedStatement(Struct, kw_only=True):
         join: the join of a SELECT's tables, if its rows are exactly those of one table.
         snapshot: for a join that locks rows at READ COMMITTED, the root with the rows that the
             join finds without the locks, in a column like those of query blocks.
+        names: the names of the tables that it reads or writes, whatever its form; ``None`` if
+            unknown.
+        tables: these tables; ``None`` for each one that was not found.
     """
 
     plan: StatementPlan
@@ -96,6 +100,8 @@ class PreparedStatement(Struct, kw_only=True):
     columns: tuple[ReportedTable | None, ...] = ()
     join: KeyJoin | None = None
     snapshot: ReportedTable | None = None
+    names: tuple[str, ...] | None = None
+    tables: tuple[Table | None, ...] = ()
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
@@ -161,12 +167,14 @@ class StatementShape(Struct, frozen=True):
         condition: the condition on the statement's only table, or why it cannot be evaluated.
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
+        names: as for :class:`PreparedStatement`.
     """
 
     plan: StatementPlan
     condition: ParsedCondition
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
+    names: tuple[str, ...] | None = None
 
 
 class Rewriter:
@@ -211,8 +219,10 @@ class Rewriter:
                 for one in (*found.plan.sources, *(found.wrapped.wrapped if found.wrapped else ()))
                 if one.name not in self.tables
             ) | dict.fromkeys(
-                name for _, found in shapes for name in found.plan.tables
-                if found.plan.kind == "truncate" and name not in self.tables
+                name for _, found in shapes
+                for name in (found.plan.tables if found.plan.kind == "truncate"
+                             else found.names or ())
+                if name not in self.tables
             )  # fmt: skip
             if unknown:
                 return Prepared(sent=text, asks=tuple(unknown))
@@ -239,6 +249,8 @@ class Rewriter:
                     blocks=seen,
                     join=join,
                     snapshot=snapshot,
+                    names=found.names,
+                    tables=tuple(map(self.tables.get, found.names or ())),
                 )
             )
             place = planned.place
@@ -277,6 +289,7 @@ class Rewriter:
                 made,
                 _condition(part, made),
                 *_plan_with_blocks(part, made, self._database.aggregates),
+                names=tables_read(part),
             )
             if len(shapes) < 4 * _MOST_CACHED:
                 shapes[name] = found

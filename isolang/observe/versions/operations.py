@@ -12,6 +12,7 @@ from isolang.observe.history.seen import (
     RowVersion,
     ScannedRows,
     SeenTransaction,
+    UnseenRead,
     WrittenRow,
 )
 from isolang.observe.observation import Observation
@@ -31,8 +32,12 @@ from isolang.observe.sql.proposed import keys_left_out
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
+    CALLED,
+    CATALOGUE,
     CONDITIONS,
+    COPIED,
     KEY_TYPE,
+    KINDS,
     LARGE,
     LIMITED,
     NO_KEY,
@@ -41,9 +46,20 @@ from isolang.observe.unseen import (
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
+    PROCEDURES,
     RECHECKED,
+    SHAPES,
+    TEMPORARY,
+    TRIGGERS,
+    form_of,
+    table_added_to,
 )
 
+# The kinds of unseen reads whose tables may be known.
+_READS: Final = frozenset({
+    CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
+}) - {COPIED}  # fmt: skip
+_READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
@@ -123,15 +139,53 @@ class StatementOperations:
 
     def _note(self, kind: str, table: str = "") -> None:
         """Count a read or write of the statement as unseen."""
-        self._observation.history.unseen.note(kind, self._statement.text, table=table)
+        history = self._observation.history
+        history.unseen.note(kind, self._statement.text, table=table)
+        if kind not in _READS or (kind == LIMITED and self._statement.plan.kind != "select"):
+            return
+        tables = self._tables()
+        if tables is not None:
+            one = self._transaction
+            answered = history.ticket()[0]
+            keeps = one.keeps_snapshot
+            one.unseen_reads.append(
+                UnseenRead(
+                    what=kind, text=form_of(self._statement.text), caller=history.caller,
+                    tables=tuple(table.name for table in tables),
+                    sent=one.begin if keeps else self._done.ticket[0],
+                    answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
+                )
+            )  # fmt: skip
+            one.unseen_tables += tables
+
+    def _tables(self) -> list[Table] | None:
+        """Return the tables that the statement may have read; ``None`` if it may matter anyway.
+
+        SOUND BECAUSE: all writers of these tables are in the history, or are found by the audit. A
+        partition may be written under its own name.
+        """
+        statement = self._statement
+        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        if statement.names is None or (writes and not statement.reported):
+            return None
+        found: list[Table] = []
+        for table in statement.tables:
+            if table is None or (table.why and table.why not in (CATALOGUE, TEMPORARY)):
+                return None
+            if table.partitioned or table.altered or not table.rows_known:
+                return None
+            if not table.why:
+                found.append(table)
+        return found
 
     def _count_hidden(self) -> None:
         """Count the reads and writes hidden by the statement's form."""
-        made = self._statement.plan
+        made, unseen = self._statement.plan, self._observation.history.unseen
         if made.kind != "insert":
-            self._observation.history.unseen.read.update(
-                [name_parts(one)[-1] for one in made.tables]
-            )
+            unseen.read.update([name_parts(one)[-1] for one in made.tables])
+        hidden = {*self._statement.unseen}
+        if hidden and not table_added_to(self._statement.text):
+            unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
             self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
