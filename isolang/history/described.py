@@ -242,7 +242,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             HistoryError: the recorded statements are malformed, or their number differs from the
                 number of operations.
         """
-        statements = self._statements().get(int(self.columns.txn_position[txn]), ())
+        statements = self.statements_by_position().get(int(self.columns.txn_position[txn]), ())
         if not statements:
             return ()
         from isolang.history.objects import statements_of_operations
@@ -251,9 +251,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""
-        return bool(self._statements())
+        return bool(self.statements_by_position())
 
-    def _statements(self) -> Mapping[int, Statements]:
+    def statements_by_position(self) -> Mapping[int, Statements]:
+        """Return the recorded statements of transactions, keyed by the transaction's position."""
         if "statements" not in self._lazy:
             from isolang.history.statements import read_statements
 
@@ -262,6 +263,31 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             self._lazy["statements"] = read_statements(self.files[0]) if one else {}
         found: Mapping[int, Statements] = self._lazy["statements"]
         return found
+
+    def unit_of(self, txn: int) -> str:
+        """Return the name of a transaction's unit; empty if it belongs to none.
+
+        Raises:
+            HistoryError: the recorded units are malformed.
+        """
+        if self._is_t0(txn) or not (units := self.units()):
+            return ""
+        return units.get(int(self.columns.txn_position[txn]), "")
+
+    def units(self) -> Mapping[int, str]:
+        """Return the units of transactions, keyed by the transaction's position.
+
+        Raises:
+            HistoryError: the recorded units are malformed.
+        """
+        if "units" not in self._lazy:
+            from isolang.history.units import read_units
+
+            lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
+            is_file = lines and len(self.files) == 1
+            self._lazy["units"] = read_units(self.files[0]) if is_file else {}
+        units: Mapping[int, str] = self._lazy["units"]
+        return units
 
     def describe_op(self, op: int) -> str:
         """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``.

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
+    from isolang.history.carried import Carrying
 
 
 # The maximum number of transactions, and of operations per transaction, shown in a notebook.
@@ -64,6 +65,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             again in the same way.
         set_reads: if set-reads are implicit (``columns.implicit``), those that have been made
             operations since the history was read, as pairs of a predicate read and a key.
+        carrying: the reads carried between the transactions of a request, if the history was read
+            with ``unit="request"``.
     """
 
     initial: str = ""
@@ -75,6 +78,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
+    carrying: Carrying | None = None
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -119,7 +123,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         """
         from isolang.history.build import build
 
-        built = build(list(transactions), initial=initial, versions=versions, name=name)
+        transactions = list(transactions)
+        built = build(transactions, initial=initial, versions=versions, name=name)
         return cls(
             columns=built.columns,
             name=name,
@@ -131,6 +136,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             ignored=built.ignored,
             sha256=_digest(built.columns),
             session_names=built.session_names,
+            _lazy={"units": {i: t.unit for i, t in enumerate(transactions, 1) if t.unit}},
         )
 
     # --- predicate reads whose set-reads are implicit ---
@@ -178,7 +184,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     def about_the_file(self) -> dict[str, Any]:
         """Return what is known of the file's lines, as ``_lazy`` of a copy with other columns."""
-        return {name: self._lazy[name] for name in ("statements", "remarks") if name in self._lazy}
+        kept = ("statements", "remarks", "units")
+        return {name: self._lazy[name] for name in kept if name in self._lazy}
 
     # --- sizes ---
 
