@@ -70,8 +70,8 @@ class Carrying(Struct, frozen=True, kw_only=True):
         units: the number of units.
         without_unit: the number of committed transactions that belong to no unit.
         unclear: the names of units whose transactions overlap, or whose order is not known.
-        names: the name of the transaction that a read was carried from, by the positions of its
-            reader and of the read.
+        names: the name of the transaction that a read was carried from, and whether its reader
+            writes only other rows; by the positions of the reader and of the read.
     """
 
     reads: tuple[CarriedRead, ...]
@@ -80,7 +80,7 @@ class Carrying(Struct, frozen=True, kw_only=True):
     units: int
     without_unit: int
     unclear: tuple[str, ...]
-    names: Mapping[tuple[int, int], str]
+    names: Mapping[tuple[int, int], tuple[str, bool]]
 
 
 def with_carried_reads(history: History, *, everything: bool = False) -> History:
@@ -405,12 +405,14 @@ def _inserted(
     """Return the history with carried reads as the first operations of their readers."""
     columns = history.columns
     is_file = history.position_unit == "line"
-    names: dict[tuple[int, int], str] = {}
+    names: dict[tuple[int, int], tuple[str, bool]] = {}
     inserted: list[InsertedRead | InsertedScan] = []
     for read in reads:
         # In a file, the read keeps its line, so that its remark and its place are those of it.
         position = int(columns.txn_position[read.source]) if is_file else -1 - read.source
-        names[int(columns.txn_position[read.reader]), position] = history.name_of(read.source)
+        place = int(columns.txn_position[read.reader]), position
+        is_other = read.kind == "other" and names.get(place, ("", True))[1]
+        names[place] = history.name_of(read.source), is_other
         if read.scan >= 0:
             scan = matching.inserted(read)
             scan.position = position

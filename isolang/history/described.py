@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang.history.carried import Carrying
     from isolang.history.remarks import Named, Remark
     from isolang.history.row_text import RowTexts
     from isolang.history.statements import Statements
@@ -43,6 +44,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         files: the files that the history was read from; ``columns.txn_file`` holds indices into
             this tuple.
         session_names: the names of the sessions in the input; empty if they have no names.
+        carrying: the reads carried between the transactions of a request, if the history was read
+            with ``unit="request"``.
     """
 
     columns: Columns
@@ -51,6 +54,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     position_unit: Literal["line", "byte", "record"] = "record"
     session_names: tuple[str, ...] = ()
+    carrying: Carrying | None = None
     _lazy: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -134,10 +138,23 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
+    def carried_from(self, op: int) -> tuple[str, bool]:
+        """Return the name of the transaction that a read was carried from; empty if it was not.
+
+        The second value is whether the transaction that has the read writes other rows only.
+        """
+        if self.carrying is None:
+            return "", False
+        columns = self.columns
+        place = int(columns.txn_position[self.transaction_of(op)]), int(columns.op_position[op])
+        return self.carrying.names.get(place, ("", False))
+
     def where_op(self, op: int) -> str:
         """Return the place in the input where an operation is, such as ``a.bincode byte 234``."""
         txn = self.transaction_of(op)
         position = int(self.columns.op_position[op])
+        if position < 0:
+            return f"the reads of {self.carried_from(op)[0]}"
         if self.position_unit == "record":
             return f"{self.where(txn)}, operation {position}"
         return self._place(self.columns.txn_file[txn], position)
@@ -297,13 +314,17 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         kind = int(self.columns.op_kind[op])
         if kind == c.READ_NONE_OF and self.of_predicate(op):
             key = self.key(int(self.columns.op_key[op]))
-            return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found"
+            source = self.carried_from(op)[0]
+            carried = f" carried from {source}" if source else ""
+            return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found{carried}"
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         between = " " if self.recorded_row(op) else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
+        if source := self.carried_from(op)[0]:
+            text = f"{text} carried from {source}"
         return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
 
     def is_delete(self, op: int) -> bool:

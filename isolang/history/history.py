@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from isolang._native import Columns
-    from isolang.history.carried import Carrying
 
 
 # The maximum number of transactions, and of operations per transaction, shown in a notebook.
@@ -65,8 +64,6 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             again in the same way.
         set_reads: if set-reads are implicit (``columns.implicit``), those that have been made
             operations since the history was read, as pairs of a predicate read and a key.
-        carrying: the reads carried between the transactions of a request, if the history was read
-            with ``unit="request"``.
     """
 
     initial: str = ""
@@ -78,7 +75,6 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
-    carrying: Carrying | None = None
 
     @property
     def caveats(self) -> tuple[str, ...]:
