@@ -1,6 +1,6 @@
 """Reads each transaction's unit, such as the request that it belongs to, from a recording.
 
-A completion may have ``:unit "4bf92f…"``. Transactions with the same unit are the work of one
+A transaction's maps may have ``:unit "4bf92f…"``. Transactions with the same unit are the work of one
 request. No verdict about transactions depends on units; ``--unit request`` asks about requests, too
 (:mod:`isolang.history.carried`).
 """
@@ -16,20 +16,22 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from msgspec import DecodeError, json
+from msgspec import DecodeError, Struct, json
 
 from isolang.errors import HistoryError
 
 _FIELD: Final = b":unit"
+_FIELDS: Final = (_FIELD, b":type", b":process")
 _JSON_FIELD: Final = b'"unit"'
+_JSON_TYPE: Final = b'"type"'
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_TOKEN: Final = re.compile(rb"%s|;[^\n]*|[\[\](){}]|:unit(?![\w.*+!?$%%&=<>/'#:-])" % _STRING)
+_TOKEN: Final = re.compile(rb"%s|;[^\n]*|[\[\](){}]|:(?:unit|type|process)(?![\w.*+!?$%%&=<>/'#:-])" % _STRING)
 _VALUE: Final = re.compile(rb"[\s,]*(?:(%s)|:?([\w./*+!?$%%&=<>-]+))" % _STRING)
 _OPENS: Final = {b"(": b")", b"[": b"]", b"{": b"}"}
 
 
 def read_units(path: str) -> Mapping[int, str]:
-    """Return the units in a recording, keyed by the line of the completion.
+    """Return the units in a recording, keyed by the lines of the transaction's maps.
 
     Raises:
         HistoryError: a ``:unit`` field is malformed.
@@ -65,23 +67,43 @@ def units_in(text: bytes, name: str) -> Mapping[int, str]:
 
 
 def _units_by_line(lines: Iterable[bytes], name: str) -> Mapping[int, str]:
+    """Return the units, keyed by the lines of both maps of each transaction.
+
+    One of the maps suffices: those of a process that does one thing at a time belong together.
+    """
     units: dict[int, str] = {}
+    invoked: dict[str, int] = {}  # by process: the line of the open invocation
     for number, line in enumerate(lines, 1):
-        if _FIELD not in line and _JSON_FIELD not in line:
-            continue
-        unit = _unit_in(line, f"{name}:{number}")
-        if unit:
-            units[number] = unit
+        event = _event(line, f"{name}:{number}")
+        if event.unit:
+            units[number] = event.unit
+        if event.type == "invoke":
+            invoked[event.process] = number
+        elif event.type and (first := invoked.pop(event.process, 0)):
+            unit = units.get(number) or units.get(first, "")
+            if unit and units.setdefault(first, unit) != units.setdefault(number, unit):
+                raise HistoryError(
+                    f"{name}:{number}: the unit differs from the one of the invocation in line "
+                    f"{first} (got {unit!r}, expected {units[first]!r})"
+                )
     return units
 
 
-def _unit_in(line: bytes, where: str) -> str:
-    """Return the unit that an operation's map names; empty if it names none.
+class _Event(Struct):
+    """What an operation's map says, as text; empty if it does not say it."""
 
-    A key ``:unit`` in a row or a predicate is not a field of the map.
+    type: str = ""
+    process: str = ""
+    unit: str = ""
+
+
+def _event(line: bytes, where: str) -> _Event:
+    """Return the type, the process and the unit of the operation in a line.
+
+    A key in a row or a predicate, such as ``{:unit "kg"}``, is not a field of the map.
     """
+    event = _Event()
     brackets: list[bytes] = []
-    units: list[str] = []
     for token in _TOKEN.finditer(line):
         text = token[0]
         if text in _OPENS:
@@ -89,14 +111,14 @@ def _unit_in(line: bytes, where: str) -> str:
         elif text in _OPENS.values():
             if brackets:
                 brackets.pop()
-        elif text == _FIELD and brackets.count(b"{") == 1 and brackets[-1] == b"{":
-            units.append(_value(line, token.end(), where))
-    if len(units) > 1:
-        raise HistoryError(
-            f"{where}: several units (got {len(units)}, expected one for each line); write each "
-            "operation's map on a line of its own"
-        )
-    return units[0] if units else _unit_in_json(line, where)
+        elif text in _FIELDS and brackets.count(b"{") == 1 and brackets[-1] == b"{":
+            if text == _FIELD and event.unit:
+                raise HistoryError(
+                    f"{where}: several units in a line; write each operation's map on a line of "
+                    "its own"
+                )
+            setattr(event, text[1:].decode(), _value(line, token.end(), where))
+    return event if event.type or _JSON_TYPE not in line else _event_in_json(line, where)
 
 
 def _value(line: bytes, at: int, where: str) -> str:
@@ -113,16 +135,15 @@ def _value(line: bytes, at: int, where: str) -> str:
     return "" if name == "nil" else name
 
 
-def _unit_in_json(line: bytes, where: str) -> str:
-    if _JSON_FIELD not in line:
-        return ""
+def _event_in_json(line: bytes, where: str) -> _Event:
     try:
         event = json.decode(line.strip().lstrip(b"[ ").rstrip(b",] "))
     except DecodeError:
-        return ""
-    unit = event.get("unit") if isinstance(event, dict) else None
-    if unit is None:
-        return ""
-    if isinstance(unit, bool) or not isinstance(unit, str | int):
+        return _Event()
+    if not isinstance(event, dict):
+        return _Event()
+    unit = event.get("unit")
+    if isinstance(unit, bool) or not isinstance(unit, str | int | None):
         raise HistoryError(f"{where}: not a unit (got {unit!r}, expected a name or a number)")
-    return str(unit)
+    shown = "" if unit is None else str(unit)
+    return _Event(str(event.get("type", "")), str(event.get("process", "")), shown)
