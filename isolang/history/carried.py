@@ -385,15 +385,17 @@ class _Matching:
         return keys & self._told[scan].keys()
 
     def inserted(self, read: CarriedRead) -> InsertedScan:
-        """Return a predicate read as it is carried."""
-        whole = not read.without and int(self._history.columns.statement_known[read.scan])
-        if whole:
-            columns = self._history.columns
-            at, end = (
-                int(column[read.scan])
-                for column in (columns.statement_start, columns.statement_end)
-            )
-            return InsertedScan(read.reader, read.scan, range(at, end), columns, known=whole)
+        """Return a predicate read as it is carried.
+
+        It says nothing of a row that its own transaction wrote before, so its copy is not whole.
+        """
+        columns = self._history.columns
+        ops = self._history.operations_of(read.source)
+        writes = set(columns.op_kind[ops.start : ops.stop].tolist()) & _WRITES
+        known = int(columns.statement_known[read.scan])
+        if known != c.PARTLY_KNOWN and not (read.without or writes):
+            at, end = int(columns.statement_start[read.scan]), int(columns.statement_end[read.scan])
+            return InsertedScan(read.reader, read.scan, range(at, end), columns, known=known)
         told = self._told[read.scan].items()
         ops = [op for key, op in told if key not in read.without]
         return InsertedScan(read.reader, read.scan, ops, self._columns, known=c.PARTLY_KNOWN)
