@@ -109,7 +109,9 @@ def with_carried_reads(history: History, *, everything: bool = False) -> History
         unclear=unclear,
         names={},
     )
-    return _inserted(history, carrying, carrying.reads, matching)
+    options = {**history.options, "unit": "request", **({"carry": "all"} if everything else {})}
+    made = _inserted(history, carrying, carrying.reads, matching)
+    return replace(made, options=options)
 
 
 def with_noted_reads(history: History, kinds: Sequence[Kind]) -> History:

@@ -130,10 +130,7 @@ def run_job(
 
 
 def _with_requests(job: Job, history: History, reading: Deadline, emit: Emit) -> list[History]:
-    """Return the history as requests are judged; if it has none, emit reports and return nothing.
-
-    The history has the same options as one that is read with them at once.
-    """
+    """Return the history as requests are judged; on failure, emit reports and return nothing."""
     from isolang.history.carried import with_carried_reads
 
     try:
@@ -143,12 +140,7 @@ def _with_requests(job: Job, history: History, reading: Deadline, emit: Emit) ->
         for name, _ in job.specs:
             emit(error_report(job.history, name, str(error), reading.seconds()))
         return []
-    return [replace(carried, options={**history.options, **_unit_options(job.reading)})]
-
-
-def _unit_options(reading: ReadOptions) -> Mapping[str, str]:
-    of_units = ReadOptions(unit=reading.unit, carry=reading.carry)
-    return of_units.non_default()
+    return [carried]
 
 
 class _HistorySummary:
