@@ -27,6 +27,7 @@ FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
 SupersededReads: TypeAlias = Literal["auto", "ignore", "count"]
 Unit: TypeAlias = Literal["transaction", "request"]
 Carry: TypeAlias = Literal["rows", "all"]
+PossibleFacts: TypeAlias = Literal["auto", "ignore", "count"]
 
 
 class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -116,6 +117,15 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             READING,
         ),
     ] = "rows"
+    possible_facts: Annotated[
+        PossibleFacts,
+        About(
+            "What to do with facts that only may have decided an answer (:perhaps): ignore or "
+            "count them; auto: a violation counts without them, a valid verdict with them.",
+            "",
+            READING,
+        ),
+    ] = "auto"
     clock_error: Annotated[
         str,
         About(

@@ -111,6 +111,8 @@ def with_carried_reads(history: History, *, everything: bool = False) -> History
     )
     options = {**history.options, "unit": "request", **({"carry": "all"} if everything else {})}
     made = _inserted(history, carrying, carrying.reads, matching)
+    if read := made._lazy.get("all facts"):
+        made._lazy["all facts"] = lambda: with_carried_reads(read(), everything=everything)
     return replace(made, options=options)
 
 

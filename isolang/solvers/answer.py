@@ -25,6 +25,7 @@ Cause: TypeAlias = Literal[
     "unseen",
     "superseded reads",
     "units",
+    "possible facts",
 ]
 
 
