@@ -114,7 +114,7 @@ def observe(
     output: Annotated[
         OutputOptions, SelectedOptions(forms=("text", "json"), about={"all_anomalies": _ALL})
     ],
-    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads")],
+    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads", "unit", "carry")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     into: Annotated[
         str,
