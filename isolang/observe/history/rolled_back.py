@@ -9,7 +9,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from isolang.observe.history.seen import ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.history.seen import (
+    LoggedWrites,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
 
 
 class RolledBackRows:
@@ -23,6 +28,8 @@ class RolledBackRows:
     def ended(self, one: SeenTransaction) -> None:
         """Store the reads of a rolled-back transaction, or the writes of any other transaction."""
         for operation in one.operations:
+            if isinstance(operation, LoggedWrites):
+                continue
             table = operation.table.name
             if isinstance(operation, WrittenRow):
                 if one.outcome == "fail":

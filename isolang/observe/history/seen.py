@@ -88,7 +88,23 @@ class WrittenRow(Struct, frozen=True, gc=False):
     caller: str = ""
 
 
-Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
+class LoggedWrites(Struct, frozen=True, gc=False):
+    """Stands for the writes of a statement that only the server's log shows.
+
+    Attributes:
+        mark: the number in the log in front of the writes.
+        unseen: the kinds that these writes count as if the log does not name them.
+    """
+
+    mark: int
+    shown: str
+    text: str
+    unseen: tuple[str, ...] = ()
+    statement: str = ""
+    caller: str = ""
+
+
+Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow | LoggedWrites
 
 
 class SeenTransaction(Struct, kw_only=True, gc=False):
@@ -104,6 +120,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
+        awaits_log: whether only the server's log shows some of the transaction's writes, and has
+            not been read.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
     """
@@ -128,6 +146,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
+    awaits_log: bool = False
     outcome: Outcome | None = None
     end: int = -1
     ended: int = 0
@@ -170,6 +189,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """Yield the row versions read, replaced or written by the transaction."""
         for one in self.operations:
             found: Sequence[RowVersion | None]
+            if isinstance(one, LoggedWrites):
+                continue
             if isinstance(one, WrittenRow):
                 found = one.old, one.version
             else:

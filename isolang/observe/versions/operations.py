@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
+    LoggedWrites,
     RowVersion,
     ScannedRows,
     SeenTransaction,
@@ -29,7 +30,10 @@ from isolang.observe.sql.predicates import Predicate
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
+    CALLED,
+    CASCADES,
     CONDITIONS,
+    COPY,
     KEY_TYPE,
     LARGE,
     LIMITED,
@@ -39,6 +43,7 @@ from isolang.observe.unseen import (
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
+    TRIGGERS,
 )
 
 # The kinds of unseen writes that depend on the target table of an INSERT.
@@ -129,9 +134,41 @@ class StatementOperations:
             self._observation.history.unseen.read.update(
                 [name_parts(one)[-1] for one in made.tables]
             )
+        in_log = [what for what in self._statement.unseen if self._log_shows(what)]
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
-            self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            if what == CALLED:
+                self._note_functions(self._statement.functions)
+            elif what not in in_log:
+                self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            elif what == PARTITIONED and made.kind != "insert":
+                self._note(CONDITIONS)
+        for table in self._statement.triggered:
+            self._note_functions(table.readers)
+        if self._done.mark:
+            one = self._transaction
+            one.awaits_log = True
+            one.operations.append(
+                LoggedWrites(
+                    self._done.mark, self._shown, self._statement.text, tuple(in_log),
+                    one.statement, one.caller,
+                )
+            )  # fmt: skip
+
+    def _log_shows(self, what: str) -> bool:
+        """Return whether the server's log shows all that is unseen of a kind."""
+        made = self._statement.plan
+        if not self._done.mark:
+            return False
+        if what == PARTITIONED:
+            return not (made.upserts or made.may_skip)
+        return what in (TRIGGERS, CASCADES, COPY)
+
+    def _note_functions(self, functions: Iterable[str]) -> None:
+        """Count functions that may read rows, each with its schema and language."""
+        for function in functions:
+            text = f"{function}, in {self._statement.text}"
+            self._observation.history.unseen.note(CALLED, text)
 
     def _note_read_rows(
         self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
