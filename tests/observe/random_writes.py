@@ -1,4 +1,4 @@
-"""Random transactions that write in every shape: WITH, MERGE, triggers, cascades, COPY, functions."""
+"""Random transactions that write in every shape: WITH, MERGE, triggers, COPY, functions."""
 
 import threading
 from random import Random
