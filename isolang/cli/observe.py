@@ -170,6 +170,14 @@ def observe(
             "server's log; the history is checked only at the end.",
         ),
     ] = False,
+    server_on_trial: Annotated[
+        bool,
+        typer.Option(
+            "--server-on-trial",
+            help="Do not rely on when the server shows commits to decide which unseen reads cannot "
+            "matter.",
+        ),
+    ] = False,
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
@@ -201,6 +209,7 @@ def observe(
         observer = Observer(
             where, path, listen=(host, port), most_rows=most_rows, versions=versions,
             reads_log=target in _OWN_SERVERS,
+            server_on_trial=server_on_trial,
         )  # fmt: skip
         observer.start()
         code = None
@@ -208,7 +217,7 @@ def observe(
             with _live_check(observer, path, () if versions else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
-            unseen = observer.stop()
+            unseen = observer.stop(accepted)
         seen = _not_seen(unseen, accepted)
         if listing is not None:
             _write_unseen(listing, seen)
