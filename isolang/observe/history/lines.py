@@ -21,6 +21,7 @@ from isolang.observe.history.recorded import (
 )
 from isolang.observe.history.seen import (
     FoundKey,
+    LoggedWrites,
     Observed,
     ReadRow,
     ScannedRows,
@@ -66,6 +67,8 @@ class HistoryLines:
         """Write the line for a transaction's begin, with its writes."""
         planned: list[tuple[str, int | None]] = []
         for operation in one.operations:
+            if isinstance(operation, LoggedWrites):
+                continue
             self.note_table(operation.table)
             if isinstance(operation, WrittenRow):
                 planned += self._written(operation)
@@ -110,6 +113,8 @@ class HistoryLines:
         possible: list[str] = []
         for operation in one.operations:
             lines: list[tuple[str, int | None]]
+            if isinstance(operation, LoggedWrites):
+                continue
             if isinstance(operation, WrittenRow):
                 moved = operation.old is not None and operation.version is not None
                 twice = moved and operation.old.key != operation.version.key  # type: ignore[union-attr]

@@ -11,6 +11,7 @@ from collections import defaultdict
 
 from isolang.observe.history.seen import (
     FoundKey,
+    LoggedWrites,
     ScannedRows,
     SeenTransaction,
     WrittenRow,
@@ -28,6 +29,8 @@ class RolledBackRows:
     def ended(self, one: SeenTransaction) -> None:
         """Store the reads of a rolled-back transaction, or the writes of any other transaction."""
         for operation in one.operations:
+            if isinstance(operation, LoggedWrites):
+                continue
             table = operation.table.name
             if isinstance(operation, WrittenRow):
                 if one.outcome == "fail":

@@ -108,6 +108,22 @@ class WrittenRow(Struct, frozen=True, gc=False):
     caller: str = ""
 
 
+class LoggedWrites(Struct, frozen=True, gc=False):
+    """Stands for the writes of a statement that only the server's log shows.
+
+    Attributes:
+        mark: the number in the log in front of the writes.
+        unseen: the kinds that these writes count as if the log does not name them.
+    """
+
+    mark: int
+    shown: str
+    text: str
+    unseen: tuple[str, ...] = ()
+    statement: str = ""
+    caller: str = ""
+
+
 class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
     """A read that was not recorded, of known tables.
 
@@ -133,7 +149,7 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
         return f"not seen: {self.text}" + (f", {self.caller}" if self.caller else "")
 
 
-Observed: TypeAlias = ReadRow | ScannedRows | FoundKey | WrittenRow
+Observed: TypeAlias = ReadRow | ScannedRows | FoundKey | WrittenRow | LoggedWrites
 
 
 class SeenTransaction(Struct, kw_only=True, gc=False):
@@ -149,6 +165,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
+        awaits_log: whether only the server's log shows some of the transaction's writes, and has
+            not been read.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
         snapshot: the position at which its first statement with a snapshot was answered; -1 before.
@@ -179,6 +197,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
+    awaits_log: bool = False
     outcome: Outcome | None = None
     end: int = -1
     ended: int = 0
@@ -226,10 +245,9 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """
         for place in range(len(self.operations) - 1, -1, -1):
             one = self.operations[place]
-            written = one.version if isinstance(one, WrittenRow) else None
-            if written is None or one.table.where != where:
+            if not isinstance(one, WrittenRow) or one.version is None or one.table.where != where:
                 continue
-            if is_key_of(one.table, written.values, key):
+            if is_key_of(one.table, one.version.values, key):
                 self.operations[place] = replace(one, caller=caller)
                 return
 
@@ -237,10 +255,10 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """Yield the row versions read, replaced or written by the transaction."""
         for one in self.operations:
             found: Sequence[RowVersion | None]
+            if isinstance(one, LoggedWrites | FoundKey):
+                continue
             if isinstance(one, WrittenRow):
                 found = one.old, one.version
-            elif isinstance(one, FoundKey):
-                continue
             else:
                 found = one.rows if isinstance(one, ScannedRows) else (one.version,)
             yield from ((one.table, version) for version in found if version is not None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
     FoundKey,
+    LoggedWrites,
     RowVersion,
     ScannedRows,
     SeenTransaction,
@@ -33,9 +34,11 @@ from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keep
 from isolang.observe.unseen import (
     ALTERED,
     CALLED,
+    CASCADES,
     CATALOGUE,
     CONDITIONS,
     COPIED,
+    COPY,
     KEY_TYPE,
     KINDS,
     LARGE,
@@ -183,12 +186,46 @@ class StatementOperations:
         made, unseen = self._statement.plan, self._observation.history.unseen
         if made.kind != "insert":
             unseen.read.update([name_parts(one)[-1] for one in made.tables])
-        hidden = {*self._statement.unseen}
+        in_log = [what for what in self._statement.unseen if self._log_shows(what)]
+        hidden = {*self._statement.unseen}.difference(in_log)
         if hidden and not table_added_to(self._statement.text):
             unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
+        if any(table.readers for table in self._statement.triggered):
+            unseen.note_read(None)
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
-            self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            if what == CALLED:
+                self._note_functions(self._statement.functions)
+            elif what not in in_log:
+                self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            elif what == PARTITIONED and made.kind != "insert":
+                self._note(CONDITIONS)
+        for table in self._statement.triggered:
+            self._note_functions(table.readers)
+        if self._done.mark:
+            one = self._transaction
+            one.awaits_log = True
+            one.operations.append(
+                LoggedWrites(
+                    self._done.mark, self._shown, self._statement.text, tuple(in_log),
+                    one.statement, one.caller,
+                )
+            )  # fmt: skip
+
+    def _log_shows(self, what: str) -> bool:
+        """Return whether the server's log shows all that is unseen of a kind."""
+        made = self._statement.plan
+        if not self._done.mark:
+            return False
+        if what == PARTITIONED:
+            return not (made.upserts or made.may_skip)
+        return what in (TRIGGERS, CASCADES, COPY)
+
+    def _note_functions(self, functions: Iterable[str]) -> None:
+        """Count functions that may read rows, each with its schema and language."""
+        for function in functions:
+            text = f"{function}, in {self._statement.text}"
+            self._observation.history.unseen.note(CALLED, text)
 
     def _note_read_rows(
         self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
