@@ -125,7 +125,12 @@ class _LoggedTransaction(Struct, frozen=True):
     def _note_incomplete_write(self, table: Table, key: str) -> None:
         """Remember that the log describes a write of a row incompletely."""
         if self.foreign:
-            self.history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
+            self.history.unseen.note(
+                FOREIGN,
+                f"{table.name}/{key}, in the log",
+                form=f"rows of {table.name}, in the log",
+                tables=(table.name,),
+            )
             self.history.doubtful.setdefault(table.name, f"{table.name}/{key}")
 
 
