@@ -370,7 +370,7 @@ def _control_plan(part: Sequence[Token], word: str, text: str) -> StatementPlan 
 def _defined_routine(reader: Reader) -> str | None:
     """Return the new name of a function or procedure that a statement creates, alters or drops.
 
-    The name is empty if there is no new one. Return ``None`` for other statements, and for CASCADE,
+    The name is empty if none is new. Return ``None`` for other statements, and for CASCADE,
     which may drop columns and constraints that use the function.
     """
     word, end = reader.word(0), len(reader.part)

@@ -80,8 +80,8 @@ class RequestRewriter:
             return Prepared(sent=text)
         works = shared.status != "E" and not shared.skips
         # Another session may have changed a definition while this one waited for the answer.
-        asked = delay == "asked" and self._session.knows_definitions
-        may_ask = not asked and works and not (simple and batch)
+        answered = delay == "asked" and self._session.knows_definitions
+        may_ask = not answered and works and not (simple and batch)
         made = self._session.prepare(text, may_ask=may_ask)
         if made.asks:
             query = CatalogueQuery(made.asks, simple)
