@@ -25,6 +25,7 @@ _NO_LIMIT: Final = "; leave it out for no limit"
 
 FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
 SupersededReads: TypeAlias = Literal["auto", "ignore", "count"]
+PossibleFacts: TypeAlias = Literal["auto", "ignore", "count"]
 
 
 class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -93,6 +94,15 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
         About(
             "What to do with a read whose transaction read the row again under a lock, with "
             "another result: ignore or count it; auto: the verdict is unknown if it depends on it.",
+            "",
+            READING,
+        ),
+    ] = "auto"
+    possible_facts: Annotated[
+        PossibleFacts,
+        About(
+            "What to do with facts that only may have decided an answer (:perhaps): ignore or "
+            "count them; auto: a violation counts without them, a valid verdict with them.",
             "",
             READING,
         ),

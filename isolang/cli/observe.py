@@ -171,6 +171,14 @@ def observe(
             "server's log; the history is checked only at the end.",
         ),
     ] = False,
+    server_on_trial: Annotated[
+        bool,
+        typer.Option(
+            "--server-on-trial",
+            help="Do not rely on when the server shows commits to decide which unseen reads cannot "
+            "matter.",
+        ),
+    ] = False,
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
@@ -200,15 +208,16 @@ def observe(
             path = Path(folder, "observed.edn")
         where = stack.enter_context(_server(target, versions=versions))
         observer = Observer(
-            where, path, listen=(host, port), most_rows=most_rows, versions=versions
-        )
+            where, path, listen=(host, port), most_rows=most_rows, versions=versions,
+            server_on_trial=server_on_trial,
+        )  # fmt: skip
         observer.start()
         code = None
         try:
             with _live_check(observer, path, () if versions else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
-            unseen = observer.stop()
+            unseen = observer.stop(accepted)
         seen = _not_seen(unseen, accepted)
         if listing is not None:
             _write_unseen(listing, seen)

@@ -268,7 +268,7 @@ def _check_spec(
     """
     from isolang.limits import out_of_memory
     from isolang.pipeline.other_reading import with_initial_transaction_note
-    from isolang.pipeline.superseded import judge
+    from isolang.pipeline.possible import judge
 
     name, route = spec
     if isinstance(route, UnloadedSpec):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -19,6 +19,7 @@ from isolang.errors import IsolangError
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
+from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
@@ -47,6 +48,7 @@ class Observer:
         versions: bool = False,
         names: Mapping[str, str] | None = None,
         notes: CallNotes | None = None,
+        server_on_trial: bool = False,
         database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
@@ -56,7 +58,10 @@ class Observer:
                 the server's log at the end, together with the writes of unobserved sessions.
             names: the names of tables in the history, where they differ from those in the database.
             notes: what callers in this process note about their statements.
+            server_on_trial: whether the server may show a commit too early or too late. If so, no
+                unseen read is harmless because of the times of commits.
         """
+        self._trusts_server = not server_on_trial
         self._names, self._notes = names or {}, notes
         self._changes: list[LoggedChange] = []
         self._server, self._path, self._listen = server, path, listen
@@ -89,18 +94,25 @@ class Observer:
             self._initial_rows(connection, made)
         self._listener.start(*self._listen)
 
-    def stop(self) -> Unseen:
-        """End all connections, audit the database, and complete the history."""
+    def stop(self, accepted: Collection[str] = ()) -> Unseen:
+        """End all connections, audit the database, and complete the history.
+
+        Args:
+            accepted: the kinds of unseen activity that do not prevent a valid verdict.
+        """
         self._listener.stop()
         self._read_log()
         self.close_log()
         tables = self._observations[self._main].tables
-        return self._complete(self.history, tables, self._audit, self._path)
+        return self._complete(self.history, tables, self._audit, self._path, accepted)
 
-    def complete(self, into: Path) -> tuple[Unseen, dict[int, int]]:
+    def complete(self, into: Path, accepted: Collection[str] = ()) -> tuple[Unseen, dict[int, int]]:
         """Write the history recorded so far to a new file, as if the observation ended now.
 
         The observation goes on. Transactions that are open are recorded as unknown.
+
+        Args:
+            accepted: as for :meth:`stop`.
 
         Returns:
             What was not seen; and for each line of a transaction of a call of the application, the
@@ -109,7 +121,7 @@ class Observer:
         self._read_log()
         history, tables = self._listener.call(partial(self._copied, into))
         audit = Audit(history, self._database.versions, self._server.connect, self._most)
-        return self._complete(history, tables, audit, into), history.clients
+        return self._complete(history, tables, audit, into, accepted), history.clients
 
     def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
         """Name the ``file:line`` that caused the last write of a row by an open transaction.
@@ -153,18 +165,30 @@ class Observer:
         return history, deepcopy(self._observations[self._main].tables, memo)
 
     def _complete(
-        self, history: ObservedHistory, tables: Tables, audit: Audit, path: Path
+        self,
+        history: ObservedHistory,
+        tables: Tables,
+        audit: Audit,
+        path: Path,
+        accepted: Collection[str],
     ) -> Unseen:
         """Audit the database, and complete a history."""
         if self._states_versions:
             self._add_foreign(history, tables)
         history.close()
         audit.audit_at_end()
+        other = path.with_name(f"{path.name}.part")
         if history.doubtful:
-            other = path.with_name(f"{path.name}.part")
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
             shutil.move(other, path)
+        if self._trusts_server:
+            decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted)
+            for read in decided.reads:
+                history.unseen.note_decided(read.what, read.text, read.caller)
+            if decided.orders:
+                write_orders(path, decided, other)
+                shutil.move(other, path)
         return history.unseen.settled()
 
     def _read_log(self) -> None:

@@ -33,6 +33,7 @@ _IGNORES_KEYS: Final = re.compile(
 )
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
+_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete")  # kinds of statements
 
 
 class Session:
@@ -118,6 +119,8 @@ class Session:
         if kind == "quiet":
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
+                if what != CATALOGUE:
+                    self._history.unseen.note_read(None)
             if one is not None and {*done.statement.unseen} - {CATALOGUE}:
                 one.unclear = True
             return
@@ -129,6 +132,8 @@ class Session:
             return
         if kind == "forget":
             self._forget(done.statement.text)
+            if one is not None and "snapshot" in done.statement.text.lower():
+                one.has_doubtful_times = True  # SET TRANSACTION SNAPSHOT
             return
         if kind == "begin":
             one = self._begin(done, implicit=False)
@@ -137,6 +142,7 @@ class Session:
             return
         if kind in ("commit", "rollback"):
             if one is not None:
+                one.commit_sent = done.ticket[0]
                 self._finish("ok" if tag == "COMMIT" and not one.failed else "fail")
             if made.name == "chain":
                 begun = ExecutedStatement(statement=done.statement, ticket=self._history.ticket())
@@ -154,11 +160,14 @@ class Session:
             one.release(made.name)
         elif kind == "back":
             one.roll_back_to(made.name)
+            one.has_doubtful_times = True
         elif kind == "ddl":
             one.altered = True
             self._note_change()
             for what in (DEFINITIONS, *done.statement.unseen):
                 self._history.unseen.note(what, done.statement.text)
+            if done.statement.unseen:
+                self._history.unseen.note_read(None)
         elif kind == "routine":
             self.observation.epoch += 1  # the names of functions have changed
             self._history.unseen.note(DEFINITIONS, done.statement.text)
@@ -173,6 +182,8 @@ class Session:
             if kind == "other":
                 self.rewriter.forget()
             record_statement(self.observation, one, done)
+            if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
+                one.snapshot = self._history.ticket()[0]
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
 
@@ -313,6 +324,8 @@ class Session:
         if one is not None:
             one.unclear |= any(w.statement.plan.kind not in _WRITES_NOTHING for w in waiting)
             commits = any(w.statement.plan.kind == "commit" for w in waiting) or one.implicit
+            sent = [w.ticket[0] for w in waiting if w.statement.plan.kind == "commit"]
+            one.commit_sent = min(sent, default=-1)
             self._finish("info" if commits and not one.failed else "fail", "connection lost")
             if one.outcome == "fail":
                 return

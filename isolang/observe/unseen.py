@@ -52,6 +52,7 @@ TRUNCATED: Final = "truncate"
 NO_ANSWER: Final = "unanswered"
 ERRORS: Final = "errors"
 UNREAD: Final = "unread"
+DECIDED: Final = "decided"
 CATALOGUE: Final = "catalogue"
 DEFINITIONS: Final = "definitions"
 TEMPORARY: Final = "temporary"
@@ -132,6 +133,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     AUTOCOMMIT: Kind("statements outside a transaction, each recorded as a transaction of its "
     "own", harmless=True),
     UNREAD: Kind("writes to tables that no recorded statement reads", harmless=True),
+    DECIDED: Kind("reads that cannot matter: each other writer of their tables had committed "
+    "before them, or committed after them", harmless=True),
     CATALOGUE: Kind("reads of the catalogue", harmless=True),
     DEFINITIONS: Kind("definitions of tables", harmless=True),
     TEMPORARY: Kind("temporary tables, which no other session sees", harmless=True),
@@ -210,9 +213,13 @@ def shortened(text: str) -> str:
     return one_line(text, _LONGEST)
 
 
+def form_of(text: str) -> str:
+    """Return a statement without values, on one line."""
+    return _form(text[:_LONGEST_FORM])
+
+
 @lru_cache(maxsize=512)
 def _form(text: str) -> str:
-    """Return a statement without values, on one line."""
     return one_line(shape_of_text(text), _LONGEST_FORM)
 
 
@@ -230,7 +237,8 @@ class Unseen(Counter[str]):
         forms: for each kind or detail, how often each statement occurred, without its values.
         tables: for each statement without its values, the tables that it reads or writes; missing
             if these are only those that it names.
-        read: the tables read by recorded statements, without their schemas.
+        read: the tables read by statements, without their schemas.
+        reads_unknown: whether a statement that was not recorded may read any table.
     """
 
     def __init__(self, caller: Callable[[], str] = str) -> None:
@@ -240,6 +248,7 @@ class Unseen(Counter[str]):
         self.forms: dict[str, Counter[str]] = {}
         self.tables: dict[str, set[str]] = {}
         self.read: set[str] = set()
+        self.reads_unknown = False
         self._caller = caller
         # The counts by kind and table, and by kind, table and form.
         self._added: Counter[tuple[str, str]] = Counter()
@@ -267,7 +276,7 @@ class Unseen(Counter[str]):
         assert what in _KIND_OF, what
         self[what] += number
         self._added[what, table] += number
-        form = _form((form or example)[:_LONGEST_FORM])
+        form = form_of(form or example)
         if tables:
             self.tables.setdefault(form, set()).update(tables)
         for forms in (
@@ -281,6 +290,11 @@ class Unseen(Counter[str]):
             self._first[what, table] = shown
             self.examples.setdefault(what, shown)
 
+    def note_read(self, names: Collection[str] | None) -> None:
+        """Note the tables that an unrecorded statement may read; ``None`` if that is unknown."""
+        self.read.update(map(base_name, names or ()))
+        self.reads_unknown |= names is None
+
     def __deepcopy__(self, memo: object) -> Unseen:
         """Return a copy; that of a Counter would have its numbers alone."""
         made = Unseen(self._caller)
@@ -293,6 +307,7 @@ class Unseen(Counter[str]):
         self.examples = other.examples | self.examples
         self.tables = other.tables | self.tables
         self.read |= other.read
+        self.reads_unknown |= other.reads_unknown
         self._added.update(other._added)
         for what, forms in other.forms.items():
             self.forms.setdefault(what, Counter()).update(forms)
@@ -300,14 +315,23 @@ class Unseen(Counter[str]):
             self._forms.setdefault(of_table, Counter()).update(forms)
         self._first = other._first | self._first
 
+    def note_decided(self, what: str, form: str, caller: str) -> None:
+        """Count one of the unseen reads of a kind as one that cannot matter."""
+        self[what] -= 1
+        self._added[what, ""] -= 1
+        for forms in (self.forms[what], self._forms[what, ""]):
+            forms[form if form in forms else OTHER_FORMS] -= 1
+        self.note(DECIDED, form, caller)
+
     def settled(self) -> Unseen:
         """Return the counts, with a separate kind for writes to tables that no statement reads."""
         found = Unseen()
         found.update(self)
-        found.read = set(self.read)
+        found.read, found.reads_unknown = set(self.read), self.reads_unknown
         found.tables = dict(self.tables)
         for (what, table), number in self._added.items():
-            unread = table and table not in self.read and kind_of(what) in HARMFUL_KINDS
+            unread = bool(table) and table not in self.read and not self.reads_unknown
+            unread = unread and kind_of(what) in HARMFUL_KINDS
             name, example = UNREAD if unread else what, self._first[what, table]
             found[what] -= number
             found[name] += number
@@ -344,7 +368,8 @@ class Unseen(Counter[str]):
     def most_frequent(self, what: str) -> list[tuple[str, int]]:
         """Return the forms of the statements of a kind or detail, with their counts."""
         forms = self.forms.get(what, Counter())
-        return sorted(((f, n) for f, n in forms.items() if f), key=lambda form: (-form[1], form[0]))
+        named = [(form, number) for form, number in forms.items() if form and number > 0]
+        return sorted(named, key=lambda form: (-form[1], form[0]))
 
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:

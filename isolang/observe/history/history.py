@@ -31,6 +31,7 @@ from isolang.observe.history.seen import (
     SeenTransaction,
     WrittenRow,
 )
+from isolang.observe.history.windows import CommitWindows
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import Unseen
 
@@ -51,6 +52,7 @@ class ObservedHistory:
         doubtful: the tables with writes that were not seen, each with an example.
         caller: the ``file:line`` of the statement that is being recorded; empty if unknown.
         refused: how many transactions the server rolled back because of another transaction.
+        windows: when the transactions read something unseen, and when others committed.
         rolled_back: the reads of rolled-back transactions; ``None`` if nobody asks for them.
     """
 
@@ -69,6 +71,7 @@ class ObservedHistory:
         self.unclear = False
         self.present = PresentRows()
         self.versions = RecordedVersions(self.unseen, self.doubtful, self._write_loaded_row)
+        self.windows = CommitWindows()
         self._lines = HistoryLines(path, self.versions, states_versions=versions)
         self.oldest_event: Callable[[], int] = lambda: 1 << 62
         self._indices = count()
@@ -140,6 +143,8 @@ class ObservedHistory:
                 self.present.ended(outcome, operation)
             elif isinstance(operation, ScannedRows):
                 self.unaudited[operation.table.name] = operation.table
+        for table in one.unseen_tables:
+            self.unaudited[table.name] = table
 
     def write_initial_rows(
         self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]
@@ -190,10 +195,10 @@ class ObservedHistory:
             if one.outcome is None or one.end >= oldest:
                 break
             done += 1
-            if what and one.operations:
+            if what:
                 self._unfinished.discard(one.begin)
-                self._lines.end(one)
-            elif one.operations:
+                self.windows.note(one, self._lines.end(one) if one.has_lines else (0, 0))
+            elif one.has_lines:
                 self._unfinished.add(one.begin)
                 self._lines.begin(one)
         del self._events[:done]
@@ -218,6 +223,7 @@ class ObservedHistory:
         """Write all further events to no file."""
         self._states_versions = False
         self._lines.discard()
+        self.windows.discard()
 
     def close(self) -> None:
         """Write the remaining events, and close the file."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import compress, count
 from operator import not_
@@ -35,6 +35,7 @@ _CALLERS: Final = ", :callers ["
 _ROWS: Final = ", :rows ["
 _STATEMENTS: Final = ", :statements ["
 _VERSIONS: Final = ", :versions ["
+_PERHAPS: Final = ", :perhaps ["
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
                   "read uncommitted": "pl-2"}  # fmt: skip
 
@@ -71,6 +72,7 @@ class HistoryLines:
             more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
         value = TAB.join(text for text, _ in planned)
         self.write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
+        one.first_line = self._number
 
     def _written(self, write: WrittenRow) -> list[tuple[str, int | None]]:
         """Return a write's operations with their versions, and remember the new version.
@@ -93,14 +95,15 @@ class HistoryLines:
             reported.append((f"[:{word} {made.key} {made.row}]", made.rank))
         return reported
 
-    def end(self, one: SeenTransaction) -> None:
-        """Write the line for a transaction's end, with its reads and writes."""
+    def end(self, one: SeenTransaction) -> tuple[int, int]:
+        """Write the line for a transaction's end; return the numbers of both its lines."""
         planned = iter(one.planned)
         reported: list[tuple[str, int | None]] = []
         callers: list[str] = []
         conditions: list[str] = []
         statements: list[str] = []
         planned_statements: list[str] = []
+        possible: list[str] = []
         for operation in one.operations:
             lines: list[tuple[str, int | None]]
             if isinstance(operation, WrittenRow):
@@ -113,6 +116,9 @@ class HistoryLines:
                 lines = [] if known is None else [_read(known)]
             else:
                 lines = self._predicate_read_operations(operation)
+            if not isinstance(operation, WrittenRow) and operation.perhaps:
+                possible += _possible_facts(operation, len(reported), lines)
+                continue
             reported += lines
             callers += [operation.caller or operation.shown] * len(lines)
             conditions += _condition_shown(operation, len(lines))
@@ -127,11 +133,13 @@ class HistoryLines:
         noted = f"{_STATEMENTS}{TAB.join(map(edn, sent))}]" if sent else ""
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
-        more = versions + named + unmatched + noted + error
+        perhaps = f"{_PERHAPS}{TAB.join(possible)}]" if possible and committed else ""
+        more = versions + named + unmatched + noted + perhaps + error
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         if one.client:
             self.clients[self._number] = one.client
         self.written += 1
+        return one.first_line, self._number
 
     def _predicate_read_operations(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
         rows = [self._versions.find(scan.table, one, scan.shown) for one in scan.rows]
@@ -207,6 +215,20 @@ def _condition_shown(operation: Observed, lines: int) -> list[str]:
     asks = isinstance(operation, ScannedRows) and operation.caller
     first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
     return [first, *[""] * (lines - 1)] if lines else []
+
+
+def _possible_facts(
+    operation: ReadRow | ScannedRows, before: int, lines: Sequence[tuple[str, int | None]]
+) -> Iterator[str]:
+    """Yield the operations of a read that only may have decided an answer, each with its place.
+
+    The place is the number of the transaction's other operations before it. The statement, the
+    caller and the remark follow, as the other operations have them in fields of their own.
+    """
+    caller = edn(operation.caller or operation.shown)
+    shown = _condition_shown(operation, len(lines))
+    for (text, _), remark in zip(lines, shown, strict=True):
+        yield f"[{before} {text} {edn(operation.statement)} {caller} {edn(remark)}]"
 
 
 def _read(one: RecordedVersion) -> tuple[str, int | None]:

@@ -39,6 +39,8 @@ class ReadRow(Struct, frozen=True, gc=False):
         statement: the statement that read it, as named in the history; empty if unknown.
         caller: the ``file:line`` that sent the statement; empty if unknown.
         columns: the columns that were read, if the statement depends on no others.
+        perhaps: whether the read only *may* have decided the statement's answer. Such a read can
+            acquit, but not convict.
     """
 
     table: Table
@@ -47,6 +49,7 @@ class ReadRow(Struct, frozen=True, gc=False):
     statement: str = ""
     caller: str = ""
     columns: tuple[str, ...] = ()
+    perhaps: bool = False
 
 
 class ScannedRows(Struct, frozen=True, gc=False):
@@ -57,6 +60,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
         order: the column by which LIMIT chose the rows, and whether the order descends. All rows
             before the last returned row were returned, but perhaps not all rows with the same value
             in this column. ``None`` if no LIMIT applied.
+        perhaps: as for :class:`ReadRow`.
     """
 
     table: Table
@@ -66,6 +70,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     order: tuple[str, bool] | None = None
     statement: str = ""
     caller: str = ""
+    perhaps: bool = False
 
 
 class WrittenRow(Struct, frozen=True, gc=False):
@@ -88,6 +93,31 @@ class WrittenRow(Struct, frozen=True, gc=False):
     caller: str = ""
 
 
+class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
+    """A read that was not recorded, of known tables.
+
+    Attributes:
+        what: the kind or detail that it counts as.
+        text: the statement, without its values.
+        caller: the ``file:line`` that sent it; empty if unknown.
+        tables: the names of the tables that it may have read.
+        sent: a position before the server took the snapshot of the read.
+        answered: a position after that.
+    """
+
+    what: str
+    text: str
+    caller: str
+    tables: tuple[str, ...]
+    sent: int
+    answered: int
+
+    @property
+    def why(self) -> str:
+        """Return what an order that the read shows is because of."""
+        return f"not seen: {self.text}" + (f", {self.caller}" if self.caller else "")
+
+
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
 
 
@@ -106,6 +136,12 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
+        snapshot: the position at which its first statement with a snapshot was answered; -1 before.
+        commit_sent: the position at which COMMIT was sent; -1 if it was not seen.
+        unseen_reads: the reads of known tables that were not recorded.
+        unseen_tables: the tables of these reads.
+        has_doubtful_times: whether its reads may be of another time than their statements.
+        first_line: the number of the line of its begin in the file; 0 before.
     """
 
     process: int
@@ -133,6 +169,22 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     ended: int = 0
     error: str = ""
     planned: list[tuple[str, int | None]] = field(default_factory=list)
+    snapshot: int = -1
+    commit_sent: int = -1
+    unseen_reads: list[UnseenRead] = field(default_factory=list)
+    unseen_tables: list[Table] = field(default_factory=list)
+    has_doubtful_times: bool = False
+    first_line: int = 0
+
+    @property
+    def has_lines(self) -> bool:
+        """Return whether the history has lines of the transaction."""
+        return bool(self.operations or self.unseen_reads)
+
+    @property
+    def keeps_snapshot(self) -> bool:
+        """Return whether all statements of the transaction read one snapshot."""
+        return self.level in ("repeatable read", "serializable")
 
     def read(
         self, table: Table, version: RowVersion, shown: str, columns: tuple[str, ...] = ()

@@ -103,8 +103,10 @@ def predicate_of(
     kind, order = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
-    pinned = set(table.key) <= condition.equal.keys()
-    if read_committed and (writes or made.locks) and not pinned:
+    # SOUND BECAUSE: each row was judged in one version: the one of the statement's snapshot, or, if
+    # it matched there and was replaced since, the newest one. A row that is not in the answer
+    # does not match in that version. But LIMIT chose rows in the order of the snapshot's versions.
+    if read_committed and made.locks and order is not None:
         return RECHECKED, "", None
     used = condition.columns | ({order[0]} if order else set())
     return *_predicate(condition, table, used, done), order
@@ -122,11 +124,19 @@ def predicate_of_block(
 
 
 def has_reached_limit(done: ExecutedStatement) -> bool:
-    """Return whether a SELECT's LIMIT may have left out rows."""
-    made = done.statement.plan
+    """Return whether a SELECT's LIMIT may have left out rows.
+
+    SOUND BECAUSE: a condition that names a whole key finds at most one row, or one for each value.
+    """
+    statement = done.statement
+    made = statement.plan
     if done.cut:
         return True
-    most = limit_value(done.statement.part, made.limit, done.parameters) if made.limit else None
+    most = limit_value(statement.part, made.limit, done.parameters) if made.limit else None
+    if made.limit and most is not None and len(statement.reported) == len(made.sources) == 1:
+        looked = looked_up_key_count(statement.condition, statement.reported[0].table, done)
+        if looked is not None and looked <= most and not made.offset:
+            return False
     return bool(made.limit) and (most is None or done.rows >= most)
 
 

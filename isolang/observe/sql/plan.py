@@ -39,10 +39,12 @@ or procedure, which changes no table.
 JoinKind: TypeAlias = Literal["", "left", "inner", "comma", "other"]
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({
-    SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
+    SHAPES, SUBQUERIES, "GROUPING SETS", "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
     "subqueries in FROM",
 })  # fmt: skip
 """The kinds of SELECT that may be split into query blocks (:mod:`isolang.observe.sql.blocks`)."""
+LEAVES_OUT_ROWS: Final = frozenset({"HAVING", "DISTINCT ON", "functions"})
+"""The kinds of SELECT whose result does not have all rows that satisfy their condition."""
 
 CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
@@ -129,6 +131,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         body: for a SELECT, the token range of FROM and WHERE.
         order: the token range of ORDER BY.
         lock: how the statement locks the rows of its only table against writers.
+        locked: the aliases of the tables whose rows a SELECT locks, as the catalogue stores them;
+            ``None`` if it locks no rows, or some of them FOR KEY SHARE.
         single: whether a SELECT always returns one row.
         claims: the column that a subquery with SKIP LOCKED uses to name the rows of an UPDATE or
             DELETE; empty for other statements.
@@ -156,6 +160,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     order: tuple[int, int] = (0, 0)
     locks: bool = False
     lock: Lock = ""
+    locked: frozenset[str] | None = None
     single: bool = False
     skips: bool = False
     claims: str = ""
@@ -416,6 +421,7 @@ class FromTables(Struct):
     joins: list[tuple[JoinKind, tuple[int, int]]] = field(default_factory=list)
 
 
+_STRENGTHS: Final = (("update",), ("no", "key", "update"), ("share",))
 _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "natural"})
 
 
@@ -479,6 +485,8 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         begin = reader.find({"from"}, begin + 1, end)
     if reader.find({"into"}, 0, end) < end:
         return StatementPlan(kind="ddl", unseen=(COPIED,))
+    if not any(reader.word(n) in ("from", "table") for n in range(end)):
+        return StatementPlan(kind="quiet")
     if begin < end and _catalogue_tables(reader):
         return StatementPlan(kind="quiet", unseen=(CATALOGUE,))
     if reader.find({"union", "intersect", "except"}, 0, end) < end:
@@ -490,7 +498,7 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     unseen = list(found.unseen)
     if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
         unseen.append(SUBQUERIES)
-    if found.tables and all(_is_in_catalogue(name) for name, _ in found.tables):
+    if found.tables and all(is_in_catalogue(name) for name, _ in found.tables):
         raise RefusedError(SUBQUERIES)
     distinct = reader.word(1) == "distinct"
     if distinct and reader.word(2) != "on":
@@ -546,9 +554,26 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         locks=locks < end,
         single=aggregated and not grouped and having == end,
         lock=lock_of(strengths) if len(found.tables) == 1 else "",
+        locked=_locked_aliases(reader, locks, [alias for _, alias in found.tables]),
         skips=any(reader.word(n) == "skip" for n in range(locks, end)),
         tables=tuple(name for name, _ in found.tables),
     )
+
+
+def _locked_aliases(reader: Reader, at: int, aliases: Sequence[str]) -> frozenset[str] | None:
+    """Return the aliases of the tables whose rows the clause at a position locks."""
+    rest = [reader.text(n) for n in range(at + 1, len(reader.part))]
+    strength = next((one for one in _STRENGTHS if tuple(rest[: len(one)]) == one), None)
+    if strength is None:
+        return None
+    rest = rest[len(strength) :]
+    if rest[-1:] == ["nowait"]:
+        rest.pop()
+    names = rest[1:] if rest[:1] == ["of"] else aliases
+    is_list = "," not in rest[1::2] and {*rest[2::2]} <= {","} and len(rest) % 2 == 0
+    if rest[:1] not in ([], ["of"]) or not is_list:
+        return None
+    return frozenset(name_parts(name)[-1] for name in names if name != ",")
 
 
 def lock_of(strengths: Collection[str]) -> Lock:
@@ -558,7 +583,8 @@ def lock_of(strengths: Collection[str]) -> Lock:
     return "share" if set(strengths) == {"share"} else "update"
 
 
-def _is_in_catalogue(name: str) -> bool:
+def is_in_catalogue(name: str) -> bool:
+    """Return whether a table belongs to the catalogue."""
     schema, *rest = name_parts(name)
     return schema in _CATALOGUE_SCHEMAS if rest else schema.startswith("pg_")
 
@@ -608,7 +634,7 @@ def _catalogue_tables(
             except RefusedError:
                 return None
             tables += [name for name in names if name not in known]
-    return tables if all(map(_is_in_catalogue, tables)) else None
+    return tables if all(map(is_in_catalogue, tables)) else None
 
 
 def is_clause(reader: Reader, at: int) -> bool:
@@ -671,46 +697,42 @@ def _calls_aggregate(reader: Reader, names: Collection[str], places: Sequence[in
 
 
 def _plan_of_subqueries(reader: Reader) -> StatementPlan:
-    """Return the plan of a SELECT with tables only in subqueries: SELECT EXISTS (SELECT …)."""
+    """Return the plan of a SELECT with a table only in a subquery: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))
         if reader.text(n - 1) == "(" and reader.word(n) in ("select", "with", "values")
     ]  # fmt: skip
-    if not opened:
-        return StatementPlan(kind="quiet")
-    if reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part):
+    clauses = reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part)
+    if len(opened) != 1 or clauses:
         raise RefusedError(SUBQUERIES)
-    sources = []
-    at = 0
-    for begin in opened:
-        if begin < at:
-            raise RefusedError(SUBQUERIES)
-        at = end = reader.close(begin - 1) - 1
-        depth = reader.depth[begin]
-        place = reader.find({"from"}, begin, end, depth)
-        inner = any(reader.word(n) in ("select", "with") for n in range(begin + 1, end))
-        clauses = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
-        cut = reader.find(clauses, begin, end, depth)
-        single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
-        exists = reader.word(begin - 2) == "exists"
-        if place == end or inner or (cut < end and not (single and exists)):
-            raise RefusedError(SUBQUERIES)
-        stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
-        found = from_tables(reader, place + 1, stop)
-        if found.joined or found.unseen or len(found.tables) != 1:
-            raise RefusedError(SUBQUERIES)
-        behind = stop
-        if reader.word(stop) == "where":
-            behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
-        ((name, alias),) = found.tables
-        where = (stop + 1, behind) if behind > stop else (0, 0)
-        sources.append(
-            StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
-        )
+    (begin,) = opened
+    end = reader.close(begin - 1) - 1
+    depth = reader.depth[begin]
+    place = reader.find({"from"}, begin, end, depth)
+    cutting = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
+    cut = reader.find(cutting, begin, end, depth)
+    single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
+    exists = reader.word(begin - 2) == "exists"
+    if place == end or (cut < end and not (single and exists)):
+        raise RefusedError(SUBQUERIES)
+    stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
+    found = from_tables(reader, place + 1, stop)
+    if found.joined or found.unseen or len(found.tables) != 1:
+        raise RefusedError(SUBQUERIES)
+    behind = stop
+    if reader.word(stop) == "where":
+        behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
+    ((name, alias),) = found.tables
+    source = StatementTable(
+        name=name,
+        alias=alias,
+        how="all",
+        where=(stop + 1, behind) if behind > stop else (0, 0),
+        text=(place, behind),
+    )
     return StatementPlan(
-        kind="select", sources=tuple(sources), place=len(reader.part), single=True,
-        tables=tuple(one.name for one in sources),
-    )  # fmt: skip
+        kind="select", sources=(source,), place=len(reader.part), single=True, tables=(name,)
+    )
 
 
 def _write_plan(reader: Reader, word: str) -> StatementPlan:

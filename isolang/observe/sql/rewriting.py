@@ -25,6 +25,7 @@ from isolang.observe.sql.lexer import (
 )
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
     CALLED,
     CASCADES,
@@ -36,6 +37,9 @@ from isolang.observe.unseen import (
     UNKNOWN_TABLES,
 )
 
+_READ_COMMITTED: Final = (
+    "pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')"
+)
 _FIRST_WITH_OLD: Final = 180000  # the first server version with RETURNING old
 _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached text
 _LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
@@ -82,6 +86,11 @@ class PreparedStatement(Struct, kw_only=True):
         columns: the table of each column after the application's columns; ``None`` for the column
             that states whether there is a row.
         join: the join of a SELECT's tables, if its rows are exactly those of one table.
+        snapshot: for a join that locks rows at READ COMMITTED, the root with the rows that the
+            join finds without the locks, in a column like those of query blocks.
+        names: the names of the tables that it reads or writes, whatever its form; ``None`` if
+            unknown.
+        tables: these tables; ``None`` for each one that was not found.
     """
 
     plan: StatementPlan
@@ -95,12 +104,17 @@ class PreparedStatement(Struct, kw_only=True):
     blocks: tuple[ReportedBlock, ...] = ()
     columns: tuple[ReportedTable | None, ...] = ()
     join: KeyJoin | None = None
+    snapshot: ReportedTable | None = None
+    names: tuple[str, ...] | None = None
+    tables: tuple[Table | None, ...] = ()
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
         self.columns = self.reported
         if self.blocks:
             self.columns += (None, *[one.reported for one in self.blocks])
+        elif self.snapshot is not None:
+            self.columns += (None, self.snapshot)
 
 
 class Prepared(Struct, kw_only=True):
@@ -161,12 +175,14 @@ class StatementShape(Struct, frozen=True):
         condition: the condition on the statement's only table, or why it cannot be evaluated.
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
+        names: as for :class:`PreparedStatement`.
     """
 
     plan: StatementPlan
     condition: ParsedCondition
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
+    names: tuple[str, ...] | None = None
 
 
 class Rewriter:
@@ -211,8 +227,10 @@ class Rewriter:
                 for one in (*found.plan.sources, *(found.wrapped.wrapped if found.wrapped else ()))
                 if one.name not in self.tables
             ) | dict.fromkeys(
-                name for _, found in shapes for name in found.plan.tables
-                if found.plan.kind == "truncate" and name not in self.tables
+                name for _, found in shapes
+                for name in (found.plan.tables if found.plan.kind == "truncate"
+                             else found.names or ())
+                if name not in self.tables
             )  # fmt: skip
             if unknown:
                 return Prepared(sent=text, asks=tuple(unknown))
@@ -225,6 +243,8 @@ class Rewriter:
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
             joins = planned.kind == "select" and len(planned.sources) > 1
+            join = self._key_join(part, planned.sources) if joins else None
+            snapshot = _snapshot_of(planned, join, reported)
             made.statements.append(
                 PreparedStatement(
                     plan=planned,
@@ -235,7 +255,10 @@ class Rewriter:
                     condition=found.condition,
                     unseen=unseen,
                     blocks=seen,
-                    join=self._key_join(part, planned.sources) if joins else None,
+                    join=join,
+                    snapshot=snapshot,
+                    names=found.names,
+                    tables=tuple(map(self.tables.get, found.names or ())),
                 )
             )
             place = planned.place
@@ -243,8 +266,12 @@ class Rewriter:
             if addition and reported[0].source.text[1]:
                 addition = addition.format(*(_text_of(one, part, text) for one in reported))
             additions = [(where, addition)]
-            if seen:
-                front, behind = _enclosing_texts(seen, part, text)
+            if seen or snapshot is not None:
+                front, behind = (
+                    _enclosing_texts([block.reported for block in seen], part, text)
+                    if snapshot is None
+                    else _enclosing_texts([snapshot], part, text, only_if=_READ_COMMITTED)
+                )
                 additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
             for where, more in additions:
                 if more:
@@ -270,6 +297,7 @@ class Rewriter:
                 made,
                 _condition(part, made),
                 *_plan_with_blocks(part, made, self._database.aggregates),
+                names=tables_read(part),
             )
             if len(shapes) < 4 * _MOST_CACHED and len(name) < _LONGEST_SHAPE:
                 shapes[name] = found
@@ -390,21 +418,36 @@ def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
     return text[part[begin].start : part[end - 1].end]
 
 
+def _snapshot_of(
+    planned: StatementPlan, join: KeyJoin | None, reported: Sequence[ReportedTable]
+) -> ReportedTable | None:
+    """Return what also reports the rows that a locking join finds in its statement's snapshot."""
+    if join is None or planned.locked is None or planned.skips:
+        return None
+    if len(reported) < len(planned.sources) or planned.partial != JOINS:
+        return None
+    root = reported[join.root]
+    return ReportedTable(replace(root.source, how="all", text=planned.body), root.table)
+
+
 def _enclosing_texts(
-    seen: Sequence[ReportedBlock], part: Sequence[Token], text: str
+    seen: Sequence[ReportedTable], part: Sequence[Token], text: str, *, only_if: str = ""
 ) -> tuple[str, str]:
     """Return the texts to put before and after a statement to enclose it in another statement.
 
     The enclosing statement returns the same rows in the same order, or one row if the inner
-    statement returns no rows. Its first row also contains the rows of the blocks.
+    statement returns no rows. Its first row also contains the rows of the blocks, or, with
+    ``only_if``, an empty list if that condition holds and a block has no rows.
     """
     columns = []
     for number, one in enumerate(seen):
-        table, alias = one.reported.table, one.reported.source.alias
-        rows = f"SELECT {table.identity_sql(alias)} {_text_of(one.reported, part, text)}"
+        rows = f"SELECT {one.table.identity_sql(one.source.alias)} {_text_of(one, part, text)}"
+        total = "pg_catalog.json_agg(isolang_row)"
+        if only_if:
+            total = f"COALESCE({total}, '[]')"
         columns.append(
-            "CASE WHEN pg_catalog.row_number() OVER () = 1 THEN (SELECT pg_catalog.json_agg("
-            f"isolang_row)::text FROM ({rows}) isolang_rows(isolang_row)) END "
+            f"CASE WHEN pg_catalog.row_number() OVER () = 1{only_if and f' AND {only_if}'} THEN "
+            f"(SELECT {total}::text FROM ({rows}) isolang_rows(isolang_row)) END "
             f"AS isolang_block_{number}"
         )
     front = f"SELECT isolang_all.*, {', '.join(columns)} FROM (SELECT isolang_own.*, true FROM ("

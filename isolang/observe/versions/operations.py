@@ -11,6 +11,7 @@ from isolang.observe.history.seen import (
     RowVersion,
     ScannedRows,
     SeenTransaction,
+    UnseenRead,
     WrittenRow,
 )
 from isolang.observe.observation import Observation
@@ -29,8 +30,12 @@ from isolang.observe.sql.predicates import Predicate
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
+    CALLED,
+    CATALOGUE,
     CONDITIONS,
+    COPIED,
     KEY_TYPE,
+    KINDS,
     LARGE,
     LIMITED,
     NO_KEY,
@@ -39,8 +44,20 @@ from isolang.observe.unseen import (
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
+    PROCEDURES,
+    RECHECKED,
+    SHAPES,
+    TEMPORARY,
+    TRIGGERS,
+    form_of,
+    table_added_to,
 )
 
+# The kinds of unseen reads whose tables may be known.
+_READS: Final = frozenset({
+    CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
+}) - {COPIED}  # fmt: skip
+_READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
@@ -120,15 +137,53 @@ class StatementOperations:
 
     def _note(self, kind: str, table: str = "") -> None:
         """Count a read or write of the statement as unseen."""
-        self._observation.history.unseen.note(kind, self._statement.text, table=table)
+        history = self._observation.history
+        history.unseen.note(kind, self._statement.text, table=table)
+        if kind not in _READS or (kind == LIMITED and self._statement.plan.kind != "select"):
+            return
+        tables = self._tables()
+        if tables is not None:
+            one = self._transaction
+            answered = history.ticket()[0]
+            keeps = one.keeps_snapshot
+            one.unseen_reads.append(
+                UnseenRead(
+                    what=kind, text=form_of(self._statement.text), caller=history.caller,
+                    tables=tuple(table.name for table in tables),
+                    sent=one.begin if keeps else self._done.ticket[0],
+                    answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
+                )
+            )  # fmt: skip
+            one.unseen_tables += tables
+
+    def _tables(self) -> list[Table] | None:
+        """Return the tables that the statement may have read; ``None`` if it may matter anyway.
+
+        SOUND BECAUSE: all writers of these tables are in the history, or are found by the audit. A
+        partition may be written under its own name.
+        """
+        statement = self._statement
+        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        if statement.names is None or (writes and not statement.reported):
+            return None
+        found: list[Table] = []
+        for table in statement.tables:
+            if table is None or (table.why and table.why not in (CATALOGUE, TEMPORARY)):
+                return None
+            if table.partitioned or table.altered or not table.rows_known:
+                return None
+            if not table.why:
+                found.append(table)
+        return found
 
     def _count_hidden(self) -> None:
         """Count the reads and writes hidden by the statement's form."""
-        made = self._statement.plan
+        made, unseen = self._statement.plan, self._observation.history.unseen
         if made.kind != "insert":
-            self._observation.history.unseen.read.update(
-                [name_parts(one)[-1] for one in made.tables]
-            )
+            unseen.read.update([name_parts(one)[-1] for one in made.tables])
+        hidden = {*self._statement.unseen}
+        if hidden and not table_added_to(self._statement.text):
+            unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
             self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
@@ -191,16 +246,13 @@ class StatementOperations:
     def _keeps_rows(self, join: KeyJoin) -> bool:
         """Return whether a join left out no row of its root.
 
-        SOUND BECAUSE: at READ COMMITTED, FOR UPDATE joins the newest version of a locked row with
-        the parents of the version before. A transaction whose writes are not all seen may have
-        deleted parents. A snapshot from before a constraint was added may contain other rows.
+        SOUND BECAUSE: a transaction whose writes are not all seen may have deleted parents. A
+        snapshot from before a constraint was added may contain other rows.
         """
         database, one = self._observation.database, self._transaction
         if not database.keys_hold or database.key_changes != join.changes or one.unclear:
             return False
         if one.altered or one.begin < database.keys_changed:
-            return False
-        if self._statement.plan.locks and self._is_read_committed():
             return False
         writes = (write for write in one.operations if isinstance(write, WrittenRow))
         return not any(may_lack_parents(join, write.table, _change(write)) for write in writes)
@@ -208,15 +260,51 @@ class StatementOperations:
     def _note_key_join(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> None:
         """Record the root's rows as those of its condition, and the parents of each."""
         statement = self._statement
+        locks = statement.plan.locks and self._is_read_committed()
+        root, rows = statement.reported[join.root].table, _distinct(versions[join.root])
+        # Parents that are not locked have the versions of the snapshot, and others newer ones.
+        later = set()
         for number, reported in enumerate(statement.reported):
-            if number != join.root and not self._is_large(versions[number]):
+            if locks and self._is_locked(reported):
+                later.add(number)
+            elif number != join.root and not self._is_large(versions[number]):
                 self._note_read_rows(reported.table, _distinct(versions[number]))
         # A parent by a foreign key is missing only if the key is NULL, which the child says.
         others = [edge.parent for edge in join.edges if edge.key is None]
         if any(len(versions[number]) != len(versions[join.root]) for number in others):
             self._note(CONDITIONS)
-        root = statement.reported[join.root].table
-        self._note_condition(root, _distinct(versions[join.root]), "", join)
+        unclear = RECHECKED if locks and not self._keeps_locked_rows(join, rows) else ""
+        self._note_condition(root, rows, "", join, unclear)
+        for number in later - {join.root}:
+            if not self._is_large(versions[number]):
+                self._note_read_rows(statement.reported[number].table, _distinct(versions[number]))
+
+    def _is_locked(self, reported: ReportedTable) -> bool:
+        """Return whether a SELECT locks the rows of a table."""
+        locked = self._statement.plan.locked
+        return locked is None or name_parts(reported.source.alias)[-1] in locked
+
+    def _keeps_locked_rows(self, join: KeyJoin, rows: Sequence[RowVersion]) -> bool:
+        """Return whether a locking join at READ COMMITTED returned all rows of its snapshot.
+
+        SOUND BECAUSE: if a locked row was replaced after the statement's snapshot, the server joins
+        its newest version with the rows that the old version was joined with. So it leaves out a
+        row that moved to another parent, although the condition holds in both versions, and behind
+        LEFT JOIN it leaves out the parent. It never adds a row. So if it returned as many rows as
+        the snapshot has, each row that it did not return fails the condition in the version of the
+        snapshot.
+        """
+        snapshot, reported = self._statement.snapshot, self._statement.reported
+        texts = [text for column, text in self._done.reported if column is snapshot]
+        if snapshot is None or not texts:
+            return False
+        before = self._versions(snapshot, texts[0])
+        is_same = {row.number for row in before} == {row.number for row in rows}
+        return len(before) == len(rows) and all(
+            (edge.child == join.root and is_same) or not self._is_locked(reported[edge.child])
+            for edge in join.edges
+            if reported[edge.parent].source.join == "left"
+        )
 
     def _note_blocks(self) -> None:
         """Note the rows found by the query blocks of a SELECT, and that no other rows matched."""
@@ -318,8 +406,12 @@ class StatementOperations:
         rows: Sequence[RowVersion],
         partial: str,
         join: KeyJoin | None = None,
+        unclear: str = "",
     ) -> None:
-        """Note the rows that a statement found in a table, and that no others match."""
+        """Note the rows that a statement found in a table, and that no others match.
+
+        With ``unclear``, it is not known that no others match, which counts as that kind.
+        """
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(
@@ -330,12 +422,11 @@ class StatementOperations:
             read_committed=self._is_read_committed(),
             join=join,
         )
-        if predicate and self.all_matched:
+        if predicate and self.all_matched and not unclear:
             self._note_predicate_read(table, rows, predicate, order)
             return
         if kind or predicate:
-            kind = kind or CONDITIONS
-            self._note(kind)
+            self._note(kind or unclear or CONDITIONS)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
