@@ -57,10 +57,12 @@ class UnseenForm(Struct, frozen=True, kw_only=True):
     Attributes:
         statement: the statement, with ``?`` for each value.
         count: how often it occurred.
+        tables: the tables that it reads or writes, as far as they are known.
     """
 
     statement: str
     count: int
+    tables: tuple[str, ...] = ()
 
 
 class NotSeen(Struct, frozen=True, kw_only=True):
@@ -370,7 +372,7 @@ def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
             kind=kind_of(what), what=output_wording(what), count=count,
             first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
             forms=tuple(
-                UnseenForm(statement=statement, count=number)
+                UnseenForm(statement=statement, count=number, tables=unseen.tables_of(statement))
                 for statement, number in unseen.most_frequent(what)
             ),
         )
@@ -500,11 +502,12 @@ def _new_file(name: str) -> Path:
 
 
 def _write_unseen(path: Path, seen: Sequence[NotSeen]) -> None:
-    """Write each statement that was not seen on a line: count, kind, description, statement."""
-    lines = ["count\tkind\twhat\tstatement\n"]
+    """Write each statement that was not seen on a line, with its count, kind and tables."""
+    lines = ["count\tkind\twhat\ttables\tstatement\n"]
     for kind in seen:
-        forms = [(form.count, form.statement) for form in kind.forms] or [(kind.count, "")]
-        lines += [f"{count}\t{kind.kind}\t{kind.what}\t{text}\n" for count, text in forms]
+        for form in kind.forms or (UnseenForm(statement="", count=kind.count),):
+            columns = (kind.kind, kind.what, ", ".join(form.tables), form.statement)
+            lines.append("\t".join((str(form.count), *columns)) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
 
 

@@ -14,6 +14,7 @@ from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
+    CATALOGUE,
     CURSORS,
     DEFINITIONS,
     ERRORS,
@@ -61,6 +62,11 @@ class Session:
         self.label = "" if name in (b"psql", b"pgbench") else name.decode(errors="replace")
 
     # --- texts ---
+
+    @property
+    def knows_definitions(self) -> bool:
+        """Return whether no definition has changed since the last statement was prepared."""
+        return self._epoch == self.observation.epoch
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
         """Return a statement's text in the form to send to the server."""
@@ -157,6 +163,9 @@ class Session:
                 self._history.unseen.note(what, done.statement.text)
             if done.statement.unseen:
                 self._history.unseen.note_read(None)
+        elif kind == "routine":
+            self.observation.epoch += 1  # the names of functions have changed
+            self._history.unseen.note(DEFINITIONS, done.statement.text)
         elif kind == "truncate":
             one.altered = True
             for name in made.tables:

@@ -206,7 +206,7 @@ def test_what_they_read_is_seen(observed, counted):
         assert counted(text), text
     assert counted(LEFT[0]) == {LIMITED}
     for text in CATALOGUE:
-        assert counted(text) == set(), text
+        assert counted(text) <= {"catalogue"}, text
     assert counted("SELECT 1 FROM pg_class WHERE EXISTS (SELECT 1 FROM t)") == {SUBQUERIES}
     observed.stop()
     assert observed.path.read_text().count("[:rp ") > 10

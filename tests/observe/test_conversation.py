@@ -1,5 +1,7 @@
 """The two directions of a connection, without a server: bytes, messages that wait, and answers."""
 
+import json
+
 import pytest
 
 from isolang.observe.history.history import ObservedHistory
@@ -8,6 +10,7 @@ from isolang.observe.postgres import POSTGRES
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.rewriting import DatabaseFacts
+from isolang.observe.unseen import CALLED, CATALOGUE, TOO_LONG, UNKNOWN_TABLES, kind_of
 from isolang.observe.wire.answers import AnswerRewriter
 from isolang.observe.wire.connection import MessageBuffer
 from isolang.observe.wire.conversation import Conversation, message
@@ -183,3 +186,89 @@ def test_a_client_without_tls_is_not_offered_channel_binding(shared):
     )
     others = b"\0\0\0\x05salt"  # a password by MD5
     assert answers.rewrite(0x52, others, 0, len(others)) is None
+
+
+def described(name, oid):
+    """The catalogue's answer for a table with a key ``id``."""
+    column = ["id", "id", 1, 23, False, -1, True, True]
+    rest = [[column], [[True, [1]]], None, False]
+    fields = [name, oid, "public", name, "r", "p", False, False, False, True, False, False, *rest]
+    return json.dumps(["read committed", "read committed", json.dumps(fields)]).encode()
+
+
+def test_a_definition_of_another_session_does_not_hide_a_table(shared):
+    """If it comes while a session waits for the catalogue, the session asks again."""
+    requests = RequestRewriter(shared, lambda: None)
+    answers = AnswerRewriter(shared)
+    assert answers.rewrite(0x5A, b"I", 0, 1) is None
+    text = b"SELECT id FROM t WHERE id > 1\0"
+    for _ in range(2):
+        with pytest.raises(MustWaitError):
+            ask(requests, 0x51, text)
+        shared.session.store_descriptions([described("t", 7)], ("t",))
+        shared.expected.clear()
+        shared.delay = "asked"
+        shared.session.observation.epoch += 1
+    with pytest.raises(MustWaitError):
+        ask(requests, 0x51, text)
+    shared.session.store_descriptions([described("t", 7)], ("t",))
+    shared.expected.clear()
+    shared.delay = "asked"
+    sent = ask(requests, 0x51, text)
+    assert b"isolang_0" in sent
+    (answer,) = shared.expected
+    assert answer.executed[0].statement.unseen == ()
+
+
+def statement_of(shared, text):
+    """The last statement of a text, as prepared for sending."""
+    return shared.session.prepare(text, may_ask=False).statements[-1]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "CREATE OR REPLACE FUNCTION pg_temp.f() RETURNS int AS $$ … $$; ",
+        "CREATE PROCEDURE my.F() BEGIN ATOMIC INSERT INTO t VALUES (1); END; ",
+        "ALTER FUNCTION g(int) RENAME TO f; ",
+    ],
+)
+def test_a_function_counts_from_its_definition(shared, definition):
+    """Its transaction may not have committed, so the catalogue may not show it to others."""
+    assert statement_of(shared, "SELECT f()").unseen == ()
+    made = shared.session.prepare(f"{definition}SELECT f()", may_ask=False)
+    assert [one.plan.kind for one in made.statements] == ["routine", "quiet"]
+    assert made.statements[1].unseen == (CALLED,)
+    assert statement_of(shared, "SELECT f()").unseen == (CALLED,)
+    assert statement_of(shared, "SELECT lower('A')").unseen == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "unseen"),
+    [
+        ("SELECT relname FROM pg_class", "quiet", (CATALOGUE,)),
+        ("SELECT a FROM (SELECT c.oid FROM pg_class c) x, unnest(b) WITH ORDINALITY u", "quiet",
+         (CATALOGUE,)),
+        ('SELECT 1 FROM "pg_catalog"."pg_am" UNION SELECT 2 FROM pg_index', "quiet", (CATALOGUE,)),
+        ("WITH x AS (SELECT oid FROM pg_class) SELECT * FROM x", "quiet", (CATALOGUE,)),
+        ("SELECT (SELECT max(a) FROM t) FROM pg_class", "other", ("subqueries",)),
+        ("SELECT a FROM (SELECT relname IS DISTINCT FROM pg_x FROM t) y, pg_class", "other",
+         ("subqueries",)),
+        ("SELECT oid FROM pg_class WHERE oid IN (TABLE t)", "other", ("subqueries",)),
+    ],
+)  # fmt: skip
+def test_a_statement_that_reads_the_catalogue_alone(shared, text, kind, unseen):
+    """At any depth; a table of the application at any depth makes it another statement."""
+    planned = statement_of(shared, text).plan
+    assert (planned.kind, planned.unseen) == (kind, unseen)
+
+
+def test_a_statement_that_is_too_long_is_sent_unchanged(shared, monkeypatch):
+    """It is one unseen statement, whatever it contains; its cost is that of reading its start."""
+    monkeypatch.setattr("isolang.observe.sql.rewriting._MOST_TOKENS", 50)
+    text = "INSERT INTO t VALUES " + ", ".join(f"({n})" for n in range(10))
+    assert statement_of(shared, text).unseen == (UNKNOWN_TABLES,)
+    text += text.partition("VALUES")[2].replace("(0)", ", (0)")
+    made = shared.session.prepare(text, may_ask=True)
+    assert (made.sent, [one.unseen for one in made.statements]) == (text, [(TOO_LONG,)])
+    assert kind_of(TOO_LONG) == "large"

@@ -171,6 +171,11 @@ class RecordedVersions:
         if self.is_initial(version.number) and not table.rows_known:
             return self._load(table, version)
         what = "an UPDATE or DELETE of" if writes else "a read of"
-        self.unseen.note(FOREIGN, f"{what} {table.name}/{version.key}: {shown}")
+        self.unseen.note(
+            FOREIGN,
+            f"{what} {table.name}/{version.key}: {shown}",
+            form=f"{what} {table.name}: {shown}",
+            tables=(table.name,),
+        )
         self._doubtful.setdefault(table.name, f"{table.name}/{version.key}")
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -31,6 +32,7 @@ from isolang.observe.unseen import (
     NAMED_OLD,
     PARTITIONED,
     SHAPES,
+    TOO_LONG,
     TRIGGERS,
     UNKNOWN_TABLES,
 )
@@ -43,6 +45,9 @@ _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached te
 _LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
 _MOST_CACHED: Final = 5000  # the largest number of cached texts
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
+_LONGEST_SHAPE: Final = 20_000  # the largest number of characters in a cached shape
+# The largest number of tokens in a text that is examined, which takes about half a second.
+_MOST_TOKENS: Final = 300_000
 
 
 class ReportedTable(Struct, frozen=True):
@@ -143,6 +148,8 @@ class DatabaseFacts(Struct, kw_only=True):
         key_changes: how many times foreign keys may have changed.
         keys_changed: the position in the history at which they last may have changed.
         row_sets: the names of functions that return a set, which removes a row if it is empty.
+        defined: the names of functions that sessions have defined, perhaps in transactions that are
+            not committed yet, so that ``functions`` lacks them.
     """
 
     version: int
@@ -153,6 +160,7 @@ class DatabaseFacts(Struct, kw_only=True):
     key_changes: int = 0
     keys_changed: int = -1
     row_sets: frozenset[str] = frozenset()
+    defined: set[str] = field(default_factory=set)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
@@ -211,17 +219,17 @@ class Rewriter:
         if cached is not None:
             return cached
         try:
-            parts = list(statements(list(tokens(text))))
+            cut = list(islice(tokens(text), _MOST_TOKENS + 1))
         except UnclearTextError:
-            parts = []
-            whole = PreparedStatement(
-                plan=StatementPlan(kind="other", unseen=(SHAPES,)),
-                text=text,
-                part=(),
-                unseen=(SHAPES,),
-            )
-            return Prepared(sent=text, statements=[whole])
+            return _unexamined(text, SHAPES)
+        if len(cut) > _MOST_TOKENS:
+            return _unexamined(text, TOO_LONG)
+        parts = list(statements(cut))
         shapes = [(part, self.shape_of(part)) for part in parts]
+        defined = {one.plan.name for _, one in shapes if one.plan.kind == "routine"} - {""}
+        if not defined <= self._database.defined:
+            self._database.defined |= defined
+            self._texts.clear()
         if may_ask:
             unknown = dict.fromkeys(
                 one.name for _, found in shapes
@@ -303,7 +311,7 @@ class Rewriter:
                 *_plan_with_blocks(part, made, self._database.aggregates),
                 names=tables_read(part),
             )
-            if len(shapes) < 4 * _MOST_CACHED:
+            if len(shapes) < 4 * _MOST_CACHED and len(name) < _LONGEST_SHAPE:
                 shapes[name] = found
         return found
 
@@ -351,7 +359,7 @@ class Rewriter:
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
         """Return the reported tables, the text to add, and the unseen kinds."""
         unseen = [*planned.unseen]
-        if planned.names & self._database.functions.keys():
+        if planned.names & (self._database.functions.keys() | self._database.defined):
             unseen.append(CALLED)
         reported: list[ReportedTable] = []
         texts: list[str] = []
@@ -408,6 +416,13 @@ class Rewriter:
         old = self._database.returns_old_rows
         reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
         return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
+
+
+def _unexamined(text: str, kind: str) -> Prepared:
+    """Return a text to send unchanged, which counts as one unseen statement."""
+    plan = StatementPlan(kind="other", unseen=(kind,))
+    whole = PreparedStatement(plan=plan, text=text, part=(), unseen=(kind,))
+    return Prepared(sent=text, statements=[whole])
 
 
 def keeps_key(planned: StatementPlan, table: Table) -> bool:

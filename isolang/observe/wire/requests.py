@@ -82,7 +82,9 @@ class RequestRewriter:
         if shared.unclear:
             return Prepared(sent=text)
         works = shared.status != "E" and not shared.skips
-        may_ask = delay != "asked" and works and not (simple and batch)
+        # Another session may have changed a definition while this one waited for the answer.
+        answered = delay == "asked" and self._session.knows_definitions
+        may_ask = not answered and works and not (simple and batch)
         made = self._session.prepare(text, may_ask=may_ask)
         if made.asks:
             query = CatalogueQuery(made.asks, simple)
