@@ -29,8 +29,9 @@ def order_of(selected, order):
 
 @pytest.mark.parametrize(
     ("selected", "order"),
-    [("n", "n"), ("id, n", "n"), ("n, id", "t.n"), ("t.n", "n DESC"), ("*", "n"), ("t.*, n", "n")],
-)
+    [("n", "n"), ("id, n", "n"), ("n, id", "t.n"), ("t.n", "n DESC"), ("*", "n"), ("t.*, n", "n"),
+     ("n AS total", "n"), ("n total, id", "n"), ("n IS NULL", "n")],
+)  # fmt: skip
 def test_the_result_has_the_column(selected, order):
     """A name in ORDER BY refers to the result's column, which is the table's."""
     assert order_of(selected, order) == ("n", order.endswith("DESC"))
@@ -38,8 +39,14 @@ def test_the_result_has_the_column(selected, order):
 
 @pytest.mark.parametrize(
     "selected", ["id AS n", "-n AS n", "id n", "n::text", 'n::text COLLATE "C"', 'id AS "n"',
-                 "n[1]", "id, n::text, n"],
+                 "n[1]", "id, n::text, n", 'n COLLATE "C"', "(c).n", "id AS c, (c).n"],
 )  # fmt: skip
 def test_the_result_has_another_expression_of_that_name(selected):
     """ORDER BY sorts by the values in the result, so rows before the last one may be greater."""
     assert order_of(selected, "n") == LIMITED
+
+
+@pytest.mark.parametrize("selected", ["t.id AS t_id, t.n AS t_n", "id AS n", "n::text", "(c).n"])
+def test_a_qualified_name_is_the_column_of_the_table(selected):
+    """Whatever the result calls so, as ORMs write it."""
+    assert order_of(selected, "t.n") == ("n", False)
