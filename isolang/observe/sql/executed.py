@@ -222,7 +222,7 @@ def _is_name_of_another(listed: Sequence[Token], name: str) -> bool:
 
     SOUND BECAUSE: the result's column of ``name::text``, ``name[1]``, ``name COLLATE "C"`` or
     ``(composite).name`` is called ``name``, too, and ORDER BY sorts by its values. The column
-    itself stands after SELECT, a comma or its table, and before a comma or its new name.
+    itself follows SELECT, a comma or its table, and precedes a comma or its new name.
     """
     for n, token in enumerate(listed):
         if token.kind not in _NAMES or catalogue_name(token.text) != name:
