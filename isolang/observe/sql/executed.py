@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -24,6 +25,8 @@ from isolang.observe.sql.rewriting import (
     limit_value,
 )
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
+
+_NAMES: Final = frozenset({"word", "quoted"})  # the kinds of tokens that may be names
 
 
 class PortalPosition(Struct, gc=False):
@@ -214,19 +217,35 @@ def _first_order_column(
     if first[-1:] in (["asc"], ["desc"]):
         first.pop()
     # SOUND BECAUSE: in a join, an unqualified name may be a column of another table.
-    alone = (len(first) == 1 and len(statement.plan.sources) == 1) or (
-        len(first) == 3 and first[1] == "." and first[0] == source.alias
-    )
+    is_qualified = len(first) == 3 and first[1] == "." and first[0] == source.alias
+    alone = is_qualified or (len(first) == 1 and len(statement.plan.sources) == 1)
     column = table.columns.get(catalogue_name(first[-1])) if alone else None
-    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
-    # occur in the result as the name of another expression.
-    place = statement.plan.place
-    listed = zip(statement.part[:place], statement.part[1:place], strict=False)
-    if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
-        return None
     if column is None or not (column.ordered and column.required):
         return None
+    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
+    # occur in the result as the name of another expression. A qualified name refers to the table.
+    listed = statement.part[: statement.plan.place]
+    if not is_qualified and _is_name_of_another(listed, column.name):
+        return None
     return column.name, descends
+
+
+def _is_name_of_another(listed: Sequence[Token], name: str) -> bool:
+    """Return whether a SELECT's result may have another expression under a column's name.
+
+    SOUND BECAUSE: the result's column of ``name::text``, ``name[1]``, ``name COLLATE "C"`` or
+    ``(composite).name`` is called ``name``, too, and ORDER BY sorts by its values. The column
+    itself follows SELECT, a comma or its table, and precedes a comma or its new name.
+    """
+    for n, token in enumerate(listed):
+        if token.kind not in _NAMES or catalogue_name(token.text) != name:
+            continue
+        before, after = listed[n - 1].text, listed[n + 1] if n + 1 < len(listed) else None
+        begins = before in ("select", ",") or (before == "." and listed[n - 2].kind in _NAMES)
+        is_label = after is not None and after.kind in _NAMES and after.text != "collate"
+        if not begins or not (after is None or after.text in (",", ".") or is_label):
+            return True
+    return False
 
 
 def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
