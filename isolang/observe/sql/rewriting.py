@@ -140,6 +140,7 @@ class DatabaseFacts(Struct, kw_only=True):
     Attributes:
         shapes: the plans of statements by shape; they depend on the aggregate functions.
         keys_hold: whether no session was seen that does not enforce foreign keys.
+        roles_change: whether a session was seen whose role, and so whose policies, may change.
         key_changes: how many times foreign keys may have changed.
         keys_changed: the position in the history at which they last may have changed.
         row_sets: the names of functions that return a set, which removes a row if it is empty.
@@ -150,6 +151,7 @@ class DatabaseFacts(Struct, kw_only=True):
     functions: dict[str, list[str]] = {}
     shapes: dict[str, StatementShape] = field(default_factory=dict)
     keys_hold: bool = True
+    roles_change: bool = False
     key_changes: int = 0
     keys_changed: int = -1
     row_sets: frozenset[str] = frozenset()
