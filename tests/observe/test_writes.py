@@ -4,7 +4,7 @@ import psycopg
 import pytest
 from observe.random_writes import TABLES, play
 
-from isolang.observe.unseen import CALLED, CASCADES, COPY, RULES, TRIGGERS
+from isolang.observe.unseen import ALTERED, CALLED, CASCADES, COPY, RULES, TRIGGERS
 from isolang.run.targets import target_named
 
 from .conftest import Observed
@@ -99,3 +99,13 @@ def test_a_role_that_policies_apply_to(logged):
     assert logged.stop()[RULES] == 2
     assert logged.path.read_text().count("[:rp ") == 1
     logged.direct("DROP OWNED BY guest", "DROP ROLE guest")
+
+
+@pytest.mark.server
+def test_a_text_that_alters_a_table_and_writes_it(logged):
+    """The server executes it as without the proxy, although a column is gone that was known."""
+    with logged.connect("READ_COMMITTED", autocommit=True) as one:
+        one.execute("UPDATE job SET n = 1 WHERE id = 1")
+        one.execute("ALTER TABLE job DROP COLUMN state; UPDATE job SET n = 2 WHERE id = 1")
+        assert one.execute("SELECT n FROM job WHERE id = 1").fetchall() == [(2,)]
+    assert logged.stop()[ALTERED] == 1

@@ -26,10 +26,12 @@ from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
+    ALTERED,
     CALLED,
     CASCADES,
     NAMED_OLD,
     PARTITIONED,
+    PROCEDURES,
     SHAPES,
     TRIGGERS,
     UNKNOWN_TABLES,
@@ -240,12 +242,16 @@ class Rewriter:
         made = Prepared(sent=text)
         pieces: list[str] = []
         at = added = 0
+        redefined = False  # whether names may have another meaning than before the text
         for part, found in shapes:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            seen = self._blocks(found, part)
+            seen = () if redefined else self._blocks(found, part)
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
-            joins = planned.kind == "select" and len(planned.sources) > 1
+            if redefined and planned.sources:
+                reported, addition, unseen = (), "", (*unseen, ALTERED)
+            redefined = redefined or _may_redefine(part, planned)
+            joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
             snapshot = _snapshot_of(planned, join, reported)
             made.statements.append(
@@ -260,7 +266,7 @@ class Rewriter:
                     blocks=seen,
                     join=join,
                     snapshot=snapshot,
-                    names=found.names,
+                    names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=self._functions_of(planned),
                     triggered=self._triggered(planned),
@@ -430,6 +436,19 @@ def may_write_unseen(
     if first in ("with", "explain") and not _WRITES.isdisjoint(words):
         return True
     return first in ("merge", "execute", "call", "do") or CALLED in unseen
+
+
+def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
+    """Return whether a statement may change which tables later names stand for, or their columns.
+
+    SOUND BECAUSE: the catalogue was asked before the whole text is executed.
+    """
+    words = {one.text for one in part if one.kind == "word"}
+    return (
+        planned.kind == "ddl"
+        or (planned.kind == "other" and PROCEDURES in planned.unseen)
+        or (planned.kind == "forget" and not words.isdisjoint({"search_path", "role", "session"}))
+    )
 
 
 def _braced(text: str) -> str:
