@@ -31,6 +31,12 @@ _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read u
 _IGNORES_KEYS: Final = re.compile(
     r"session_replication_role|disable\s+trigger|pg_constraint|pg_trigger", re.IGNORECASE
 )
+# After these, policies may hide rows from a session that saw all rows before.
+_CHANGES_ROLE: Final = re.compile(
+    r"\b(role|session_authorization|session\s+authorization|row_security)\b"
+    r"|set_config\s*\(\s*[^'\s]",
+    re.IGNORECASE,
+)
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
 _TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete")  # kinds of statements
@@ -117,6 +123,8 @@ class Session:
         defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
         if defines and _IGNORES_KEYS.search(done.statement.text):
             self.observation.database.keys_hold = False
+        if defines and _CHANGES_ROLE.search(done.statement.text):
+            self.observation.database.roles_change = True
         if is_quiet:
             return
         if kind == "level":

@@ -9,12 +9,15 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import Tables
-from isolang.observe.sql.rewriting import DatabaseFacts
+from isolang.observe.sql.lexer import statements, tokens
+from isolang.observe.sql.plan import StatementPlan
+from isolang.observe.sql.rewriting import DatabaseFacts, Prepared, PreparedStatement
 from isolang.observe.unseen import CALLED, CATALOGUE, TOO_LONG, UNKNOWN_TABLES, kind_of
 from isolang.observe.wire.answers import AnswerRewriter
 from isolang.observe.wire.connection import MessageBuffer
-from isolang.observe.wire.conversation import Conversation, message
+from isolang.observe.wire.conversation import Conversation, message, with_marks
 from isolang.observe.wire.requests import MustWaitError, RequestRewriter
+from isolang.run.drivers.postgres_log import MARK_SQL
 
 LONGEST = (100,) * 256
 A, B, C = message(b"A", b"one"), message(b"B", b""), message(b"C", b"three")
@@ -272,3 +275,29 @@ def test_a_statement_that_is_too_long_is_sent_unchanged(shared, monkeypatch):
     made = shared.session.prepare(text, may_ask=True)
     assert (made.sent, [one.unseen for one in made.statements]) == (text, [(TOO_LONG,)])
     assert kind_of(TOO_LONG) == "large"
+
+
+def test_marks_in_front_of_several_statements():
+    """Each stands in front of its statement, behind what was added to earlier statements."""
+    text = "UPDATE t SET v = 1; SELECT f(); UPDATE t SET v = 2; SELECT g(); SELECT h()"
+    parts = list(statements(list(tokens(text))))
+    ends = [part[-1].end for part in parts]
+    sent = f"{text[: ends[0]]} RETURNING 1{text[ends[0] : ends[2]]} RETURNING 22{text[ends[2] :]}"
+    made = Prepared(
+        sent=sent,
+        statements=[
+            PreparedStatement(plan=StatementPlan(kind="quiet"), text="", part=part)
+            for part in parts
+        ],
+        shifts=[(ends[0], 12), (ends[2] + 12, 13)],
+    )
+    marked = with_marks(made, {1: 5, 3: 6, 4: 7})
+    mark = MARK_SQL + ";"
+    expected = sent
+    for name, number in (("f", 5), ("g", 6), ("h", 7)):
+        expected = expected.replace(f"SELECT {name}", f"{mark.format(number)}SELECT {name}")
+    assert marked.sent == expected
+    plain = marked.sent
+    for begin, size in reversed(marked.shifts):
+        plain = plain[:begin] + plain[begin + size :]
+    assert plain == text

@@ -27,10 +27,12 @@ from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
+    ALTERED,
     CALLED,
     CASCADES,
     NAMED_OLD,
     PARTITIONED,
+    PROCEDURES,
     SHAPES,
     TOO_LONG,
     TRIGGERS,
@@ -145,6 +147,7 @@ class DatabaseFacts(Struct, kw_only=True):
     Attributes:
         shapes: the plans of statements by shape; they depend on the aggregate functions.
         keys_hold: whether no session was seen that does not enforce foreign keys.
+        roles_change: whether a session was seen whose role, and so whose policies, may change.
         key_changes: how many times foreign keys may have changed.
         keys_changed: the position in the history at which they last may have changed.
         row_sets: the names of functions that return a set, which removes a row if it is empty.
@@ -157,6 +160,7 @@ class DatabaseFacts(Struct, kw_only=True):
     functions: dict[str, list[str]] = {}
     shapes: dict[str, StatementShape] = field(default_factory=dict)
     keys_hold: bool = True
+    roles_change: bool = False
     key_changes: int = 0
     keys_changed: int = -1
     row_sets: frozenset[str] = frozenset()
@@ -246,12 +250,16 @@ class Rewriter:
         made = Prepared(sent=text)
         pieces: list[str] = []
         at = added = 0
+        redefined = False  # whether names may have another meaning than before the text
         for part, found in shapes:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            seen = self._blocks(found, part)
+            seen = () if redefined else self._blocks(found, part)
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
-            joins = planned.kind == "select" and len(planned.sources) > 1
+            if redefined and planned.sources:
+                reported, addition, unseen = (), "", (*unseen, ALTERED)
+            redefined = redefined or _may_redefine(part, planned)
+            joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
             snapshot = _snapshot_of(planned, join, reported)
             made.statements.append(
@@ -266,7 +274,7 @@ class Rewriter:
                     blocks=seen,
                     join=join,
                     snapshot=snapshot,
-                    names=found.names,
+                    names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=self._functions_of(planned),
                     triggered=self._triggered(planned),
@@ -443,6 +451,19 @@ def may_write_unseen(
     if first in ("with", "explain") and not _WRITES.isdisjoint(words):
         return True
     return first in ("merge", "execute", "call", "do") or CALLED in unseen
+
+
+def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
+    """Return whether a statement may change which tables later names stand for, or their columns.
+
+    SOUND BECAUSE: the catalogue was asked before the whole text is executed.
+    """
+    words = {one.text for one in part if one.kind == "word"}
+    return (
+        planned.kind == "ddl"
+        or (planned.kind == "other" and PROCEDURES in planned.unseen)
+        or (planned.kind == "forget" and not words.isdisjoint({"search_path", "role", "session"}))
+    )
 
 
 def _braced(text: str) -> str:

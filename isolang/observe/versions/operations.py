@@ -51,6 +51,7 @@ from isolang.observe.unseen import (
     PRIVILEGE,
     PROCEDURES,
     RECHECKED,
+    RULES,
     SHAPES,
     TEMPORARY,
     TRIGGERS,
@@ -130,6 +131,11 @@ class StatementOperations:
         self._count_hidden()
         if any(one is not None and one.table.altered for one in statement.columns):
             self._note(ALTERED)
+        elif self._observation.database.roles_change and any(
+            one is not None and one.table.secured for one in statement.columns
+        ):
+            self._transaction.unclear = True
+            self._note(RULES)
         elif statement.plan.kind == "select":
             if statement.reported:
                 self._note_select()
@@ -175,7 +181,7 @@ class StatementOperations:
         for table in statement.tables:
             if table is None or (table.why and table.why not in (CATALOGUE, TEMPORARY)):
                 return None
-            if table.partitioned or table.altered or not table.rows_known:
+            if table.partitioned or table.altered or not table.rows_known or table.secured:
                 return None
             if not table.why:
                 found.append(table)

@@ -123,14 +123,15 @@ def with_marks(made: Prepared, numbers: Mapping[int, int]) -> Prepared:
     """
     shifts: list[tuple[int, int]] = []
     pieces: list[str] = []
-    at = added = 0
+    at = added = passed = 0  # passed: the length of the earlier additions in front of a mark
     before = [*made.shifts]
     for place, number in numbers.items():
-        where = made.statements[place].part[0].start
+        where = made.statements[place].part[0].start + passed
         for begin, size in [*before]:
             if begin >= where:
                 break
             where += size
+            passed += size
             shifts.append((begin + added, size))
             del before[0]
         text = MARK_SQL.format(number) + ";"
