@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 _PORT: Final = "6543"
+_OWN_SERVERS: Final = ("postgres", "postgresql")  # the targets that start a server
 _PACE: Final = 0.2  # the seconds between two polls of the live check's result
 _LONGEST: Final = 60  # the time limit for one live check, in seconds
 _SHOWN: Final = 110  # the maximum number of characters to print of a statement
@@ -116,7 +117,7 @@ def observe(
     output: Annotated[
         OutputOptions, SelectedOptions(forms=("text", "json"), about={"all_anomalies": _ALL})
     ],
-    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads")],
+    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads", "unit", "carry")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     into: Annotated[
         str,
@@ -206,9 +207,10 @@ def observe(
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
-        where = stack.enter_context(_server(target, versions=versions))
+        where = stack.enter_context(_server(target))
         observer = Observer(
             where, path, listen=(host, port), most_rows=most_rows, versions=versions,
+            reads_log=target in _OWN_SERVERS,
             server_on_trial=server_on_trial,
         )  # fmt: skip
         observer.start()
@@ -258,21 +260,21 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
+def _server(target: str) -> Iterator[ServerAddress]:
     """Yield the address of the server named by the target.
 
-    If the target is just ``postgres``, start a server and stop it at the end; with ``versions``,
-    its log records the changed rows.
+    If the target is just ``postgres``, start a server whose log records the changed rows, and stop
+    it at the end.
     """
     from isolang.observe.wire.address import ServerAddress, address_of
 
-    if target in ("postgres", "postgresql"):
+    if target in _OWN_SERVERS:
         from isolang.run.targets import target_named
         from isolang.run.targets.postgres import Postgres
 
         made = target_named("postgres")
         assert isinstance(made, Postgres)
-        made.reports_versions = versions
+        made.reports_versions = True
         try:
             made.start()
             assert made.server is not None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from isolang.history.carried import Carrying
     from isolang.history.remarks import Named, Remark
     from isolang.history.row_text import RowTexts
     from isolang.history.statements import Statements
@@ -43,6 +44,8 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         files: the files that the history was read from; ``columns.txn_file`` holds indices into
             this tuple.
         session_names: the names of the sessions in the input; empty if they have no names.
+        carrying: the reads carried between the transactions of a request, if the history was read
+            with ``unit="request"``.
     """
 
     columns: Columns
@@ -51,6 +54,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
     files: tuple[str, ...] = ()
     position_unit: Literal["line", "byte", "record"] = "record"
     session_names: tuple[str, ...] = ()
+    carrying: Carrying | None = None
     _lazy: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -134,10 +138,23 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
+    def carried_from(self, op: int) -> tuple[str, bool]:
+        """Return the name of the transaction that a read was carried from; empty if it was not.
+
+        The second value is whether the transaction that has the read writes other rows only.
+        """
+        if self.carrying is None:
+            return "", False
+        columns = self.columns
+        place = int(columns.txn_position[self.transaction_of(op)]), int(columns.op_position[op])
+        return self.carrying.names.get(place, ("", False))
+
     def where_op(self, op: int) -> str:
         """Return the place in the input where an operation is, such as ``a.bincode byte 234``."""
         txn = self.transaction_of(op)
         position = int(self.columns.op_position[op])
+        if position < 0:
+            return f"the reads of {self.carried_from(op)[0]}"
         if self.position_unit == "record":
             return f"{self.where(txn)}, operation {position}"
         return self._place(self.columns.txn_file[txn], position)
@@ -242,7 +259,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             HistoryError: the recorded statements are malformed, or their number differs from the
                 number of operations.
         """
-        statements = self._statements().get(int(self.columns.txn_position[txn]), ())
+        statements = self.statements_by_position().get(int(self.columns.txn_position[txn]), ())
         if not statements:
             return ()
         from isolang.history.objects import statements_of_operations
@@ -251,9 +268,10 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""
-        return bool(self._statements())
+        return bool(self.statements_by_position())
 
-    def _statements(self) -> Mapping[int, Statements]:
+    def statements_by_position(self) -> Mapping[int, Statements]:
+        """Return the recorded statements of transactions, keyed by the transaction's position."""
         if "statements" not in self._lazy:
             from isolang.history.statements import read_statements
 
@@ -263,6 +281,31 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         found: Mapping[int, Statements] = self._lazy["statements"]
         return found
 
+    def unit_of(self, txn: int) -> str:
+        """Return the name of a transaction's unit; empty if it belongs to none.
+
+        Raises:
+            HistoryError: the recorded units are malformed.
+        """
+        if self._is_t0(txn) or not (units := self.units()):
+            return ""
+        return units.get(int(self.columns.txn_position[txn]), "")
+
+    def units(self) -> Mapping[int, str]:
+        """Return the units of transactions, keyed by the transaction's position.
+
+        Raises:
+            HistoryError: the recorded units are malformed.
+        """
+        if "units" not in self._lazy:
+            from isolang.history.units import read_units
+
+            lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
+            is_file = lines and len(self.files) == 1
+            self._lazy["units"] = read_units(self.files[0]) if is_file else {}
+        units: Mapping[int, str] = self._lazy["units"]
+        return units
+
     def describe_op(self, op: int) -> str:
         """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``.
 
@@ -271,13 +314,19 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         kind = int(self.columns.op_kind[op])
         if kind == c.READ_NONE_OF and self.of_predicate(op):
             key = self.key(int(self.columns.op_key[op]))
-            return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found"
+            source = self.carried_from(op)[0]
+            carried = f" carried from {source}" if source else ""
+            return (
+                f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found{carried}"
+            )
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         between = " " if self.recorded_row(op) else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
+        if source := self.carried_from(op)[0]:
+            text = f"{text} carried from {source}"
         return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
 
     def is_delete(self, op: int) -> bool:

@@ -65,6 +65,10 @@ def _history(source: HistoryInput, options: ReadOptions, timeout: float) -> Hist
         from isolang.history.superseded import without_superseded_reads
 
         history = without_superseded_reads(history)
+    if options.unit == "request":
+        from isolang.history.carried import with_carried_reads
+
+        history = with_carried_reads(history, everything=options.carry == "all")
     return history
 
 
@@ -136,11 +140,15 @@ def _statements_of_stream(name: str, files: Files) -> dict[str, Any]:
     if path.is_file() and path.stat().st_size == len(text):
         return {}
     from isolang.history.statements import statements_in
+    from isolang.history.units import units_in
 
-    try:
-        return {"statements": statements_in(text, file)}
-    except HistoryError:
-        return {}  # only what needs the statements may complain
+    read: dict[str, Any] = {}
+    for what, read_text in (("statements", statements_in), ("units", units_in)):
+        try:
+            read[what] = read_text(text, file)
+        except HistoryError:
+            pass  # only what needs them may complain
+    return read
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:

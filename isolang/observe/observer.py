@@ -27,7 +27,8 @@ from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
 from isolang.observe.versions.audit import Audit
-from isolang.observe.versions.foreign import KnownPlaces, add_foreign
+from isolang.observe.versions.logged import ReadLog, changed_rows
+from isolang.observe.versions.sightings import Sightings
 from isolang.observe.wire.address import ServerAddress
 from isolang.observe.wire.listener import Listener, Send
 
@@ -46,6 +47,7 @@ class Observer:
         listen: tuple[str, int],
         most_rows: int,
         versions: bool = False,
+        reads_log: bool = False,
         names: Mapping[str, str] | None = None,
         notes: CallNotes | None = None,
         server_on_trial: bool = False,
@@ -56,6 +58,8 @@ class Observer:
         Args:
             versions: whether the history states the versions of rows. If so, versions are read from
                 the server's log at the end, together with the writes of unobserved sessions.
+            reads_log: whether the server's log is read at the end for writes that statements do not
+                return. With ``versions``, it always is.
             names: the names of tables in the history, where they differ from those in the database.
             notes: what callers in this process note about their statements.
             server_on_trial: whether the server may show a commit too early or too late. If so, no
@@ -66,6 +70,8 @@ class Observer:
         self._changes: list[LoggedChange] = []
         self._server, self._path, self._listen = server, path, listen
         self._most, self._states_versions = most_rows, versions
+        self._reads_log = versions or reads_log
+        self._last_mark = 0
         self._observations: dict[str, Observation] = {}
         self._database, self._main = database, ""
         self._snapshot: InitialSnapshot
@@ -84,13 +90,16 @@ class Observer:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
         """
         self.history = ObservedHistory(self._path, versions=self._states_versions)
+        self.history.keeps_initial = self._reads_log
         self.history.oldest_event = self._oldest
         self._audit = Audit(self.history, self._database.versions, self._server.connect, self._most)
-        if self._states_versions:
+        if self._reads_log:
             self._log = self._database.log(self._server.connect, "observe: --versions")
         with closing(self._server.connect()) as connection:
             self._main = connection.info.dbname
             made = self._new_observation(connection, self._main, prefix="")
+            if self._log is not None and self._log.is_writable():
+                made.next_mark = self._next_mark
             self._initial_rows(connection, made)
         self._listener.start(*self._listen)
 
@@ -102,9 +111,11 @@ class Observer:
         """
         self._listener.stop()
         self._read_log()
-        self.close_log()
         tables = self._observations[self._main].tables
-        return self._complete(self.history, tables, self._audit, self._path, accepted)
+        try:
+            return self._complete(self.history, tables, self._audit, self._path, accepted)
+        finally:
+            self.close_log()
 
     def complete(self, into: Path, accepted: Collection[str] = ()) -> tuple[Unseen, dict[int, int]]:
         """Write the history recorded so far to a new file, as if the observation ended now.
@@ -173,8 +184,8 @@ class Observer:
         accepted: Collection[str],
     ) -> Unseen:
         """Audit the database, and complete a history."""
-        if self._states_versions:
-            self._add_foreign(history, tables)
+        if self._reads_log and (self._states_versions or history.awaits_log()):
+            self._add_logged(history, tables)
         history.close()
         audit.audit_at_end()
         other = path.with_name(f"{path.name}.part")
@@ -191,24 +202,45 @@ class Observer:
                 shutil.move(other, path)
         return history.unseen.settled()
 
-    def _read_log(self) -> None:
-        if self._log is not None:
-            self._changes += self._log.changes()
+    def _next_mark(self) -> int:
+        self._last_mark += 1
+        return self._last_mark
 
-    def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
-        """Add the unobserved transactions in the server's log."""
-        places = KnownPlaces(self._database.versions, {})
-        tables = [one for one in known.current() if not (one.why or one.partitioned)]
-        for one in history.recorded():
-            for table, version in one.versions():
-                places.note(table, version)
+    def _read_log(self) -> list[LoggedChange]:
+        """Read the log, unless only marks are looked for and none was written."""
+        if self._log is None or not (self._states_versions or self._last_mark):
+            return []
+        self._log.flush()
+        changes = [*self._log.changes()]
+        self._changes += changes
+        return changes
+
+    def _add_logged(self, history: ObservedHistory, known: Tables) -> None:
+        """Add the writes that only the server's log shows, and unobserved transactions."""
+        dialect, versions = self._database.dialect, self._database.versions
+        changes = [*self._changes]
         with closing(self._server.connect()) as connection:
-            for table in tables:
-                rows = self._database.versions.rows(connection, table, self._most, whole=False)
-                for version, _ in rows or ():
-                    places.note(table, version)
-        names = {one.where.replace('"', ""): one for one in tables}
-        add_foreign(history, self._changes, names, places, self._snapshot)
+            for described in dialect.tables(connection):
+                if not known.knows(described):
+                    known.add(described)
+            tables = {table.where.replace('"', ""): table for table in known.current()}
+            sightings = Sightings(versions, self._snapshot)
+            for table in tables.values():
+                if not table.why:
+                    with suppress(IsolangError):
+                        rows = versions.rows(connection, table, self._most, whole=False)
+                        sightings.note_present(table, [version for version, _ in rows or ()])
+            for part, whole in dialect.partitions(connection):
+                if whole in tables:
+                    tables[part] = tables[whole]
+            altered = dialect.altered(connection, known.changed())
+        for table, key in changed_rows(self._read_log(), tables):
+            sightings.note_later_change(table, key)
+        log = ReadLog(
+            history, changes, tables=tables, sightings=sightings, start=self._snapshot,
+            altered=altered,
+        )  # fmt: skip
+        log.add(foreign=self._states_versions)
 
     # --- the observer's own connection ---
 

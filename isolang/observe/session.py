@@ -111,18 +111,15 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
-        if one is not None and done.note is not None and kind in ("quiet", "level", "forget"):
+        is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
+        if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
         defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
         if defines and _IGNORES_KEYS.search(done.statement.text):
             self.observation.database.keys_hold = False
-        if kind == "quiet":
+        if is_quiet:
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
-                if what != CATALOGUE:
-                    self._history.unseen.note_read(None)
-            if one is not None and {*done.statement.unseen} - {CATALOGUE}:
-                one.unclear = True
             return
         if kind == "level":
             if made.name and one is not None and not _RETURNS_TO_SESSION.match(done.statement.text):

@@ -135,6 +135,8 @@ class Report(Struct, frozen=True, kw_only=True):
         schema: a number that changes when a field is removed or changes its meaning.
         history: the history, as named on the command line.
         spec: the specification, as named on the command line.
+        unit: what was judged: the transactions as they are, or requests, which may consist of
+            several transactions (``--unit request``).
         verdict: the verdict; ``error`` if the history cannot be read or checked.
         reason: the reason of the verdict in words; empty if valid.
         anomaly: the name of the violation.
@@ -180,6 +182,7 @@ class Report(Struct, frozen=True, kw_only=True):
     schema: Literal[1] = SCHEMA
     history: str
     spec: str
+    unit: Literal["transaction", "request"] = "transaction"
     verdict: Literal["valid", "invalid", "unknown", "error"]
     reason: str = ""
     anomaly: str | None = None
@@ -260,6 +263,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     return Report(
         history=history,
         spec=spec,
+        unit="transaction" if verdict.history.carrying is None else "request",
         verdict=verdict.outcome,
         reason=reason,
         anomaly=violation.anomaly if violation is not None else None,

@@ -4,7 +4,7 @@ import psycopg
 import pytest
 
 import isolang
-from isolang.observe.unseen import COPY, FOREIGN
+from isolang.observe.unseen import FOREIGN
 from isolang.run.targets import target_named
 
 from .conftest import Observed
@@ -102,17 +102,18 @@ def test_a_race_with_another_writer(rows):
 
 
 @pytest.mark.server
-def test_what_is_unseen_of_recorded_transactions_is_nobody_elses(rows):
-    """Without the number of a transaction that also wrote unseen, no other writers are added."""
+def test_what_the_log_shows_of_a_recorded_transaction_is_nobody_elses(rows):
+    """The rows of COPY belong to the transaction that copied them, and its reads see them."""
     with rows.connect("REPEATABLE_READ") as one:
         assert one.execute("SELECT id FROM t WHERE v = 77").fetchall() == []
         with one.cursor().copy("COPY t (id, v) FROM STDIN") as copy:
             copy.write_row((7, 77))
         assert one.execute("SELECT id FROM t WHERE v = 77").fetchall() == [(7,)]
         one.commit()
-    unseen = rows.stop()
-    assert unseen[COPY] == 1
-    assert unseen[FOREIGN]
+    assert rows.stop() == {}
+    text = rows.path.read_text()
+    assert "a client that is not observed" not in text
+    assert text.count('[:insert ["t" "7"]') == 2  # the lines of its begin and end
     assert rows.verdict("sser") == "valid"
 
 

@@ -73,6 +73,21 @@ class ScannedRows(Struct, frozen=True, gc=False):
     perhaps: bool = False
 
 
+class FoundKey(Struct, frozen=True, gc=False):
+    """A key that an INSERT found to exist; which version of its row is unknown.
+
+    SOUND BECAUSE: a writer that is not seen may have inserted the key and deleted it again without
+    a trace. So this only may have decided the answer, and acquits, but never convicts.
+    """
+
+    table: Table
+    key: str
+    shown: str
+    statement: str = ""
+    caller: str = ""
+    perhaps: bool = True
+
+
 class WrittenRow(Struct, frozen=True, gc=False):
     """A version that was written.
 
@@ -90,6 +105,22 @@ class WrittenRow(Struct, frozen=True, gc=False):
     inserts: bool = False
     statement: str = ""
     same_key: bool = False
+    caller: str = ""
+
+
+class LoggedWrites(Struct, frozen=True, gc=False):
+    """Stands for the writes of a statement that only the server's log shows.
+
+    Attributes:
+        mark: the number in the log in front of the writes.
+        unseen: the kinds that these writes count as if the log does not name them.
+    """
+
+    mark: int
+    shown: str
+    text: str
+    unseen: tuple[str, ...] = ()
+    statement: str = ""
     caller: str = ""
 
 
@@ -118,7 +149,7 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
         return f"not seen: {self.text}" + (f", {self.caller}" if self.caller else "")
 
 
-Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
+Observed: TypeAlias = ReadRow | ScannedRows | FoundKey | WrittenRow | LoggedWrites
 
 
 class SeenTransaction(Struct, kw_only=True, gc=False):
@@ -134,6 +165,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
+        awaits_log: whether only the server's log shows some of the transaction's writes, and has
+            not been read.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
         snapshot: the position at which its first statement with a snapshot was answered; -1 before.
@@ -164,6 +197,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
+    awaits_log: bool = False
     outcome: Outcome | None = None
     end: int = -1
     ended: int = 0
@@ -211,10 +245,9 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """
         for place in range(len(self.operations) - 1, -1, -1):
             one = self.operations[place]
-            written = one.version if isinstance(one, WrittenRow) else None
-            if written is None or one.table.where != where:
+            if not isinstance(one, WrittenRow) or one.version is None or one.table.where != where:
                 continue
-            if is_key_of(one.table, written.values, key):
+            if is_key_of(one.table, one.version.values, key):
                 self.operations[place] = replace(one, caller=caller)
                 return
 
@@ -222,6 +255,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """Yield the row versions read, replaced or written by the transaction."""
         for one in self.operations:
             found: Sequence[RowVersion | None]
+            if isinstance(one, LoggedWrites | FoundKey):
+                continue
             if isinstance(one, WrittenRow):
                 found = one.old, one.version
             else:

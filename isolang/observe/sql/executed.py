@@ -51,6 +51,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         position: where the statement's operations belong in its transaction; ``None`` for the
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
+        mark: the number in the server's log in front of the statement's changes; 0 if none.
     """
 
     statement: PreparedStatement
@@ -62,6 +63,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     cut: bool = False
     position: PortalPosition | None = None
     note: CallNote | None = None
+    mark: int = 0
 
 
 def predicate_of(
@@ -96,9 +98,10 @@ def predicate_of(
         return "", "", None  # the statement skips locked rows regardless of its condition
     if partial or condition.why:
         return CONDITIONS, "", None
-    if made.skips or (writes and table.triggers):
-        # A trigger may have kept a matching row unchanged, which is already counted as unseen.
+    if made.skips:
         return "", "", None
+    if writes and table.may_keep_rows:  # a trigger may have kept a matching row unchanged
+        return CONDITIONS, "", None
     source = made.sources[0 if join is None else join.root]
     kind, order = _kind_beyond_limit(done, source, table, found)
     if kind is not None:

@@ -741,7 +741,7 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
     if word == "insert":
         if reader.word(1) != "into":
             raise RefusedError(SHAPES)
-        name, alias, at = _insert_target(reader, at)
+        name, alias, at = insert_target(reader, at)
     else:
         name, alias, at = reader.table(at)
     if not name:
@@ -862,7 +862,8 @@ def _reads_tables(reader: Reader, begin: int) -> bool:
         return True
 
 
-def _insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
+def insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
+    """Return the table of an INSERT, its alias, and the position after both."""
     if not reader.is_name(at):
         return "", "", at
     name = reader.text(at)

@@ -47,6 +47,7 @@ _MOST_CACHED: Final = 5000  # the largest number of cached texts
 _LONGEST_SHAPE: Final = 20_000  # the largest number of characters in a cached shape
 # The largest number of tokens in a text that is examined, which takes about half a second.
 _MOST_TOKENS: Final = 300_000
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
 
 
 class ReportedTable(Struct, frozen=True):
@@ -86,6 +87,9 @@ class PreparedStatement(Struct, kw_only=True):
         columns: the table of each column after the application's columns; ``None`` for the column
             that states whether there is a row.
         join: the join of a SELECT's tables, if its rows are exactly those of one table.
+        functions: the functions that the statement may call, each with its schema and language.
+        triggered: the tables whose triggers the statement may run.
+        logged: whether the statement may write rows that only the server's log shows.
         snapshot: for a join that locks rows at READ COMMITTED, the root with the rows that the
             join finds without the locks, in a column like those of query blocks.
         names: the names of the tables that it reads or writes, whatever its form; ``None`` if
@@ -104,6 +108,9 @@ class PreparedStatement(Struct, kw_only=True):
     blocks: tuple[ReportedBlock, ...] = ()
     columns: tuple[ReportedTable | None, ...] = ()
     join: KeyJoin | None = None
+    functions: tuple[str, ...] = ()
+    triggered: tuple[Table, ...] = ()
+    logged: bool = False
     snapshot: ReportedTable | None = None
     names: tuple[str, ...] | None = None
     tables: tuple[Table | None, ...] = ()
@@ -147,7 +154,7 @@ class DatabaseFacts(Struct, kw_only=True):
 
     version: int
     aggregates: frozenset[str] = frozenset()
-    functions: frozenset[str] = frozenset()
+    functions: dict[str, list[str]] = {}
     shapes: dict[str, StatementShape] = field(default_factory=dict)
     keys_hold: bool = True
     key_changes: int = 0
@@ -158,7 +165,9 @@ class DatabaseFacts(Struct, kw_only=True):
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
-        self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
+        self.functions = {}
+        for name, function in answer(FUNCTIONS):
+            self.functions.setdefault(name, []).append(function)
         self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
         self.shapes.clear()
 
@@ -259,6 +268,9 @@ class Rewriter:
                     snapshot=snapshot,
                     names=found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
+                    functions=self._functions_of(planned),
+                    triggered=self._triggered(planned),
+                    logged=may_write_unseen(part, unseen, reported),
                 )
             )
             place = planned.place
@@ -347,7 +359,7 @@ class Rewriter:
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
         """Return the reported tables, the text to add, and the unseen kinds."""
         unseen = [*planned.unseen]
-        if planned.names & (self._database.functions | self._database.defined):
+        if planned.names & (self._database.functions.keys() | self._database.defined):
             unseen.append(CALLED)
         reported: list[ReportedTable] = []
         texts: list[str] = []
@@ -367,6 +379,18 @@ class Rewriter:
             reported.append(ReportedTable(one, table))
             texts.append(self._column_sql(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
+
+    def _functions_of(self, planned: StatementPlan) -> tuple[str, ...]:
+        """Return the functions of the database that a statement may call."""
+        functions, defined = self._database.functions, self._database.defined
+        names = sorted(planned.names & (functions.keys() | defined))
+        return tuple(one for name in names for one in sorted(functions.get(name, [name])))
+
+    def _triggered(self, planned: StatementPlan) -> tuple[Table, ...]:
+        """Return the tables whose triggers a statement may run."""
+        written = [one.name for one in planned.sources if one.how in ("write", "delete")]
+        tables = [self.tables.get(name) for name in written]
+        return tuple(table for table in tables if table is not None and table.triggers)
 
     def _reason_unseen(self, one: StatementTable, table: Table) -> str:
         if one.how in ("row", "all"):
@@ -405,6 +429,21 @@ def _unexamined(text: str, kind: str) -> Prepared:
 def keeps_key(planned: StatementPlan, table: Table) -> bool:
     """Return whether a write leaves the primary keys of the updated rows unchanged."""
     return not (planned.assigned & set(table.key) or table.triggers)
+
+
+def may_write_unseen(
+    part: Sequence[Token], unseen: Collection[str], reported: Collection[ReportedTable]
+) -> bool:
+    """Return whether a statement may write rows whose versions it does not return."""
+    words = [one.text for one in part if one.kind == "word"]
+    first = words[0] if part and part[0].kind == "word" else ""
+    if first in ("insert", "update", "delete"):
+        return bool(unseen) or not reported
+    if first == "copy":
+        return "from" in words
+    if first in ("with", "explain") and not _WRITES.isdisjoint(words):
+        return True
+    return first in ("merge", "execute", "call", "do") or CALLED in unseen
 
 
 def _braced(text: str) -> str:

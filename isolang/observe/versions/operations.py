@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
+    FoundKey,
+    LoggedWrites,
     RowVersion,
     ScannedRows,
     SeenTransaction,
@@ -27,13 +29,16 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.proposed import keys_left_out
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
     CALLED,
+    CASCADES,
     CATALOGUE,
     CONDITIONS,
     COPIED,
+    COPY,
     KEY_TYPE,
     KINDS,
     LARGE,
@@ -181,12 +186,46 @@ class StatementOperations:
         made, unseen = self._statement.plan, self._observation.history.unseen
         if made.kind != "insert":
             unseen.read.update([name_parts(one)[-1] for one in made.tables])
-        hidden = {*self._statement.unseen}
+        in_log = [what for what in self._statement.unseen if self._log_shows(what)]
+        hidden = {*self._statement.unseen}.difference(in_log)
         if hidden and not table_added_to(self._statement.text):
             unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
+        if any(table.readers for table in self._statement.triggered):
+            unseen.note_read(None)
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
-            self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            if what == CALLED:
+                self._note_functions(self._statement.functions)
+            elif what not in in_log:
+                self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            elif what == PARTITIONED and made.kind != "insert":
+                self._note(CONDITIONS)
+        for table in self._statement.triggered:
+            self._note_functions(table.readers)
+        if self._done.mark:
+            one = self._transaction
+            one.awaits_log = True
+            one.operations.append(
+                LoggedWrites(
+                    self._done.mark, self._shown, self._statement.text, tuple(in_log),
+                    one.statement, one.caller,
+                )
+            )  # fmt: skip
+
+    def _log_shows(self, what: str) -> bool:
+        """Return whether the server's log shows all that is unseen of a kind."""
+        made = self._statement.plan
+        if not self._done.mark:
+            return False
+        if what == PARTITIONED:
+            return not (made.upserts or made.may_skip)
+        return what in (TRIGGERS, CASCADES, COPY)
+
+    def _note_functions(self, functions: Iterable[str]) -> None:
+        """Count functions that may read rows, each with its schema and language."""
+        for function in functions:
+            text = f"{function}, in {self._statement.text}"
+            self._observation.history.unseen.note(CALLED, text)
 
     def _note_read_rows(
         self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
@@ -369,13 +408,25 @@ class StatementOperations:
             self._note(LIMITED)
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
-            self._note(NO_ROW)
+            self._note_left_out(table, writes)
         if made.kind == "insert":
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
+
+    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+        """Note that the keys of the rows that an INSERT left out existed."""
+        one, done = self._transaction, self._done
+        written = {write.version.values for write in writes if write.version is not None}
+        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        if keys is None:
+            self._note(NO_ROW)
+            return
+        for key in keys:
+            text = table.key_text(key)
+            one.operations.append(FoundKey(table, text, self._shown, one.statement, one.caller))
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""
