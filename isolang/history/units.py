@@ -25,7 +25,9 @@ _FIELDS: Final = (_FIELD, b":type", b":process")
 _JSON_FIELD: Final = b'"unit"'
 _JSON_TYPE: Final = b'"type"'
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_TOKEN: Final = re.compile(rb"%s|;[^\n]*|[\[\](){}]|:(?:unit|type|process)(?![\w.*+!?$%%&=<>/'#:-])" % _STRING)
+_TOKEN: Final = re.compile(
+    rb"%s|;[^\n]*|[\[\](){}]|:(?:unit|type|process)(?![\w.*+!?$%%&=<>/'#:-])" % _STRING
+)
 _VALUE: Final = re.compile(rb"[\s,]*(?:(%s)|:?([\w./*+!?$%%&=<>-]+))" % _STRING)
 _OPENS: Final = {b"(": b")", b"[": b"]", b"{": b"}"}
 

@@ -117,7 +117,7 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
-        is_quiet = kind == "quiet" and not done.statement.unseen
+        is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
         if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
         defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
@@ -126,6 +126,8 @@ class Session:
         if defines and _CHANGES_ROLE.search(done.statement.text):
             self.observation.database.roles_change = True
         if is_quiet:
+            for what in done.statement.unseen:
+                self._history.unseen.note(what, done.statement.text)
             return
         if kind == "level":
             if made.name and one is not None and not _RETURNS_TO_SESSION.match(done.statement.text):

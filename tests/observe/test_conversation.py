@@ -195,7 +195,8 @@ def described(name, oid):
     """The catalogue's answer for a table with a key ``id``."""
     column = ["id", "id", 1, 23, False, -1, True, True]
     rest = [[column], [[True, [1]]], None, False]
-    fields = [name, oid, "public", name, "r", "p", False, False, False, True, False, False, *rest]
+    flags = [False, False, False, True, False, False, None, None, False]
+    fields = [name, oid, "public", name, "r", "p", *flags, *rest]
     return json.dumps(["read committed", "read committed", json.dumps(fields)]).encode()
 
 

@@ -171,7 +171,9 @@ def order_expression(
 class _ExpressionReader:
     """Explains each word of an expression."""
 
-    def __init__(self, part: Sequence[Token], column: ColumnLookup, *, orders: bool = False) -> None:
+    def __init__(
+        self, part: Sequence[Token], column: ColumnLookup, *, orders: bool = False
+    ) -> None:
         self._part, self._column, self._orders = part, column, orders
         self.pieces: list[Piece] = []
         self._columns: set[str] = set()

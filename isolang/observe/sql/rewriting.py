@@ -390,8 +390,9 @@ class Rewriter:
 
     def _functions_of(self, planned: StatementPlan) -> tuple[str, ...]:
         """Return the functions of the database that a statement may call."""
-        names = sorted(planned.names & self._database.functions.keys())
-        return tuple(one for name in names for one in sorted(self._database.functions[name]))
+        functions, defined = self._database.functions, self._database.defined
+        names = sorted(planned.names & (functions.keys() | defined))
+        return tuple(one for name in names for one in sorted(functions.get(name, [name])))
 
     def _triggered(self, planned: StatementPlan) -> tuple[Table, ...]:
         """Return the tables whose triggers a statement may run."""

@@ -302,7 +302,12 @@ class ReadLog:
 
     def _note_incomplete(self, table: Table, key: str) -> None:
         """Count a write of a row that the log describes incompletely."""
-        self._history.unseen.note(FOREIGN, f"{table.name}/{key}, in the log")
+        self._history.unseen.note(
+            FOREIGN,
+            f"{table.name}/{key}, in the log",
+            form=f"rows of {table.name}, in the log",
+            tables=(table.name,),
+        )
         self._history.doubtful.setdefault(table.name, f"{table.name}/{key}")
 
     def _set_names(self, number: int, changes: Sequence[RowChange]) -> None:
