@@ -31,8 +31,15 @@ if TYPE_CHECKING:
 
 _UNKNOWN_END: Final = 2**63 - 1
 _SESSIONS: Final = frozenset(
-    "active_sessions django_session http_sessions session sessions spring_session "
-    "spring_session_attributes".split()
+    [
+        "active_sessions",
+        "django_session",
+        "http_sessions",
+        "session",
+        "sessions",
+        "spring_session",
+        "spring_session_attributes",
+    ]
 )
 
 Carried: TypeAlias = tuple[int, int, int, int, tuple[int, ...]]
@@ -96,7 +103,9 @@ class CarryRules:
         for txns in named.values():
             if len({int(columns.txn_session[t]) for t in txns}) > 1:
                 txns.sort(key=lambda t: (int(columns.txn_begin[t]), int(columns.txn_end[t])))
-                ends = [(int(columns.txn_end[a]), int(columns.txn_begin[b])) for a, b in pairwise(txns)]
+                ends = [
+                    (int(columns.txn_end[a]), int(columns.txn_begin[b])) for a, b in pairwise(txns)
+                ]
                 if not columns.has_time or any(e >= b or e == _UNKNOWN_END for e, b in ends):
                     continue
             yield txns
@@ -111,7 +120,9 @@ class CarryRules:
         for (is_scan, number), one in zip(numbered, said, strict=True):
             ops = range(number, number + 1)
             if is_scan:
-                ops = range(int(columns.statement_start[number]), int(columns.statement_end[number]))
+                ops = range(
+                    int(columns.statement_start[number]), int(columns.statement_end[number])
+                )
             live = [op for op in ops if columns.op_ok[op]]
             writes = not is_scan and columns.op_kind[number] in (WRITE, APPEND)
             rows = frozenset(
@@ -128,7 +139,9 @@ class CarryRules:
         ]
 
     def _written(self, txn: int) -> frozenset[int]:
-        return frozenset(k for kind, _, rows, *_ in self.steps(txn) if kind == "write" for k in rows)
+        return frozenset(
+            k for kind, _, rows, *_ in self.steps(txn) if kind == "write" for k in rows
+        )
 
     def _shown(self, txn: int, first: int = 0) -> frozenset[int]:
         """Return the rows that the transaction's reads showed, from one of its operations on."""
@@ -181,7 +194,12 @@ class CarryRules:
             excluded = old | self._shown(source, place + 1)
             if kind == "read":
                 known = int(self._columns.op_value[number]) != UNKNOWN_VALUE
-                if rows and known and not rows & excluded and self._counts(number, -1, rows, reader):
+                if (
+                    rows
+                    and known
+                    and not rows & excluded
+                    and self._counts(number, -1, rows, reader)
+                ):
                     yield reader, source, number, -1, ()
             elif self._columns.statement_known[number] and not self._repeats(
                 number, [(source, place + 1), *((t, 0) for t in (*between, reader))]
@@ -190,14 +208,17 @@ class CarryRules:
                 touched = frozenset(
                     key
                     for key in self._written(reader) - excluded
-                    if key in rows or not claims.get(key, frozenset()).isdisjoint(self._values(reader, key))
+                    if key in rows
+                    or not claims.get(key, frozenset()).isdisjoint(self._values(reader, key))
                 )
                 if self._counts(-1, number, touched, reader):
                     without = tuple(sorted(key for key in claims if key in excluded))
                     yield reader, source, -1, number, without
 
     def _values(self, txn: int, key: int) -> set[int]:
-        writes = (number for kind, number, rows, *_ in self.steps(txn) if kind == "write" and key in rows)
+        writes = (
+            number for kind, number, rows, *_ in self.steps(txn) if kind == "write" and key in rows
+        )
         return {int(self._columns.op_value[op]) for op in writes}
 
     def _repeats(self, scan: int, later: Sequence[tuple[int, int]]) -> bool:
@@ -220,8 +241,10 @@ class CarryRules:
 
     def _is_of_sessions(self, op: int, scan: int) -> bool:
         if op >= 0:
-            table, slash, _ = self.history.key(int(self._columns.op_key[op])).partition("/")
-            name = table if slash else ""
+            key = self.history.key(int(self._columns.op_key[op]))
+            name = key.strip("[").split(" ")[0] if key.startswith("[") else key.split("/")[0]
+            if name == key:
+                return False
         else:
             number = int(self._columns.statement_predicate[scan])
             text = self._columns.predicates[number] if number >= 0 else ""
@@ -289,7 +312,9 @@ def _copy(plain: History, rules: CarryRules, one: Carried) -> tuple[Any, ...]:
     rows = tuple(row for row in whole[3] if row[0] not in without)
     kept = rules.claims(scan).items()
     missed = tuple(
-        sorted((key, tuple(sorted(values))) for key, values in kept if values and key not in without)
+        sorted(
+            (key, tuple(sorted(values))) for key, values in kept if values and key not in without
+        )
     )
     return "scan", PARTLY_KNOWN, whole[2], rows, missed
 
@@ -304,7 +329,10 @@ def _shown_step(history: History, is_scan: bool, number: int) -> tuple[Any, ...]
         return "operation", *_said(history, number)
     ops = range(int(columns.statement_start[number]), int(columns.statement_end[number]))
     rows = [_said(history, op) for op in ops if columns.op_kind[op] != READ_NONE_OF]
-    known, predicate = int(columns.statement_known[number]), int(columns.statement_predicate[number])
+    known, predicate = (
+        int(columns.statement_known[number]),
+        int(columns.statement_predicate[number]),
+    )
     is_whole = known != PARTLY_KNOWN and predicate >= 0
     missed = [
         (int(columns.op_key[op]), tuple(sorted(history.list_values(int(columns.op_value[op])))))

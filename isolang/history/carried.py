@@ -362,7 +362,7 @@ class _Matching:
             for at in range(0, len(scans), _CHUNK)
         ]
         pairs = np.concatenate(missed) if missed else np.zeros((0, 2), np.int32)
-        # Each of them becomes an operation of the copy, whose predicate reads have the same numbers.
+        # Each becomes an operation of the copy, whose predicate reads have the same numbers.
         self._columns = columns.with_set_reads(pairs) if len(pairs) else columns
         for scan in scans.tolist():
             self._add(scan)
@@ -401,8 +401,8 @@ class _Matching:
             at, end = int(columns.statement_start[read.scan]), int(columns.statement_end[read.scan])
             return InsertedScan(read.reader, read.scan, range(at, end), columns, known=known)
         told = self._told[read.scan].items()
-        ops = [op for key, op in told if key not in read.without]
-        return InsertedScan(read.reader, read.scan, ops, self._columns, known=c.PARTLY_KNOWN)
+        part = [op for key, op in told if key not in read.without]
+        return InsertedScan(read.reader, read.scan, part, self._columns, known=c.PARTLY_KNOWN)
 
 
 def _inserted(

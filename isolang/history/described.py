@@ -316,7 +316,9 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             key = self.key(int(self.columns.op_key[op]))
             source = self.carried_from(op)[0]
             carried = f" carried from {source}" if source else ""
-            return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found{carried}"
+            return (
+                f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found{carried}"
+            )
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"

@@ -1,8 +1,8 @@
 """Reads each transaction's unit, such as the request that it belongs to, from a recording.
 
-A transaction's maps may have ``:unit "4bf92f…"``. Transactions with the same unit are the work of one
-request. No verdict about transactions depends on units; ``--unit request`` asks about requests, too
-(:mod:`isolang.history.carried`).
+A transaction's maps may have ``:unit "4bf92f…"``. Transactions with the same unit are the
+work of one request. No verdict about transactions depends on units; ``--unit request`` asks about
+requests, too (:mod:`isolang.history.carried`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _FIELDS: Final = (_FIELD, b":type", b":process")
 _JSON_FIELD: Final = b'"unit"'
 _JSON_TYPE: Final = b'"type"'
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_TOKEN: Final = re.compile(rb"%s|;[^\n]*|[\[\](){}]|:(?:unit|type|process)(?![\w.*+!?$%%&=<>/'#:-])" % _STRING)
+_TOKEN: Final = re.compile(
+    rb"%s|;[^\n]*|[\[\](){}]|:(?:unit|type|process)(?![\w.*+!?$%%&=<>/'#:-])" % _STRING
+)
 _VALUE: Final = re.compile(rb"[\s,]*(?:(%s)|:?([\w./*+!?$%%&=<>-]+))" % _STRING)
 _OPENS: Final = {b"(": b")", b"[": b"]", b"{": b"}"}
 

@@ -87,9 +87,7 @@ class Units:
             txns = [i for i, one in enumerate(self.told) if one.unit == name]
             if len({self.history[i].session for i in txns}) > 1:
                 txns.sort(key=lambda i: (timed[i].begin, i))
-                ended = [
-                    self._ended_before(timed, a, b) for a, b in pairwise(txns)
-                ]
+                ended = [self._ended_before(timed, a, b) for a, b in pairwise(txns)]
                 if not all(ended):
                     unclear.append(name)
                     continue
@@ -323,7 +321,7 @@ def request_history(rng: random.Random) -> History:
     return sort_by_session(_overlapping(rng, txns))
 
 
-def _request_ops(  # noqa: PLR0917 - what a request may do
+def _request_ops(
     rng: random.Random,
     key: str,
     reads: float,

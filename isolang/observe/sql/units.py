@@ -1,8 +1,8 @@
 """Finds the request that a statement is sent for, in the comments before and after it.
 
-``/*unit='7'*/`` names it. ``/*traceparent='00-4bf9…-00f0…-01'*/``, as sqlcommenter and OpenTelemetry
-write it, names the trace, which is unique for each request. A ``route`` or a ``controller`` names the
-program, and so no request.
+``/*unit='7'*/`` names it. ``/*traceparent='00-4bf9…-00f0…-01'*/``, as sqlcommenter and
+OpenTelemetry write it, names the trace, which is unique for each request. A ``route`` or a
+``controller`` names the program, and so no request.
 """
 
 from __future__ import annotations

@@ -377,10 +377,9 @@ class StatementOperations:
 
     def _note_writes(self) -> None:
         """Note the rows written by a statement, and the rows found by its condition."""
-        one, made = self._transaction, self._statement.plan
+        one = self._transaction
         (reported,) = self._statement.reported
-        table = reported.table
-        named = one.statement
+        table, named = reported.table, one.statement
         if named and shows_contents(self._statement, table):
             one.statement = f"{named} shown"
         self._note_writes_of(table)
