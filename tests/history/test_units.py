@@ -203,7 +203,11 @@ NOT_ACCUSED = {
         [
             ("w1", f"[:rp {FREE} {{[:job 1] {{:state 0 :by 0}}}}]", "1"),
             ("w2", f"[:rp {FREE} {{[:job 1] {{:state 0 :by 0}}}}]", "1"),
-            ("w1", "[:r [:job 1] {:state 0 :by 0}] [:w [:job 1] {:state 1 :by 1}]", "1 shown,1 shown"),
+            (
+                "w1",
+                "[:r [:job 1] {:state 0 :by 0}] [:w [:job 1] {:state 1 :by 1}]",
+                "1 shown,1 shown",
+            ),
             ("page", "[:r [:job 1] {:state 1 :by 1}]", "1"),
             ("w2", "[:rp {:table :job :where [:and [:= :key 1] [:= :state 0]]} {}]", "1"),
             ("w1", "[:w [:job 1] {:state 2 :by 1}]", "1"),
@@ -313,7 +317,8 @@ def test_carry_needs_requests() -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "expected"), [('"a b"', "a b"), (":web", "web"), ("7", "7"), ("nil", ""), ('"\\""', '"')]
+    ("unit", "expected"),
+    [('"a b"', "a b"), (":web", "web"), ("7", "7"), ("nil", ""), ('"\\""', '"')],
 )
 def test_units_are_read_from_maps_only(unit: str, expected: str) -> None:
     text = (
