@@ -47,7 +47,7 @@ def about_requests(
     if not carrying.units:
         return _unknown(
             verdict,
-            "no transaction names its request, so no request was judged; hint: name it with "
+            "units: no transaction names its request, so no request was judged; hint: name it with "
             ":unit in the history, isolation.call, or a comment such as /*unit='7'*/ or "
             "/*traceparent='00-…'*/ (docs/observe.md)",
         )
@@ -57,7 +57,7 @@ def about_requests(
         these = f"{names} and {more} more" if more > 0 else names
         return _unknown(
             verdict,
-            f"the transactions of a request overlap in time, or their order is not known: {these}; "
+            f"units: the transactions of a request overlap in time, or their order is not known: {these}; "
             "what such a request read before it wrote is not known. Without them the history "
             f"satisfies {verdict.spec.name}",
         )

@@ -6,12 +6,12 @@ import random
 from io import BytesIO
 
 import pytest
+from msgspec.structs import replace
 
 from isolang import check, load_history
 from isolang.certify.carried import check_carried_reads
 from isolang.history.carried import with_carried_reads
 from isolang.language.load import load_spec
-from msgspec.structs import replace
 from oracle import semantics, units
 from oracle.generate import well_formed
 
