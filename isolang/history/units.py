@@ -92,7 +92,7 @@ def _units_by_line(lines: Iterable[bytes], name: str) -> Mapping[int, str]:
 
 
 class _Event(Struct):
-    """What an operation's map says, as text; empty if it does not say it."""
+    """The fields of an operation's map, as text; empty if they are missing."""
 
     type: str = ""
     process: str = ""

@@ -87,7 +87,7 @@ def _notes(
         (kind, decide(with_noted_reads(verdict.history, (kind,)), route, deadline, quick))
         for kind in kinds
     ]
-    invalid = [_note(one, (kind,)) for kind, one in each if isinstance(one, Invalid)]
+    invalid = [_note(other, (kind,)) for kind, other in each if isinstance(other, Invalid)]
     return invalid or [_note(every, kinds)]
 
 
