@@ -235,13 +235,13 @@ class _Unit:
             for key in read.keys:
                 self._touched[key] = self._moment
                 self._rows.pop(key, None)
-            tells = is_committed and read.tells
-            if read.scan < 0 and tells:
+            is_known = is_committed and read.is_known
+            if read.scan < 0 and is_known:
                 self._rows[read.keys[0]] = read.op, txn
             elif read.scan >= 0:
                 name = _predicate_of(self._history, read.scan)
                 self._scans.pop(name, None)
-                if tells:
+                if is_known:
                     self._scans[name] = _Scan(read.scan, txn, self._moment)
         self._moment += 1
         for key in steps.writes:
@@ -255,7 +255,7 @@ class _Read(Struct):
     keys: list[int]
     op: int = -1
     scan: int = -1
-    tells: bool = True
+    is_known: bool = True
 
 
 class _Steps:
@@ -319,14 +319,14 @@ def _read(history: History, number: int, *, is_scan: bool) -> _Read | None:
             return None
         known = int(columns.op_value[number]) != c.UNKNOWN_VALUE
         is_ok = bool(columns.op_ok[number])
-        return _Read([int(columns.op_key[number])] if is_ok else [], number, tells=known and is_ok)
+        return _Read([int(columns.op_key[number])] if is_ok else [], number, is_known=known and is_ok)
     ops = range(int(columns.statement_start[number]), int(columns.statement_end[number]))
     rows = [
         int(columns.op_key[op])
         for op in ops
         if columns.op_ok[op] and int(columns.op_kind[op]) != c.READ_NONE_OF
     ]
-    return _Read(rows, scan=number, tells=bool(columns.statement_known[number]))
+    return _Read(rows, scan=number, is_known=bool(columns.statement_known[number]))
 
 
 def _predicate_of(history: History, scan: int) -> object:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class RecordedFields(Struct, frozen=True, kw_only=True):
-    """A history's columns, with remarks, statements and units that the file has beside them.
+    """A history's columns, and the remarks, statements and units of its file.
 
     Attributes:
         columns: the native columns, described in ``native/core/history.hpp``. Transactions are
@@ -56,8 +56,8 @@ class RecordedFields(Struct, frozen=True, kw_only=True):
             from isolang.history.remarks import read_remarks
 
             self._lazy["remarks"] = read_remarks(self.files[0]) if self.is_recording() else {}
-        found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
-        return found
+        remarks: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
+        return remarks
 
     def is_recording(self) -> bool:
         """Return whether the history is a file of events, which may contain remarks."""
@@ -73,10 +73,10 @@ class RecordedFields(Struct, frozen=True, kw_only=True):
             from isolang.history.statements import read_statements
 
             lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
-            one = lines and len(self.files) == 1
-            self._lazy["statements"] = read_statements(self.files[0]) if one else {}
-        found: Mapping[int, Statements] = self._lazy["statements"]
-        return found
+            is_file = lines and len(self.files) == 1
+            self._lazy["statements"] = read_statements(self.files[0]) if is_file else {}
+        statements: Mapping[int, Statements] = self._lazy["statements"]
+        return statements
 
     def unit_of(self, txn: int) -> str:
         """Return the name of a transaction's unit; empty if it belongs to none.
