@@ -319,7 +319,9 @@ def _read(history: History, number: int, *, is_scan: bool) -> _Read | None:
             return None
         known = int(columns.op_value[number]) != c.UNKNOWN_VALUE
         is_ok = bool(columns.op_ok[number])
-        return _Read([int(columns.op_key[number])] if is_ok else [], number, is_known=known and is_ok)
+        return _Read(
+            [int(columns.op_key[number])] if is_ok else [], number, is_known=known and is_ok
+        )
     ops = range(int(columns.statement_start[number]), int(columns.statement_end[number]))
     rows = [
         int(columns.op_key[op])

@@ -57,8 +57,8 @@ def about_requests(
         these = f"{names} and {more} more" if more > 0 else names
         return _unknown(
             verdict,
-            f"units: the transactions of a request overlap in time, or their order is not known: {these}; "
-            "what such a request read before it wrote is not known. Without them the history "
+            "units: the transactions of a request overlap in time, or their order is not known: "
+            f"{these}; what such a request read before it wrote is not known. Without them the history "
             f"satisfies {verdict.spec.name}",
         )
     notes = list(verdict.notes)

@@ -220,13 +220,26 @@ def _first_order_column(
     column = table.columns.get(catalogue_name(first[-1])) if alone else None
     # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
     # occur in the result as the name of another expression.
-    place = statement.plan.place
-    listed = zip(statement.part[:place], statement.part[1:place], strict=False)
-    if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
+    if column is None or _is_renamed(statement.part[: statement.plan.place], column.name):
         return None
-    if column is None or not (column.ordered and column.required):
+    if not (column.ordered and column.required):
         return None
     return column.name, descends
+
+
+def _is_renamed(listed: Sequence[Token], name: str) -> bool:
+    """Return whether a SELECT's result may have another expression under a column's name.
+
+    SOUND BECAUSE: the result's column of ``name::text``, ``name[1]`` or ``name COLLATE "C"`` is
+    called ``name``, too, and ORDER BY sorts by its values.
+    """
+    for n, token in enumerate(listed):
+        if token.kind not in ("word", "quoted") or catalogue_name(token.text) != name:
+            continue
+        following = listed[n + 1].text if n + 1 < len(listed) else ","
+        if listed[n - 1].text not in ("select", ",", ".") or following not in (",", "."):
+            return True
+    return False
 
 
 def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:
