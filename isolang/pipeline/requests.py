@@ -58,7 +58,7 @@ def about_requests(
         return _unknown(
             verdict,
             "units: the transactions of a request overlap in time, or their order is not known: "
-            f"{these}; what such a request read before it wrote is not known. Without them the history "
+            f"{these}; what they read before they wrote is not known. Without them the history "
             f"satisfies {verdict.spec.name}",
         )
     notes = list(verdict.notes)
