@@ -1,4 +1,4 @@
-"""Derives carried reads from a history again, and compares them with those that were judged.
+"""Derives carried reads from a history again, and compares them with those of a verdict.
 
 The code follows docs/language.md ("Requests of several transactions") pair by pair, and shares
 nothing with the code that carries reads when a history is read (:mod:`isolang.history.carried`).
@@ -31,8 +31,15 @@ if TYPE_CHECKING:
 
 _UNKNOWN_END: Final = 2**63 - 1
 _SESSIONS: Final = frozenset(
-    "active_sessions django_session http_sessions session sessions spring_session "
-    "spring_session_attributes".split()
+    [
+        "active_sessions",
+        "django_session",
+        "http_sessions",
+        "session",
+        "sessions",
+        "spring_session",
+        "spring_session_attributes",
+    ]
 )
 
 Carried: TypeAlias = tuple[int, int, int, int, tuple[int, ...]]
@@ -43,7 +50,7 @@ def check_carried_reads(history: History, stated: Sequence[Sequence[Any]] | None
     """Check that a history has the reads that its units carry, and no others.
 
     Args:
-        stated: the carried reads that a certificate states; ``None`` if there is no certificate.
+        stated: the carried reads that a certificate states; ``None`` without a certificate.
 
     Raises:
         CertificateRejected: if the history or the certificate has other carried reads.
@@ -56,7 +63,7 @@ def check_carried_reads(history: History, stated: Sequence[Sequence[Any]] | None
     rules = CarryRules(carrying.plain, everything=history.options.get("carry") == "all")
     expected = sorted(rules.carried())
     if stated is not None:
-        got = sorted((*map(int, one[:4]), tuple(map(int, one[4]))) for one in stated)
+        got = sorted((*map(int, read[:4]), tuple(map(int, read[4]))) for read in stated)
         _compare("carried", got, expected)
     _compare("the history", sorted((*r.plain()[:4], r.without) for r in carrying.reads), expected)
     _check_operations(history, carrying.plain, rules, expected)
@@ -65,11 +72,11 @@ def check_carried_reads(history: History, stated: Sequence[Sequence[Any]] | None
 def _compare(where: str, got: Sequence[Any], expected: Sequence[Carried]) -> None:
     more, less = set(got) - set(expected), set(expected) - set(got)
     if more or less or len(got) != len(expected):
-        one = min(more or less or got)
+        example = min(more or less or got)
         what = "has a read that is not carried" if more else "lacks a carried read"
         raise CertificateRejected(
-            f"{where}: {what} (to transaction {one[0]} from transaction {one[1]}; got {len(got)} "
-            f"carried reads, expected {len(expected)})"
+            f"{where}: {what} (to transaction {example[0]} from transaction {example[1]}; got "
+            f"{len(got)} carried reads, expected {len(expected)})"
         )
 
 
@@ -109,8 +116,8 @@ class CarryRules:
         """Return the operations: kind, number, rows, whether the program saw them, statement."""
         columns, steps = self._columns, []
         numbered = [*numbered_operations(self.history, txn)]
-        said = self.history.statements_of(txn) or [None] * len(numbered)
-        for (is_scan, number), one in zip(numbered, said, strict=True):
+        statements = self.history.statements_of(txn) or [None] * len(numbered)
+        for (is_scan, number), sent in zip(numbered, statements, strict=True):
             ops = range(number, number + 1)
             if is_scan:
                 ops = range(
@@ -124,11 +131,13 @@ class CarryRules:
                 if not is_scan or columns.op_kind[op] != READ_NONE_OF
             )
             kind = "write" if writes else "scan" if is_scan else "read"
-            steps.append((kind, number, rows, one))
-        writing = {one.number for kind, _, _, one in steps if kind == "write" and one is not None}
+            steps.append((kind, number, rows, sent))
+        writing = {
+            sent.number for kind, _, _, sent in steps if kind == "write" and sent is not None
+        }
         return [
-            (kind, number, rows, one is None or one.shown or one.number not in writing, one)
-            for kind, number, rows, one in steps
+            (kind, number, rows, sent is None or sent.shown or sent.number not in writing, sent)
+            for kind, number, rows, sent in steps
         ]
 
     def _written(self, txn: int) -> frozenset[int]:
@@ -146,10 +155,10 @@ class CarryRules:
     def _has_seen(self, txn: int) -> frozenset[int]:
         """Return the rows that the transaction has seen when it writes them."""
         written, seen = set[int](), set[int]()
-        for kind, _, rows, is_shown, one in self.steps(txn):
+        for kind, _, rows, is_shown, sent in self.steps(txn):
             if kind == "write":
                 written |= rows
-                seen |= rows if one is not None and one.shown else set()
+                seen |= rows if sent is not None and sent.shown else set()
             elif is_shown:
                 seen |= rows - written
         return frozenset(seen)
@@ -157,10 +166,10 @@ class CarryRules:
     def _computes(self, txn: int, key: int) -> bool:
         """Return whether the first write of a row is by a statement that also reads it."""
         steps = self.steps(txn)
-        first = next(one for kind, _, rows, _, one in steps if kind == "write" and key in rows)
+        first = next(sent for kind, _, rows, _, sent in steps if kind == "write" and key in rows)
         return first is not None and any(
-            kind != "write" and key in rows and one is not None and one.number == first.number
-            for kind, _, rows, _, one in steps
+            kind != "write" and key in rows and sent is not None and sent.number == first.number
+            for kind, _, rows, _, sent in steps
         )
 
     # --- pairs of transactions ---
@@ -234,8 +243,10 @@ class CarryRules:
 
     def _is_of_sessions(self, op: int, scan: int) -> bool:
         if op >= 0:
-            table, slash, _ = self.history.key(int(self._columns.op_key[op])).partition("/")
-            name = table if slash else ""
+            key = self.history.key(int(self._columns.op_key[op]))
+            name = key.strip("[").split(" ")[0] if key.startswith("[") else key.split("/")[0]
+            if name == key:
+                return False
         else:
             number = int(self._columns.statement_predicate[scan])
             text = self._columns.predicates[number] if number >= 0 else ""
@@ -276,14 +287,14 @@ def _check_operations(
 ) -> None:
     """Check that each transaction has its carried reads first, and then its own operations."""
     by_reader: dict[int, list[Carried]] = {}
-    for one in carried:
-        by_reader.setdefault(one[0], []).append(one)
+    for read in carried:
+        by_reader.setdefault(read[0], []).append(read)
     if history.columns.transactions() != plain.columns.transactions():
         raise CertificateRejected("the history has other transactions than without carried reads")
     for txn in range(plain.columns.transactions()):
         got = [_shown_step(history, *step) for step in numbered_operations(history, txn)]
         expected = [_shown_step(plain, *step) for step in numbered_operations(plain, txn)]
-        copies = [_copy(plain, rules, one) for one in by_reader.get(txn, ())]
+        copies = [_copy(plain, rules, read) for read in by_reader.get(txn, ())]
         first, rest = got[: len(copies)], got[len(copies) :]
         if rest != expected or sorted(first, key=repr) != sorted(copies, key=repr):
             raise CertificateRejected(
@@ -291,9 +302,9 @@ def _check_operations(
             )
 
 
-def _copy(plain: History, rules: CarryRules, one: Carried) -> tuple[Any, ...]:
+def _copy(plain: History, rules: CarryRules, read: Carried) -> tuple[Any, ...]:
     """Return a carried read as it must be among the operations of its reader."""
-    _, source, op, scan, without = one
+    _, source, op, scan, without = read
     if op >= 0:
         return _shown_step(plain, False, op)
     writes = any(kind == "write" for kind, *_ in rules.steps(source))
@@ -317,9 +328,9 @@ def _shown_step(history: History, is_scan: bool, number: int) -> tuple[Any, ...]
     """
     columns = history.columns
     if not is_scan:
-        return "operation", *_said(history, number)
+        return "operation", *_stated(history, number)
     ops = range(int(columns.statement_start[number]), int(columns.statement_end[number]))
-    rows = [_said(history, op) for op in ops if columns.op_kind[op] != READ_NONE_OF]
+    rows = [_stated(history, op) for op in ops if columns.op_kind[op] != READ_NONE_OF]
     known, predicate = (
         int(columns.statement_known[number]),
         int(columns.statement_predicate[number]),
@@ -330,11 +341,11 @@ def _shown_step(history: History, is_scan: bool, number: int) -> tuple[Any, ...]
         for op in ops
         if columns.op_kind[op] == READ_NONE_OF and columns.op_ok[op] and not is_whole
     ]
-    said = min(known, 1) if is_whole else known
-    return "scan", said, predicate, tuple(sorted(rows, key=repr)), tuple(sorted(missed))
+    state = min(known, 1) if is_whole else known
+    return "scan", state, predicate, tuple(sorted(rows, key=repr)), tuple(sorted(missed))
 
 
-def _said(history: History, op: int) -> tuple[Any, ...]:
+def _stated(history: History, op: int) -> tuple[Any, ...]:
     columns = history.columns
     kind, value = int(columns.op_kind[op]), int(columns.op_value[op])
     values: Any = value

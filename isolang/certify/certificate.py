@@ -52,8 +52,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
         history_options: the other options used to read the history, by name.
         set_reads: the implicit set-reads that became operations, as in ``History.set_reads``;
             ``None`` if the history had no implicit set-reads when the certificate was made.
-        carried: the carried reads of the history, as :meth:`CarriedRead.plain` writes them; ``None``
-            if the history has none because it was read without ``--unit request``.
+        carried: the carried reads, as :meth:`CarriedRead.plain` writes them; ``None`` if the
+            history was read without ``--unit request``.
         spec_name: the name of the specification.
         spec_sha256: the SHA-256 of all texts of the specification.
         spec_texts: the texts of the specification's files by file name, in the order they were

@@ -97,6 +97,13 @@ class ObserveReport(Report, frozen=True, kw_only=True):
     command_code: int | None = None
 
 
+def _unit_source(text: str) -> str:
+    """Return what names units besides comments, as an option names it."""
+    if text not in ("", "application_name"):
+        raise typer.BadParameter(f"got {text!r}, expected application_name")
+    return text
+
+
 def observe(
     *,
     target: Annotated[
@@ -180,6 +187,14 @@ def observe(
             "matter.",
         ),
     ] = False,
+    unit_from: Annotated[
+        str,
+        typer.Option(
+            "--unit-from", metavar="application_name", show_default=False,
+            help="Take application_name as the name of a transaction's request, too.",
+            parser=_unit_source,
+        ),
+    ] = "",
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
@@ -212,6 +227,7 @@ def observe(
             where, path, listen=(host, port), most_rows=most_rows, versions=versions,
             reads_log=target in _OWN_SERVERS,
             server_on_trial=server_on_trial,
+            application_is_unit=unit_from == "application_name",
         )  # fmt: skip
         observer.start()
         code = None

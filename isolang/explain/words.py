@@ -193,10 +193,9 @@ class Phrases:
 
     def overwritten(self, edge: Edge, only_rw: bool) -> str:
         """Return the reason for an anti-dependency, in words; arguments as for :meth:`edge`."""
-        a, b = self.txn(edge.a), self.txn(edge.b)
+        b = self.txn(edge.b)
         if self.is_missed(edge.op):
-            writer = self.txn(edge.b)
-            return f"{self.not_found(edge.op)}: it read {self.key(edge.key)} before {writer} " + (
+            return f"{self.not_found(edge.op)}: it read {self.key(edge.key)} before {b} " + (
                 self.wrote(edge.b, edge.key)
             )
         past = f"but {b} had overwritten it" if only_rw else f"which {b} overwrote"

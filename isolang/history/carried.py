@@ -61,7 +61,7 @@ class CarriedRead(Struct, frozen=True, kw_only=True):
 
 
 class Carrying(Struct, frozen=True, kw_only=True):
-    """What a history with carried reads adds to the history as it was recorded.
+    """The carried reads of a history, with the history as it was recorded.
 
     Attributes:
         reads: the carried reads, in the order of their readers.
@@ -223,7 +223,7 @@ class _Unit:
                 kind = "computed"
             if is_session_predicate(self._history, scan.number):
                 kind = "session"
-            without = tuple(sorted(self._matching.told_by(scan.number, old)))
+            without = tuple(sorted(self._matching.rows_of(scan.number, old)))
             yield CarriedRead(
                 reader=txn, source=scan.source, scan=scan.number, without=without, kind=kind
             )
@@ -235,13 +235,13 @@ class _Unit:
             for key in read.keys:
                 self._touched[key] = self._moment
                 self._rows.pop(key, None)
-            says = is_committed and read.says
-            if read.scan < 0 and says:
+            is_known = is_committed and read.is_known
+            if read.scan < 0 and is_known:
                 self._rows[read.keys[0]] = read.op, txn
             elif read.scan >= 0:
                 name = _predicate_of(self._history, read.scan)
                 self._scans.pop(name, None)
-                if says:
+                if is_known:
                     self._scans[name] = _Scan(read.scan, txn, self._moment)
         self._moment += 1
         for key in steps.writes:
@@ -255,11 +255,11 @@ class _Read(Struct):
     keys: list[int]
     op: int = -1
     scan: int = -1
-    says: bool = True
+    is_known: bool = True
 
 
 class _Steps:
-    """What a transaction read and wrote.
+    """The reads and writes of a transaction.
 
     Attributes:
         reads: what the program saw, in order; not what only a statement that writes has read.
@@ -278,35 +278,35 @@ class _Steps:
         statements = history.statements_of(txn) or [None] * len(steps)
         reads = [_read(history, number, is_scan=is_scan) for is_scan, number in steps]
         writing = {
-            one.number
-            for read, one in zip(reads, statements, strict=True)
-            if read is None and one is not None
+            sent.number
+            for read, sent in zip(reads, statements, strict=True)
+            if read is None and sent is not None
         }
         read_by = {
-            (one.number, key)
-            for read, one in zip(reads, statements, strict=True)
-            if read is not None and one is not None
+            (sent.number, key)
+            for read, sent in zip(reads, statements, strict=True)
+            if read is not None and sent is not None
             for key in read.keys
         }
-        for (_, number), read, one in zip(steps, reads, statements, strict=True):
+        for (_, number), read, sent in zip(steps, reads, statements, strict=True):
             if read is None:
-                self._write(history, number, one, read_by)
-            elif one is None or one.shown or one.number not in writing:
+                self._write(history, number, sent, read_by)
+            elif sent is None or sent.shown or sent.number not in writing:
                 self.reads.append(read)
                 self.seen.update(key for key in read.keys if key not in self.writes)
         scans = (read.scan for read in self.reads if read.scan >= 0)
         self.predicates = {_predicate_of(history, scan) for scan in scans}
 
     def _write(
-        self, history: History, op: int, one: SentStatement | None, read_by: set[tuple[int, int]]
+        self, history: History, op: int, sent: SentStatement | None, read_by: set[tuple[int, int]]
     ) -> None:
         columns = history.columns
         if not columns.op_ok[op]:
             return
         key = int(columns.op_key[op])
-        if one is not None and one.shown:
+        if sent is not None and sent.shown:
             self.seen.add(key)
-        if key not in self.writes and one is not None and (one.number, key) in read_by:
+        if key not in self.writes and sent is not None and (sent.number, key) in read_by:
             self.computed.add(key)
         self.writes.setdefault(key, []).append(int(columns.op_value[op]))
 
@@ -319,14 +319,16 @@ def _read(history: History, number: int, *, is_scan: bool) -> _Read | None:
             return None
         known = int(columns.op_value[number]) != c.UNKNOWN_VALUE
         is_ok = bool(columns.op_ok[number])
-        return _Read([int(columns.op_key[number])] if is_ok else [], number, says=known and is_ok)
+        return _Read(
+            [int(columns.op_key[number])] if is_ok else [], number, is_known=known and is_ok
+        )
     ops = range(int(columns.statement_start[number]), int(columns.statement_end[number]))
     rows = [
         int(columns.op_key[op])
         for op in ops
         if columns.op_ok[op] and int(columns.op_kind[op]) != c.READ_NONE_OF
     ]
-    return _Read(rows, scan=number, says=bool(columns.statement_known[number]))
+    return _Read(rows, scan=number, is_known=bool(columns.statement_known[number]))
 
 
 def _predicate_of(history: History, scan: int) -> object:
@@ -336,11 +338,11 @@ def _predicate_of(history: History, scan: int) -> object:
 
 
 class _Matching:
-    """Which rows predicate reads returned, and which versions they did not find."""
+    """The rows that predicate reads returned, and the versions that they did not find."""
 
     def __init__(self, history: History, units: Mapping[str, Sequence[int]]) -> None:
         self._history = history
-        self._told: dict[int, dict[int, int]] = {}  # by predicate read and key: an operation
+        self._operations: dict[int, dict[int, int]] = {}  # by predicate read and key
         self._columns = history.columns
         self._load(units)
 
@@ -362,7 +364,7 @@ class _Matching:
             for at in range(0, len(scans), _CHUNK)
         ]
         pairs = np.concatenate(missed) if missed else np.zeros((0, 2), np.int32)
-        # Each of them becomes an operation of the copy, whose predicate reads have the same numbers.
+        # Each becomes an operation of the copy, whose predicate reads have the same numbers.
         self._columns = columns.with_set_reads(pairs) if len(pairs) else columns
         for scan in scans.tolist():
             self._add(scan)
@@ -370,11 +372,11 @@ class _Matching:
     def _add(self, scan: int) -> None:
         columns = self._columns
         ops = range(int(columns.statement_start[scan]), int(columns.statement_end[scan]))
-        self._told[scan] = {int(columns.op_key[op]): op for op in ops if columns.op_ok[op]}
+        self._operations[scan] = {int(columns.op_key[op]): op for op in ops if columns.op_ok[op]}
 
     def selects(self, scan: int, key: int, values: Sequence[int]) -> bool:
         """Return whether a predicate read returned a row, or would return one of its versions."""
-        op = self._told[scan].get(key)
+        op = self._operations[scan].get(key)
         if op is None:
             return False
         if int(self._columns.op_kind[op]) != c.READ_NONE_OF:
@@ -384,14 +386,14 @@ class _Matching:
         listed = self._columns.list_values[start[number] : start[number + 1]]
         return not set(listed.tolist()).isdisjoint(values)
 
-    def told_by(self, scan: int, keys: set[int]) -> set[int]:
+    def rows_of(self, scan: int, keys: set[int]) -> set[int]:
         """Return those keys of which a predicate read says something."""
-        return keys & self._told[scan].keys()
+        return keys & self._operations[scan].keys()
 
     def inserted(self, read: CarriedRead) -> InsertedScan:
         """Return a predicate read as it is carried.
 
-        It says nothing of a row that its own transaction wrote before, so its copy is not whole.
+        It leaves out rows that its own transaction wrote before, so then its copy is not whole.
         """
         columns = self._history.columns
         ops = self._history.operations_of(read.source)
@@ -400,9 +402,9 @@ class _Matching:
         if known != c.PARTLY_KNOWN and not (read.without or writes):
             at, end = int(columns.statement_start[read.scan]), int(columns.statement_end[read.scan])
             return InsertedScan(read.reader, read.scan, range(at, end), columns, known=known)
-        told = self._told[read.scan].items()
-        ops = [op for key, op in told if key not in read.without]
-        return InsertedScan(read.reader, read.scan, ops, self._columns, known=c.PARTLY_KNOWN)
+        operations = self._operations[read.scan].items()
+        part = [op for key, op in operations if key not in read.without]
+        return InsertedScan(read.reader, read.scan, part, self._columns, known=c.PARTLY_KNOWN)
 
 
 def _inserted(

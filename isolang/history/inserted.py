@@ -57,7 +57,7 @@ def with_inserted(columns: Columns, reads: Sequence[InsertedRead | InsertedScan]
     Args:
         reads: in the order of their transactions.
     """
-    state = list(columns.__getstate__())
+    state: Any = list(columns.__getstate__())  # type: ignore[call-overload]
     new = _New(columns)
     for read in reads:
         if isinstance(read, InsertedScan):
@@ -70,9 +70,10 @@ def with_inserted(columns: Columns, reads: Sequence[InsertedRead | InsertedScan]
         assert len(arrays[place]) == getattr(columns, name).nbytes, name
         arrays[place] = array.tobytes()
     state[2] = arrays
-    made = Columns.__new__(Columns)
+    made: Any = Columns.__new__(Columns)
     made.__setstate__(tuple(state))
-    return made
+    result: Columns = made
+    return result
 
 
 class _New:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
@@ -144,10 +145,8 @@ def _statements_of_stream(name: str, files: Files) -> dict[str, Any]:
 
     read: dict[str, Any] = {}
     for what, read_text in (("statements", statements_in), ("units", units_in)):
-        try:
+        with suppress(HistoryError):  # only what needs them may complain
             read[what] = read_text(text, file)
-        except HistoryError:
-            pass  # only what needs them may complain
     return read
 
 

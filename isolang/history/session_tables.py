@@ -25,11 +25,22 @@ A request reads its user's session at its begin, and writes it at its end, witho
 def is_session_key(history: History, key: int) -> bool:
     """Return whether a key is a row of a table of sessions.
 
-    A key is in the table before its last ``/``, as in ``django_session/7``, or that it begins with,
-    as in ``["django_session" "7"]``.
+    A key such as ``["django_session" "7"]``, which messages show as ``django_session/7``, names its
+    table. So does ``[:sessions 7]``.
     """
-    name = history.key(key)
-    return "/" in name and is_session_table(name.partition("/")[0])
+    return is_session_table(table_of_key(history.key(key)))
+
+
+def table_of_key(shown: str) -> str:
+    """Return the table of a key, as messages show the key; empty if it names none.
+
+    >>> table_of_key("booking/2"), table_of_key("[:sessions 7]"), table_of_key("x")
+    ('booking', ':sessions', '')
+    """
+    if shown.startswith("["):
+        return shown[1:].partition(" ")[0]
+    table, slash, _ = shown.partition("/")
+    return table if slash else ""
 
 
 def is_session_predicate(history: History, scan: int) -> bool:
@@ -49,5 +60,5 @@ def is_session_table(name: str) -> bool:
     >>> is_session_table("public.django_session"), is_session_table("user_sessions")
     (True, False)
     """
-    base = name.rpartition(":")[2].rpartition(".")[2].partition("#")[0].strip('"')
+    base = name.strip('"').rpartition(":")[2].rpartition(".")[2].partition("#")[0].strip('"')
     return base in SESSION_TABLES

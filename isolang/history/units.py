@@ -1,8 +1,8 @@
 """Reads each transaction's unit, such as the request that it belongs to, from a recording.
 
-A transaction's maps may have ``:unit "4bf92f…"``. Transactions with the same unit are the work of one
-request. No verdict about transactions depends on units; ``--unit request`` asks about requests, too
-(:mod:`isolang.history.carried`).
+A transaction's maps may have ``:unit "4bf92f…"``. Transactions with the same unit are the
+work of one request. No verdict about transactions depends on units; ``--unit request`` asks about
+requests, too (:mod:`isolang.history.carried`).
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _units_by_line(lines: Iterable[bytes], name: str) -> Mapping[int, str]:
 
 
 class _Event(Struct):
-    """What an operation's map says, as text; empty if it does not say it."""
+    """The fields of an operation's map, as text; empty if they are missing."""
 
     type: str = ""
     process: str = ""

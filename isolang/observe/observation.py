@@ -25,6 +25,7 @@ class Observation(Struct, kw_only=True):
             argument; ``None`` if no audit is possible.
         next_mark: a function that returns a new number for the server's log; ``None`` if the log is
             not read.
+        application_is_unit: whether ``application_name`` names the request of each transaction.
         notes: what callers in the same process noted; ``None`` if applications are other processes.
     """
 
@@ -38,4 +39,5 @@ class Observation(Struct, kw_only=True):
     refreshed: int = 0
     audit: Callable[[Callable[[], None]], None] | None = None
     next_mark: Callable[[], int] | None = None
+    application_is_unit: bool = False
     notes: CallNotes | None = None

@@ -51,6 +51,7 @@ class Observer:
         names: Mapping[str, str] | None = None,
         notes: CallNotes | None = None,
         server_on_trial: bool = False,
+        application_is_unit: bool = False,
         database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
@@ -64,7 +65,9 @@ class Observer:
             notes: what callers in this process note about their statements.
             server_on_trial: whether the server may show a commit too early or too late. If so, no
                 unseen read is harmless because of the times of commits.
+            application_is_unit: whether ``application_name`` names the request of a transaction.
         """
+        self._application_is_unit = application_is_unit
         self._trusts_server = not server_on_trial
         self._names, self._notes = names or {}, notes
         self._changes: list[LoggedChange] = []
@@ -256,6 +259,7 @@ class Observer:
             most_rows=self._most,
             audit=self._audit.audit_before_changes,
             notes=self._notes,
+            application_is_unit=self._application_is_unit,
         )
         self.history.versions.is_old |= not made.database.returns_old_rows
         self._observations[database] = made

@@ -11,6 +11,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.sql.units import units_of_statement
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
@@ -108,8 +109,12 @@ class Session:
     def complete(self, done: ExecutedStatement, tag: str) -> None:
         """Record the operations of a statement executed by the server."""
         self._history.caller = "" if done.note is None else done.note.caller
+        before = self.transaction
         try:
             self._complete(done, tag)
+            if (one := self.transaction or before) is not None:
+                for source, name in units_of_statement(done.statement.text).items():
+                    one.name_unit(source, name)
         except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
         self._history.caller = ""
@@ -246,6 +251,8 @@ class Session:
             comment = _COMMENT.match(done.statement.text)
             if self.label or comment:
                 one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
+            if self.label and self.observation.application_is_unit:
+                one.name_unit("application_name", self.label)
             self.transaction = one
         elif not implicit:
             one.implicit = False
@@ -262,6 +269,7 @@ class Session:
         if note is None or not note.client or one.client:
             return
         one.client = note.client
+        one.name_unit("call", f"call {note.client}")
         if note.label and note.label not in one.labels:
             one.labels = (*one.labels, note.label)
         if note.client not in self._processes:

@@ -135,8 +135,6 @@ class Report(Struct, frozen=True, kw_only=True):
         schema: a number that changes when a field is removed or changes its meaning.
         history: the history, as named on the command line.
         spec: the specification, as named on the command line.
-        unit: what was judged: the transactions as they are, or requests, which may consist of
-            several transactions (``--unit request``).
         verdict: the verdict; ``error`` if the history cannot be read or checked.
         reason: the reason of the verdict in words; empty if valid.
         anomaly: the name of the violation.
@@ -148,6 +146,8 @@ class Report(Struct, frozen=True, kw_only=True):
         operations: the number of operations.
         sessions: the number of sessions.
         keys: the number of keys.
+        unit: what was judged: the transactions as they are, or requests, which may consist of
+            several transactions (``--unit request``).
         solver: the solver that decided; null if the pre-pass decided.
         encoding: the encoding for the solver.
         prune: the stage of pruning.
@@ -182,7 +182,6 @@ class Report(Struct, frozen=True, kw_only=True):
     schema: Literal[1] = SCHEMA
     history: str
     spec: str
-    unit: Literal["transaction", "request"] = "transaction"
     verdict: Literal["valid", "invalid", "unknown", "error"]
     reason: str = ""
     anomaly: str | None = None
@@ -193,6 +192,7 @@ class Report(Struct, frozen=True, kw_only=True):
     operations: int | None = None
     sessions: int | None = None
     keys: int | None = None
+    unit: Literal["transaction", "request"] = "transaction"
     solver: str | None = None
     encoding: str | None = None
     prune: str | None = None
@@ -263,7 +263,6 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     return Report(
         history=history,
         spec=spec,
-        unit="transaction" if verdict.history.carrying is None else "request",
         verdict=verdict.outcome,
         reason=reason,
         anomaly=violation.anomaly if violation is not None else None,
@@ -274,6 +273,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         operations=counts["operations"],
         sessions=counts["sessions"],
         keys=counts["keys"],
+        unit="transaction" if verdict.history.carrying is None else "request",
         solver=verdict.solver or None,
         encoding=verdict.encoding or None,
         prune=verdict.prune or None,

@@ -47,7 +47,7 @@ def about_requests(
     if not carrying.units:
         return _unknown(
             verdict,
-            "no transaction names its request, so no request was judged; hint: name it with "
+            "units: no transaction names its request, so no request was judged; hint: name it with "
             ":unit in the history, isolation.call, or a comment such as /*unit='7'*/ or "
             "/*traceparent='00-…'*/ (docs/observe.md)",
         )
@@ -57,8 +57,8 @@ def about_requests(
         these = f"{names} and {more} more" if more > 0 else names
         return _unknown(
             verdict,
-            f"the transactions of a request overlap in time, or their order is not known: {these}; "
-            "what such a request read before it wrote is not known. Without them the history "
+            "units: the transactions of a request overlap in time, or their order is not known: "
+            f"{these}; what they read before they wrote is not known. Without them the history "
             f"satisfies {verdict.spec.name}",
         )
     notes = list(verdict.notes)
@@ -87,7 +87,7 @@ def _notes(
         (kind, decide(with_noted_reads(verdict.history, (kind,)), route, deadline, quick))
         for kind in kinds
     ]
-    invalid = [_note(one, (kind,)) for kind, one in each if isinstance(one, Invalid)]
+    invalid = [_note(other, (kind,)) for kind, other in each if isinstance(other, Invalid)]
     return invalid or [_note(every, kinds)]
 
 

@@ -81,15 +81,13 @@ class Units:
     def units(self) -> tuple[list[list[int]], list[str]]:
         """The transactions of each unit in order, and the units that have no order."""
         timed = self.history
-        names = sorted({one.unit for one in self.told if one.unit is not None})
+        names = sorted({said.unit for said in self.told if said.unit is not None})
         units, unclear = [], []
         for name in names:
-            txns = [i for i, one in enumerate(self.told) if one.unit == name]
+            txns = [i for i, said in enumerate(self.told) if said.unit == name]
             if len({self.history[i].session for i in txns}) > 1:
                 txns.sort(key=lambda i: (timed[i].begin, i))
-                ended = [
-                    self._ended_before(timed, a, b) for a, b in pairwise(txns)
-                ]
+                ended = [self._ended_before(timed, a, b) for a, b in pairwise(txns)]
                 if not all(ended):
                     unclear.append(name)
                     continue
@@ -215,10 +213,10 @@ class Units:
     def with_reads(self, kinds: tuple[Kind, ...]) -> History:
         """The history whose transactions begin with the carried reads of some kinds."""
         begins: list[list[tuple[int, Op]]] = [[] for _ in self.low]
-        for number, one in enumerate(self.carried()):
-            if one.kind in kinds:
-                claims = [op for op in self.claims[one.source][one.op] if op[1] in one.rows]
-                begins[one.reader] += [(-1 - number, op) for op in claims]
+        for number, read in enumerate(self.carried()):
+            if read.kind in kinds:
+                claims = [op for op in self.claims[read.source][read.op] if op[1] in read.rows]
+                begins[read.reader] += [(-1 - number, op) for op in claims]
         return tuple(
             replace(
                 t,
@@ -323,7 +321,7 @@ def request_history(rng: random.Random) -> History:
     return sort_by_session(_overlapping(rng, txns))
 
 
-def _request_ops(  # noqa: PLR0917 - what a request may do
+def _request_ops(
     rng: random.Random,
     key: str,
     reads: float,
@@ -334,8 +332,8 @@ def _request_ops(  # noqa: PLR0917 - what a request may do
     if rng.random() < reads:
         if rows and rng.random() < 0.6:
             predicate = rng.choice(((">=", "value", 0), (">=", "value", 3), ("=", "key", key)))
-            found = [(k, v) for k, v in state.items() if matches(predicate, k, v)]
-            return [("scan", predicate, tuple(found))]
+            rows_there = [(k, v) for k, v in state.items() if matches(predicate, k, v)]
+            return [("scan", predicate, tuple(rows_there))]
         return [("r", key, state[key])]
     if rows and rng.random() < 0.2 and state[key] is not None:
         state[key] = None

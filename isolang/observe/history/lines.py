@@ -77,6 +77,7 @@ class HistoryLines:
         if one.labels:
             named = " ".join(edn(name) for name in one.labels)
             more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
+        more += _unit_field(one)
         value = TAB.join(text for text, _ in planned)
         self.write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
         one.first_line = self._number
@@ -145,7 +146,7 @@ class HistoryLines:
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
         perhaps = f"{_PERHAPS}{TAB.join(possible)}]" if possible and committed else ""
-        more = versions + named + unmatched + noted + perhaps + error
+        more = versions + named + unmatched + noted + perhaps + error + _unit_field(one)
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         if one.client:
             self.clients[self._number] = one.client
@@ -221,6 +222,11 @@ class HistoryLines:
         if known := {name: of for name, of in forms.items() if of}:
             self._file.write(f"{COLUMNS_COMMENT}{json.dumps(known)}\n".encode())
         self._file.close()
+
+
+def _unit_field(one: SeenTransaction) -> str:
+    unit = one.unit()
+    return f", :unit {edn(unit)}" if unit else ""
 
 
 def _condition_shown(operation: Observed, lines: int) -> list[str]:

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from isolang.history.statements import Lock, SentStatement
 from isolang.observe.sql.catalogue import Table, is_key_of
 from isolang.observe.sql.executed import PortalPosition
+from isolang.observe.sql.units import unit_named
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
@@ -165,6 +166,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
+        units: the names of the unit that the transaction belongs to, by what names it; empty if two
+            statements disagree.
         awaits_log: whether only the server's log shows some of the transaction's writes, and has
             not been read.
         outcome: how the transaction ended; ``None`` before its end.
@@ -197,6 +200,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
+    units: dict[str, str] = field(default_factory=dict)
     awaits_log: bool = False
     outcome: Outcome | None = None
     end: int = -1
@@ -262,6 +266,22 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             else:
                 found = one.rows if isinstance(one, ScannedRows) else (one.version,)
             yield from ((one.table, version) for version in found if version is not None)
+
+    def name_unit(self, source: str, name: str) -> None:
+        """Note the unit of a statement. A transaction of two units belongs to none."""
+        if self.units.setdefault(source, name) != name:
+            self.units[source] = ""
+
+    def unit(self) -> str:
+        """Return the name of the transaction's unit; empty if it has none.
+
+        A program that only reads, and then rolls back without an error, has not failed. In the
+        history such a transaction is aborted, and would seem to be an attempt that was undone.
+        """
+        writes = any(isinstance(one, WrittenRow | LoggedWrites) for one in self.operations)
+        if self.outcome == "fail" and not (self.failed or self.error or writes):
+            return ""
+        return unit_named(self.units)
 
     def execute(self, lock: Lock = "") -> None:
         """Note that a statement was executed, and how it locked the rows it read."""

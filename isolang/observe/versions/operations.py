@@ -383,9 +383,17 @@ class StatementOperations:
 
     def _note_writes(self) -> None:
         """Note the rows written by a statement, and the rows found by its condition."""
-        one, made = self._transaction, self._statement.plan
+        one = self._transaction
         (reported,) = self._statement.reported
-        table = reported.table
+        table, named = reported.table, one.statement
+        if named and shows_contents(self._statement, table):
+            one.statement = f"{named} shown"
+        self._note_writes_of(table)
+        one.statement = named
+
+    def _note_writes_of(self, table: Table) -> None:
+        """Note the rows of one table that a statement wrote, and those that it found."""
+        one, made = self._transaction, self._statement.plan
         modern, lost = self._observation.database.returns_old_rows, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
@@ -553,6 +561,19 @@ def is_whole(done: ExecutedStatement, table: Table, number: int) -> bool:
     if done.statement.plan.kind == "insert":
         return done.statement.plan.proposed == number
     return looked_up_key_count(done.statement.condition, table, done) == number
+
+
+def shows_contents(statement: PreparedStatement, table: Table) -> bool:
+    """Return whether an UPDATE or DELETE shows the program more of a row than its key.
+
+    It returns the row, or has found it by a condition on its contents. A condition that cannot be
+    evaluated is one on contents.
+    """
+    made, condition, key = statement.plan, statement.condition, set(table.key)
+    if made.kind == "insert":
+        return False
+    returned = made.returned - key
+    return bool(returned or condition.why or condition.columns - key)
 
 
 def used_columns(statement: PreparedStatement, table: Table) -> Set[str]:
