@@ -12,10 +12,12 @@ acknowledged, so a decided read saw exactly the writers from before. In an order
 that has these before the reader and all others after it, and that has the versions of each row in
 their true order, the read returns the same rows.
 
-The number of orders is linear in the transactions, apart from those that overlap. For each table, a
-chain of steps stands between the writers and the readers that are later; another one stands between
-readers and the writers that begin after them. A step has no operations of its own, and orders
-nothing else.
+If there are many pairs of readers and writers, the number of orders is linear in the transactions,
+apart from those that overlap: for each table, a chain of steps stands between the writers and the
+readers that are later, and another one between readers and the writers that begin after them. A
+step is a transaction that has no operations of its own, and orders nothing else. Levels may tell it
+from a direct order, so only some can be judged with it
+(:data:`isolang.pipeline.possible.JUDGED_WITH_STEPS`).
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from isolang.observe.history.seen import Outcome, SeenTransaction, UnseenRead, W
 from isolang.observe.unseen import kind_of
 
 _NEVER: Final = 1 << 62
+_MOST_PAIRS: Final = 50_000  # the largest number of pairs to order directly
 
 
 class EndedTransaction(Struct, array_like=True, frozen=True):
@@ -219,9 +222,13 @@ class _Orders:
                 decided.append(read)
                 for table in read.tables if one.outcome == "ok" else ():
                     readers[table].append((one, read))
+        pairs = sum(
+            len(reads) * len(self._writers[table].every) for table, reads in readers.items()
+        )
+        add = self._add_pairs if pairs <= _MOST_PAIRS else self._add_chains
         for table, reads in sorted(readers.items()):
             if writers := self._writers[table].every:
-                self._add_orders(writers, reads)
+                add(writers, reads)
                 self._add_version_order(table)
         named = {one.lines[0]: one.lines for one in self._every}
         return Decided(tuple(decided), tuple(self._orders.values()), named, self._steps)
@@ -238,12 +245,27 @@ class _Orders:
             return True
         return all(self._writers[table].is_decided(one, read) for table in read.tables)
 
-    def _add_orders(
+    def _add_pairs(
         self,
         writers: Sequence[EndedTransaction],
         reads: Sequence[tuple[EndedTransaction, UnseenRead]],
     ) -> None:
-        """Order the readers of a table with all other writers."""
+        """Order each reader of a table with each other writer."""
+        for one, read in reads:
+            for other in writers:
+                if other is one:
+                    continue
+                if other.outcome == "ok" and other.end < read.sent:
+                    self._add(other.lines[0], one.lines[0], read.why)
+                else:
+                    self._add(one.lines[0], other.lines[0], read.why, missed=True)
+
+    def _add_chains(
+        self,
+        writers: Sequence[EndedTransaction],
+        reads: Sequence[tuple[EndedTransaction, UnseenRead]],
+    ) -> None:
+        """Order the readers of a table with all other writers, through steps."""
         before = [(one.end, 0, one, "") for one in writers if one.outcome == "ok"]
         self._add_chain([*before, *((read.sent, 1, one, read.why) for one, read in reads)])
         after = [(one.begin, 1, one, "") for one in writers]
