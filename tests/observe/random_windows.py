@@ -14,7 +14,7 @@ TABLES = [
 ]
 
 
-class Lost(Exception):
+class LostError(Exception):
     """A statement that the database refuses."""
 
 
@@ -58,9 +58,7 @@ class Play:
         for one in self.histories:
             one.write_initial_rows(initial)
         keeps, reads = random.random() < 0.5, random.choice((0.3, 0.6))
-        self.clients = [
-            Client(n, random, keeps=keeps, reads=reads) for n in range(1, clients + 1)
-        ]
+        self.clients = [Client(n, random, keeps=keeps, reads=reads) for n in range(1, clients + 1)]
 
     def run(self):
         """Let the clients go on in a random order, until all have ended."""
@@ -91,7 +89,7 @@ class Play:
             one.phase = "answered"
             try:
                 self.execute(one, *one.actions[one.at])
-            except Lost:
+            except LostError:
                 self.end(one, "fail")
         else:
             one.phase = "sent"
@@ -130,7 +128,7 @@ class Play:
         row = table.name, key
         newest = one.own.get(row) or (self.rows[row] or [None])[-1]
         if one.keeps and row not in one.own and newest is not None and newest[2] > one.snapshot:
-            raise Lost
+            raise LostError
         self.locked[row] = one.number
         there = newest is not None and newest[1] is not None
         old = RowVersion(key, newest[0]) if there else None
@@ -215,9 +213,7 @@ class Play:
         sure = [one for one in self.clients if one.outcome == "ok"]
         perhaps = [one for one in self.clients if one.outcome == "info"]
         more = chain.from_iterable(combinations(perhaps, n) for n in range(len(perhaps) + 1))
-        return any(
-            self._explains(order) for some in more for order in permutations([*sure, *some])
-        )
+        return any(self._explains(order) for some in more for order in permutations([*sure, *some]))
 
     def _explains(self, order):
         state = dict(self.start)
