@@ -420,12 +420,13 @@ def _aligned(part: _Part, segment: LogSegment, known: set[str]) -> _Order | None
     first = [write for write in writes if name is not None and write.statement == name]
     later = [write for write in writes if not (name is not None and write.statement == name)]
     changes = segment.changes
-    for exact in (True, False):
-        head = _matched(first, changes, exact=exact)
+    for exact, ordered in ((True, True), (False, True), (True, False)):
+        # The queries of WITH write in any order.
+        head = _matched(first, changes, exact=exact, ordered=ordered)
         back = _matched(later[::-1], changes[::-1], exact=exact)
         if head is not None and back is not None:
             tail = [len(changes) - 1 - n for n in reversed(back)]
-            if not (head and tail) or head[-1] < tail[0]:
+            if not (head and tail) or max(head) < tail[0]:
                 break
     else:
         return None
@@ -454,18 +455,24 @@ def _aligned(part: _Part, segment: LogSegment, known: set[str]) -> _Order | None
 
 
 def _matched(
-    writes: Sequence[WrittenRow], changes: Sequence[RowChange], *, exact: bool
+    writes: Sequence[WrittenRow], changes: Sequence[RowChange], *, exact: bool, ordered: bool = True
 ) -> list[int] | None:
-    """Return the first changes that may be those of the writes, in order; ``None`` if none are."""
-    places = []
+    """Return the first changes that may be those of the writes; ``None`` if none are.
+
+    Args:
+        ordered: whether the changes have the order of the writes.
+    """
+    places: list[int] = []
     at = 0
     for write in writes:
-        while at < len(changes) and not changes[at].is_of(write, exact=exact):
+        while at < len(changes) and (
+            (not ordered and at in places) or not changes[at].is_of(write, exact=exact)
+        ):
             at += 1
         if at == len(changes):
             return None
         places.append(at)
-        at += 1
+        at = at + 1 if ordered else 0
     return places
 
 
