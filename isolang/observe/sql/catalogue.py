@@ -139,6 +139,9 @@ CALLED_BY_WORDS: Final = f"""WITH f AS (SELECT p.oid, {_FUNCTION} AS name {_FUNC
   JOIN f ON f.oid = e.refobjid AND e.refclassid = 'pg_proc'::regclass
   JOIN pg_catalog.pg_type t ON t.oid = k.contypid"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
+DEFERRED_TRIGGERS: Final = (
+    "SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgdeferrable"
+)
 ROW_SETS: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE proretset"
 
 

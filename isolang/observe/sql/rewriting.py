@@ -17,6 +17,7 @@ from isolang.observe.sql.blocks import plan_with_blocks
 from isolang.observe.sql.catalogue import (
     AGGREGATES,
     CALLED_BY_WORDS,
+    DEFERRED_TRIGGERS,
     FUNCTIONS,
     ROW_SETS,
     Table,
@@ -180,6 +181,7 @@ class DatabaseFacts(Struct, kw_only=True):
         row_sets: the names of functions that return a set, which removes a row if it is empty.
         called_by_words: the functions behind operators, casts and domains, by a word or operator of
             the statements that may call them; by an empty text if any statement may.
+        defers: whether there was a trigger that may run at the end of a transaction.
         defined: the names of functions that sessions have defined, perhaps in transactions that are
             not committed yet, so that ``functions`` lacks them.
     """
@@ -194,6 +196,7 @@ class DatabaseFacts(Struct, kw_only=True):
     key_changes: int = 0
     keys_changed: int = -1
     row_sets: frozenset[str] = frozenset()
+    defers: bool = False
     defined: set[str] = field(default_factory=set)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
@@ -202,6 +205,7 @@ class DatabaseFacts(Struct, kw_only=True):
         self.functions = _listed(answer(FUNCTIONS))
         self.called_by_words = _listed(answer(CALLED_BY_WORDS))
         self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
+        self.defers |= any(True for _ in answer(DEFERRED_TRIGGERS))
         self.shapes.clear()
 
     def functions_called(self, part: Sequence[Token], names: AbstractSet[str]) -> list[str]:
