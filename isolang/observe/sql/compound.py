@@ -376,7 +376,7 @@ class _CompoundReader:
         partial = made.partial
         if len(sources) < len(made.sources):
             partial = "other queries"
-        elif made.names & self._row_sets:
+        elif not made.names.isdisjoint(self._row_sets):
             partial = partial or "functions"
         elif partial == "subqueries" and made.skips and len(sources) == 1:
             partial = ""

@@ -877,10 +877,11 @@ def chosen_columns(
     """
     part = reader.part
     target, known = name_parts(alias)[-1], {name_parts(other)[-1] for other in others}
-    chosen, rest = set(), []
+    chosen: set[str] = set()
+    rest = []
     for begin, end in conjuncts(part, *where):
         texts = [catalogue_name(token.text) for token in part[begin:end]]
-        sides = ()
+        sides: tuple[tuple[str, str, str], ...] = ()
         if len(texts) == 7 and [texts[1], texts[3], texts[5]] == [".", "=", "."]:
             sides = ((texts[0], texts[2], texts[4]), (texts[4], texts[6], texts[0]))
         named = [column for of, column, other in sides if of == target and other in known]

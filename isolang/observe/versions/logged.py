@@ -517,6 +517,8 @@ class _Alignment:
         Args:
             seen: the numbers of the versions that statements returned.
         """
+        if not isinstance(operation, ReadRow | ScannedRows):
+            return 0
         own = {
             (operation.table.name, row.key)
             for row in _rows_read(operation)
