@@ -6,10 +6,12 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from isolang.observe.cursors import Cursors
 from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
+from isolang.observe.sql.plan import StatementKind
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.sql.units import units_of_statement
 from isolang.observe.unseen import (
@@ -56,6 +58,7 @@ class Session:
         self._history = observation.history
         self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
+        self.cursors = Cursors(observation)
         self.label = ""
         self.backend = 0
         self.default_level = "read committed"
@@ -120,6 +123,8 @@ class Session:
         self._history.caller = ""
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
+        if self._complete_cursor(done):
+            return
         made, one = done.statement.plan, self.transaction
         kind = made.kind
         is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
@@ -170,6 +175,7 @@ class Session:
             one.release(made.name)
         elif kind == "back":
             one.roll_back_to(made.name)
+            self.cursors.forget_rolled_back(one)
             one.has_doubtful_times = True
         elif kind == "ddl":
             one.altered = True
@@ -192,10 +198,35 @@ class Session:
             if kind == "other":
                 self.rewriter.forget()
             record_statement(self.observation, one, done)
-            if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
-                one.snapshot = self._history.ticket()[0]
+            self._note_snapshot(one, kind)
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
+
+    def _complete_cursor(self, done: ExecutedStatement) -> bool:
+        """Note a statement that declares or uses a cursor; return whether all of it is known."""
+        declares, request = done.statement.declares, done.statement.requests
+        if declares is None and request is None:
+            return False
+        if request is not None and not self.cursors.serve(request, done):
+            return False
+        one = self.transaction
+        if request is not None and request.what != "fetch":
+            if one is not None and done.note is not None:
+                one.sent += 1
+            return True
+        one = self._begin(done, implicit=True)
+        self._name_call(one, done)
+        self._name_statement(one, done)
+        if declares is not None:
+            one.unclear |= bool(done.statement.unseen)
+            self._note_snapshot(one, "select")
+            self.cursors.declare(done, one)
+        return True
+
+    def _note_snapshot(self, one: SeenTransaction, kind: StatementKind) -> None:
+        """Note that a statement may have taken the snapshot of its transaction."""
+        if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
+            one.snapshot = self._history.ticket()[0]
 
     def bind(self) -> PortalPosition:
         """Return the position in the transaction of a statement that is bound now."""
@@ -225,6 +256,8 @@ class Session:
         """Note a statement that may change the meaning of names, or the isolation level."""
         self.rewriter.forget()
         lower = text.lower()
+        if lower.split()[:2] == ["discard", "all"]:
+            self.cursors.close_all()
         level = _LEVEL.search(lower)
         if level and "default_transaction_isolation" in lower:
             self.default_level = level[1]
@@ -284,6 +317,7 @@ class Session:
             done.cut = True
             one.caller = "" if done.note is None else done.note.caller
             record_statement(self.observation, one, done)
+        self.cursors.end(one, outcome)
         self.transaction = None
         self._history.end(one, outcome, error or one.error)
         if one.altered:
@@ -319,6 +353,8 @@ class Session:
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error reported by the server."""
+        if done is not None and done.statement.requests is not None:
+            self.cursors.skip(done.statement.requests.name)
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
                 return
@@ -333,6 +369,7 @@ class Session:
 
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
         """Note that the connection ended before the ``waiting`` statements were answered."""
+        self.cursors.close_all()
         one = self.transaction
         if one is not None:
             one.unclear |= any(w.statement.plan.kind not in _WRITES_NOTHING for w in waiting)

@@ -178,6 +178,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         unseen_tables: the tables of these reads.
         has_doubtful_times: whether its reads may be of another time than their statements.
         first_line: the number of the line of its begin in the file; 0 before.
+        held: how many cursors may still return rows after its end; -1 if it was written before.
     """
 
     process: int
@@ -213,6 +214,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     unseen_tables: list[Table] = field(default_factory=list)
     has_doubtful_times: bool = False
     first_line: int = 0
+    held: int = 0
 
     @property
     def has_lines(self) -> bool:

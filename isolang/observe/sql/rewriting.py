@@ -14,6 +14,7 @@ from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import plan_with_blocks
 from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, ROW_SETS, Table
+from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -97,6 +98,9 @@ class PreparedStatement(Struct, kw_only=True):
         names: the names of the tables that it reads or writes, whatever its form; ``None`` if
             unknown.
         tables: these tables; ``None`` for each one that was not found.
+        declares: the cursor that the statement declares. If there is one, everything else is about
+            its query, and ``part`` are the query's tokens.
+        requests: what the statement requests of a cursor.
     """
 
     plan: StatementPlan
@@ -116,6 +120,8 @@ class PreparedStatement(Struct, kw_only=True):
     snapshot: ReportedTable | None = None
     names: tuple[str, ...] | None = None
     tables: tuple[Table | None, ...] = ()
+    declares: Declaration | None = None
+    requests: CursorRequest | None = None
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
@@ -229,7 +235,12 @@ class Rewriter:
         if len(cut) > _MOST_TOKENS:
             return _unexamined(text, TOO_LONG)
         parts = list(statements(cut))
-        shapes = [(part, self.shape_of(part)) for part in parts]
+        declared = [declaration(part) for part in parts]
+        queries = [
+            part if cursor is None else part[cursor.query :]
+            for part, cursor in zip(parts, declared, strict=True)
+        ]
+        shapes = [(query, self.shape_of(query)) for query in queries]
         defined = {one.plan.name for _, one in shapes if one.plan.kind == "routine"} - {""}
         if not defined <= self._database.defined:
             self._database.defined |= defined
@@ -251,9 +262,10 @@ class Rewriter:
         pieces: list[str] = []
         at = added = 0
         redefined = False  # whether names may have another meaning than before the text
-        for part, found in shapes:
-            whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            seen = () if redefined else self._blocks(found, part)
+        for (part, found), whole, cursor in zip(shapes, parts, declared, strict=True):
+            whole_text = text if len(parts) == 1 else text[whole[0].start : whole[-1].end]
+            encloses = not redefined and (cursor is None or _may_enclose(cursor))
+            seen = self._blocks(found, part) if encloses else ()
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
             if redefined and planned.sources:
@@ -261,7 +273,7 @@ class Rewriter:
             redefined = redefined or _may_redefine(part, planned)
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
-            snapshot = _snapshot_of(planned, join, reported)
+            snapshot = _snapshot_of(planned, join, reported) if cursor is None else None
             made.statements.append(
                 PreparedStatement(
                     plan=planned,
@@ -278,7 +290,9 @@ class Rewriter:
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=self._functions_of(planned),
                     triggered=self._triggered(planned),
-                    logged=may_write_unseen(part, unseen, reported),
+                    logged=cursor is None and may_write_unseen(part, unseen, reported),
+                    declares=cursor,
+                    requests=cursor_request(whole),
                 )
             )
             place = planned.place
@@ -465,6 +479,14 @@ def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
         or (planned.kind == "other" and PROCEDURES in planned.unseen)
         or (planned.kind == "forget" and not words.isdisjoint({"search_path", "role", "session"}))
     )
+
+
+def _may_enclose(cursor: Declaration) -> bool:
+    """Return whether another statement may enclose a cursor's query.
+
+    The enclosing query cannot be read backwards or named in WHERE CURRENT OF, where its own could.
+    """
+    return cursor.holds and cursor.only_forward
 
 
 def _braced(text: str) -> str:

@@ -74,6 +74,7 @@ def record_statement(
     done: ExecutedStatement,
     *,
     only_rows: bool = False,
+    skips: bool = False,
 ) -> None:
     """Record the operations of a statement, where they belong in its transaction.
 
@@ -84,6 +85,7 @@ def record_statement(
 
     Args:
         only_rows: whether more rows may follow.
+        skips: whether rows before the last one may be missing, because a cursor was moved.
     """
     position, plan, named = done.position, done.statement.plan, one.statement
     operations = StatementOperations(observation, one, done)
@@ -93,8 +95,12 @@ def record_statement(
     one.statement = position.statement
     is_last = position.at >= len(one.operations)
     record = operations.record_rows if only_rows else operations.record
+    if skips:
+        record = operations.record_some_rows
     operations.all_matched = is_last or not plan.locks
-    if is_last or plan.locks or plan.kind != "select":
+    # A savepoint that was set since stands behind the operations, which its rollback keeps.
+    is_before = plan.kind == "select" and position.savepoints < len(one.savepoints)
+    if (is_last and not is_before) or plan.locks or plan.kind != "select":
         record()
         if is_last:
             position.at = len(one.operations)
@@ -124,6 +130,13 @@ class StatementOperations:
         """Record the rows received by the application so far."""
         for reported, text in self._done.reported:
             self._note_read_rows(reported.table, self._versions(reported, text))
+
+    def record_some_rows(self) -> None:
+        """Record the rows that a cursor fetched, and count its condition as unseen."""
+        self._count_hidden()
+        if self._statement.plan.kind == "select":
+            self.record_rows()
+            self._note(CONDITIONS)
 
     def record(self) -> None:
         """Record the statement's reads and writes, and count those that cannot be seen."""
@@ -155,7 +168,7 @@ class StatementOperations:
         tables = self._tables()
         if tables is not None:
             one = self._transaction
-            answered = history.ticket()[0]
+            answered = self._done.answered if self._done.answered >= 0 else history.ticket()[0]
             keeps = one.keeps_snapshot
             one.unseen_reads.append(
                 UnseenRead(

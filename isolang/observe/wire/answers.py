@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.cursors import Cursor
+from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
 from isolang.observe.wire.conversation import (
     I16,
@@ -76,6 +77,8 @@ class AnswerRewriter:
             self._expected.popleft()
             if head.portal is not None:
                 head.portal.position = self._session.bind()
+            if head.closes is not None:
+                self._session.cursors.close(head.closes)
         elif tag == 0x74 and head.described is not None:
             head.described.types = types_of(buffer, at)
         elif tag == 0x6E and head.kind == "D":
@@ -118,7 +121,11 @@ class AnswerRewriter:
         if done is None:
             return None
         statement = done.statement
+        source = done
         done.rows += 1
+        if statement.requests is not None and (cursor := self._cursor_of(statement)) is not None:
+            source, statement = cursor.done, cursor.done.statement
+            source.rows += 1
         if not statement.columns:
             return None
         (number,) = _u16(buffer, at)
@@ -132,12 +139,14 @@ class AnswerRewriter:
             (size,) = _u32(buffer, place)
             place += 4
             if size >= 0 and one is not None:
-                done.reported.append((one, buffer[place : place + size]))
+                source.reported.append((one, buffer[place : place + size]))
             elif one is None and size < 0:
                 done.empty = True
             place += max(size, 0)
         if done.empty:
             done.rows -= 1
+            if source is not done:
+                source.rows -= 1
             return b""
         if statement.hidden:
             return b""
@@ -151,6 +160,8 @@ class AnswerRewriter:
         else:
             done = head.current()
             statement = done.statement if done else None
+        if statement is not None and (cursor := self._cursor_of(statement)) is not None:
+            statement = cursor.done.statement
         if statement is None or not statement.columns:
             return None
         if statement.hidden:
@@ -162,6 +173,13 @@ class AnswerRewriter:
             place = buffer.index(b"\0", place) + 19
         return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
 
+    def _cursor_of(self, statement: PreparedStatement) -> Cursor | None:
+        """Return the cursor whose rows a statement returns; ``None`` if there is none."""
+        request = statement.requests
+        if request is None or request.what != "fetch":
+            return None
+        return self._session.cursors.named(request.name)
+
     def _note_completion(self, head: ExpectedAnswer, tag: str) -> bytes | None:
         """Note the end of an execution. Return a corrected message if it counts an added row."""
         done = head.current()
@@ -169,9 +187,11 @@ class AnswerRewriter:
             self._expected.popleft()
         else:
             head.at += 1
+        is_known = done is not None and self._cursor_of(done.statement) is not None
+        if head.kind == "E" and head.portal is None and not is_known:
+            self._session.unclear(PREPARED_EARLIER)
+            return None
         if done is None:
-            if head.kind == "E" and head.portal is None:
-                self._session.unclear(PREPARED_EARLIER)
             return None
         if head.portal is not None:
             if head.portal.complete:  # a portal that is executed again returns no rows
@@ -184,14 +204,22 @@ class AnswerRewriter:
             done.reported, done.position = head.portal.reported, head.portal.position
             head.portal.complete = True
         self._session.complete(done, tag)
-        return message(b"C", b"SELECT 0\0") if done.empty else None
+        return message(b"C", tag.partition(" ")[0].encode() + b" 0\0") if done.empty else None
 
     def _note_suspension(self, head: ExpectedAnswer) -> bytes | None:
         """Note that the application has received some of a portal's rows."""
         done, portal = head.current(), head.portal
         if done is not None and done.empty:  # the portal has no row for the application
-            return self._note_completion(head, "SELECT 1")
+            fetches = done.statement.requests is not None
+            return self._note_completion(head, "FETCH 1" if fetches else "SELECT 1")
         self._expected.popleft()
+        if done is not None and (request := done.statement.requests) is not None:
+            # SOUND BECAUSE: the server has already moved the cursor by all rows of the FETCH.
+            if portal is not None:
+                portal.rows += done.rows
+            if portal is None or portal.rows < request.forward:
+                self._session.cursors.skip(request.name)
+            return None
         if done is None or portal is None:
             return None
         if portal.written:
