@@ -302,7 +302,7 @@ def _updates(
         updates = write is not None and write.number == statement.number
         if updates and ops[later[0]][0] == "w" and later[0] not in found.values():
             found[number] = later[0]
-        elif statement.lock:
+        elif statement.guards:
             found[number] = None
     return found
 

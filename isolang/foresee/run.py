@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -22,6 +23,7 @@ from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.objects import operation_statements
+from isolang.history.statements import ALONE, SHARED
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -87,9 +89,17 @@ class ExecutedProgram(Struct, frozen=True):
         alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
         shared: set[int] = set()
         for step in self.steps[:end]:
-            if step.sent is not None and step.kind in _READS and step.sent.lock:
-                (alone if step.sent.lock == "update" else shared).add(step.key)
+            if step.sent is not None and step.kind in _READS and step.sent.guards:
+                (alone if step.sent.lock in ALONE else shared).add(step.key)
+        for name in self._held_locks(end):
+            key = -2 - crc32(name.removesuffix(SHARED).encode())  # no key of a row is negative
+            (shared if name.endswith(SHARED) else alone).add(key)
         return frozenset(alone), frozenset(shared - alone)
+
+    def _held_locks(self, end: int | None) -> Collection[str]:
+        """Return the names of the other locks held after the first steps; of all, if no end."""
+        held = [step.sent.holds for step in self.steps[:end] if step.sent is not None]
+        return {name for names in (held if end is None else held[-1:]) for name in names}
 
 
 def bits(numbers: int) -> Iterator[int]:

@@ -71,22 +71,23 @@ class Cursors:
             done.answered = self._observation.history.ticket()[0]
         self._open[declared.name] = Cursor(done, one, declared.holds)
 
-    def serve(self, request: CursorRequest, done: ExecutedStatement) -> bool:
-        """Note that a statement used cursors. Return whether all that it did is known."""
+    def is_unknown(self, request: CursorRequest) -> bool:
+        """Return whether a statement uses a cursor that was not seen to be declared."""
+        return request.what != "close" and request.name not in self._open
+
+    def serve(self, request: CursorRequest, done: ExecutedStatement) -> None:
+        """Note that a statement used known cursors."""
         if request.what == "close":
             for name in [request.name] if request.name else [*self._open]:
                 self.close(name)
-            return True
-        cursor = self._open.get(request.name)
-        if cursor is None:
-            return False
+            return
+        cursor = self._open[request.name]
         if not request.forward:
             cursor.skips = True
-            return True
+            return
         is_single = cursor.done.statement.plan.single and cursor.done.rows > 0
         if done.rows < request.forward or is_single:
             self._record(cursor)
-        return True
 
     def skip(self, name: str) -> None:
         """Note that an unknown number of a cursor's rows was skipped."""

@@ -8,6 +8,7 @@ from typing import Final
 
 from isolang.observe.cursors import Cursors
 from isolang.observe.history.seen import Outcome, SeenTransaction
+from isolang.observe.locks import SessionLocks
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
@@ -59,6 +60,7 @@ class Session:
         self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
         self.cursors = Cursors(observation)
+        self._locks = SessionLocks()
         self.label = ""
         self.backend = 0
         self.default_level = "read committed"
@@ -123,6 +125,8 @@ class Session:
         self._history.caller = ""
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
+        if done.statement.locks:
+            self._locks.note(done, self.transaction)
         if self._complete_cursor(done):
             return
         made, one = done.statement.plan, self.transaction
@@ -205,19 +209,22 @@ class Session:
     def _complete_cursor(self, done: ExecutedStatement) -> bool:
         """Note a statement that declares or uses a cursor; return whether all of it is known."""
         declares, request = done.statement.declares, done.statement.requests
-        if declares is None and request is None:
-            return False
-        if request is not None and not self.cursors.serve(request, done):
-            return False
         one = self.transaction
+        if request is not None and self.cursors.is_unknown(request):
+            return False
         if request is not None and request.what != "fetch":
+            self.cursors.serve(request, done)
             if one is not None and done.note is not None:
                 one.sent += 1
             return True
+        if declares is None and request is None:
+            return False
         one = self._begin(done, implicit=True)
         self._name_call(one, done)
         self._name_statement(one, done)
-        if declares is not None:
+        if request is not None:
+            self.cursors.serve(request, done)
+        else:
             one.unclear |= bool(done.statement.unseen)
             self._note_snapshot(one, "select")
             self.cursors.declare(done, one)
@@ -241,7 +248,8 @@ class Session:
         is_noted = self.observation.notes is None or done.note is not None
         if made.kind in ("savepoint", "release", "back") and not is_noted:
             return
-        one.execute(made.lock)
+        locks = "" if done.statement.declares else made.lock
+        one.execute(locks, self._locks.held)
         if done.position is not None:
             done.position.statement = one.statement
 
@@ -258,6 +266,7 @@ class Session:
         lower = text.lower()
         if lower.split()[:2] == ["discard", "all"]:
             self.cursors.close_all()
+            self._locks.held.clear()
         level = _LEVEL.search(lower)
         if level and "default_transaction_isolation" in lower:
             self.default_level = level[1]

@@ -236,7 +236,8 @@ class Unseen(Counter[str]):
             ``file:line``.
         forms: for each kind or detail, how often each statement occurred, without its values.
         tables: for each statement without its values, the tables that it reads or writes; missing
-            if these are only those that it names.
+            if these are only those that it names
+            (:func:`isolang.observe.sql.named_tables.tables_of`).
         read: the tables read by statements, without their schemas.
         reads_unknown: whether a statement that was not recorded may read any table.
     """
@@ -358,12 +359,6 @@ class Unseen(Counter[str]):
                 yield kind, f"{number}: {'; '.join([*shown, *more])}"
             else:
                 yield kind, f"{number}; first: {example}" if example else str(number)
-
-    def tables_of(self, form: str) -> tuple[str, ...]:
-        """Return the tables that a statement reads or writes, as far as they are known."""
-        from isolang.observe.sql.named_tables import tables_named
-
-        return tuple(sorted(self.tables[form])) if form in self.tables else tables_named(form)
 
     def most_frequent(self, what: str) -> list[tuple[str, int]]:
         """Return the forms of the statements of a kind or detail, with their counts."""

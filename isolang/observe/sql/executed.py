@@ -55,6 +55,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
+        refused: whether a function of an advisory lock returned false.
         answered: a position after the statement took its snapshot; -1 for the current one.
     """
 
@@ -69,6 +70,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     note: CallNote | None = None
     mark: int = 0
     answered: int = -1
+    refused: bool = False
 
 
 def predicate_of(

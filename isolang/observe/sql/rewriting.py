@@ -24,6 +24,7 @@ from isolang.observe.sql.lexer import (
     statements,
     tokens,
 )
+from isolang.observe.sql.locks import LockCall, lock_calls
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.tables import tables_read
@@ -101,6 +102,7 @@ class PreparedStatement(Struct, kw_only=True):
         declares: the cursor that the statement declares. If there is one, everything else is about
             its query, and ``part`` are the query's tokens.
         requests: what the statement requests of a cursor.
+        locks: the advisory locks and locks of tables that it takes or releases.
     """
 
     plan: StatementPlan
@@ -122,6 +124,7 @@ class PreparedStatement(Struct, kw_only=True):
     tables: tuple[Table | None, ...] = ()
     declares: Declaration | None = None
     requests: CursorRequest | None = None
+    locks: tuple[LockCall, ...] = ()
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
@@ -293,6 +296,7 @@ class Rewriter:
                     logged=cursor is None and may_write_unseen(part, unseen, reported),
                     declares=cursor,
                     requests=cursor_request(whole),
+                    locks=lock_calls(whole),
                 )
             )
             place = planned.place

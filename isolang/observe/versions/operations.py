@@ -92,8 +92,10 @@ def record_statement(
     if position is None:
         operations.record()
         return
-    one.statement = position.statement
     is_last = position.at >= len(one.operations)
+    # A lock of rows is taken when they are requested.
+    now = plan.locks and (not is_last or done.statement.declares is not None)
+    one.statement = one.statement_now(plan.lock) if now else position.statement
     record = operations.record_rows if only_rows else operations.record
     if skips:
         record = operations.record_some_rows

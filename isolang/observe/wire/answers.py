@@ -21,6 +21,7 @@ from isolang.observe.wire.requests import types_of
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
 _SASL: Final = 10  # the request for authentication by one of the named mechanisms
+_FALSE: Final = (b"\0\0\0\1f", b"\0\0\0\1\0")
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
@@ -127,6 +128,8 @@ class AnswerRewriter:
             source, statement = cursor.done, cursor.done.statement
             source.rows += 1
         if not statement.columns:
+            # a function that returns false, as text or in binary
+            done.refused = bool(statement.locks) and buffer[at + 2 : at + 7] in _FALSE
             return None
         (number,) = _u16(buffer, at)
         keep = number - len(statement.columns)
