@@ -205,7 +205,7 @@ class Isolation(Watches):
         allowed = self.allow_unseen if allow_unseen is None else allow_unseen
         kinds = accepted_kinds(allowed)
         accepted, refused = [], []
-        judged = [self._with_versions(path) for path in self._paths]
+        judged = [self._with_versions(path, kinds) for path in self._paths]
         superseded = superseded_reads or self.superseded_reads
         histories = [load_history(path, superseded_reads=superseded) for path in judged]
         if allowed is not True:
@@ -238,14 +238,14 @@ class Isolation(Watches):
             raise worst(refused)
         return accepted
 
-    def _with_versions(self, path: Path) -> Path:
+    def _with_versions(self, path: Path, accepted: Collection[str]) -> Path:
         """Return the file to check in place of a recorded history.
 
         The history of a watch goes on, so this is a new file with what it has recorded so far. For
         other histories, it is the same file.
         """
         proxy = self._proxy_of(path)
-        return path if proxy is None else proxy.complete()
+        return path if proxy is None else proxy.complete(accepted)
 
     def _proxy_of(self, path: Path) -> InsideProxy | None:
         """Return the proxy that records into a file; ``None`` for other histories."""

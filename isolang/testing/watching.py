@@ -174,7 +174,10 @@ class Watches(Recordings):
         return watch
 
     def unseen(self) -> Unseen:
-        """Return the counts of unseen activity over all watches, by kind, with examples."""
+        """Return the counts of unseen activity over all watches, by kind, with examples.
+
+        The result is false if all that it counts is harmless.
+        """
         from isolang.observe.unseen import Unseen
 
         every = Unseen()

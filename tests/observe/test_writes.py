@@ -25,7 +25,7 @@ def logging():
 @pytest.fixture
 def logged(logging, tmp_path):
     """A proxy that reads the log before the tables of random writes."""
-    one = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True, server_on_trial=True)
+    one = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True)
     one.direct(*TABLES)
     yield one.start()
     one.stop()

@@ -194,7 +194,10 @@ class StatementOperations:
             unseen.read.update([name_parts(one)[-1] for one in made.tables])
         in_log = [what for what in self._statement.unseen if self._log_shows(what)]
         hidden = {*self._statement.unseen}.difference(in_log)
-        if hidden and not table_added_to(self._statement.text):
+        # SOUND BECAUSE: an INSERT with a subquery counts that, too.
+        only_adds = made.kind == "insert" and not (made.upserts or made.may_skip)
+        only_adds = only_adds and hidden <= _KINDS_OF_TABLES
+        if hidden and not only_adds and not table_added_to(self._statement.text):
             unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
         if any(table.readers for table in self._statement.triggered):
             unseen.note_read(None)
