@@ -20,6 +20,7 @@ from msgspec import DecodeError, Struct, json
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.not_seen import UNSEEN_COMMENT
 from isolang.history.possible import with_possible_facts
 from isolang.history.values import atom_text
 
@@ -134,15 +135,18 @@ def _marked_lines(path: str) -> Iterator[tuple[int, tuple[int, int]]]:
 def read_column_forms(path: str) -> ColumnForms:
     """Return what the numbers in the columns of a recording's tables mean.
 
-    The last line of the recording is a comment with this map in JSON: ``;:columns {"t": {"at":
-    "date"}}``. If it is missing, or the file cannot be read, the result is empty.
+    A comment at the end of the recording has this map in JSON: ``;:columns {"t": {"at": "date"}}``.
+    If it is missing, or the file cannot be read, the result is empty.
     """
     try:
         with Path(path).open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 return {}
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_COMMENT))
-            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
+            lines = file.read().rstrip(b"\n").split(b"\n")
+        while len(lines) > 1 and lines[-1].startswith(UNSEEN_COMMENT.encode()):
+            lines.pop()
+        last = lines[-1]
         if not last.startswith(COLUMNS_COMMENT.encode()):
             return {}
         text = last.removeprefix(COLUMNS_COMMENT.encode())

@@ -146,10 +146,15 @@ class Isolation(Watches):
     def history(self) -> History:
         """Return the history recorded so far: that of the first watch, or else of the recorder."""
         from isolang.api import load_history
+        from isolang.observe.unseen import accepted_kinds
 
         if not self._proxies:
             return self.recorder.history()
-        return load_history(self._proxies[0].complete(), superseded_reads=self.superseded_reads)
+        path = self._proxies[0].complete(accepted_kinds(self.allow_unseen))
+        allowed = accepted_kinds(self.allow_unseen) if self.allow_unseen else ()
+        return load_history(
+            path, superseded_reads=self.superseded_reads, allow_unseen=sorted(allowed)
+        )
 
     @property
     def waiting(self) -> bool:
@@ -217,14 +222,17 @@ class Isolation(Watches):
                 for recorded, path, _ in named
             ]
         for recorded, path, history in named:
+            proxy = self._proxy_of(recorded)
+            # A proxy knows what was not seen, and is asked below.
+            read = history if proxy is None else replace(history, unseen={})
             verdict, groups = with_harmful_first(
-                check(history, level, timeout=timeout or self.timeout), timeout or self.timeout
+                check(read, level, timeout=timeout or self.timeout), timeout or self.timeout
             )
             if verdict.nothing_observed and self._was_refused(recorded):
                 verdict = replace(
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
                 )
-            if isinstance(verdict, Valid) and (proxy := self._proxy_of(recorded)) is not None:
+            if isinstance(verdict, Valid) and proxy is not None:
                 verdict = unknown_if_unseen(verdict, proxy.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
