@@ -245,7 +245,7 @@ class Observer:
             sightings.note_later_change(table, key)
         log = ReadLog(
             history, changes, tables=tables, sightings=sightings, start=self._snapshot,
-            altered=altered,
+            altered=altered, defers=self._observations[self._main].database.defers,
         )  # fmt: skip
         log.add(foreign=self._states_versions)
 

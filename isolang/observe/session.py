@@ -40,7 +40,8 @@ _CHANGES_ROLE: Final = re.compile(
 )
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
-_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete")  # kinds of statements
+# Kinds of statements.
+_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete", "merge", "compound")
 
 
 class Session:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
@@ -20,6 +21,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.executed import (
     ExecutedStatement,
+    finds_chosen,
     has_reached_limit,
     is_joined_by_key,
     looked_up_key_count,
@@ -63,6 +65,7 @@ from isolang.observe.unseen import (
 _READS: Final = frozenset({
     CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
 }) - {COPIED}  # fmt: skip
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
 _READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
@@ -136,6 +139,8 @@ class StatementOperations:
         ):
             self._transaction.unclear = True
             self._note(RULES)
+        elif statement.plan.kind == "compound":
+            self._note_queries()
         elif statement.plan.kind == "select":
             if statement.reported:
                 self._note_select()
@@ -174,7 +179,7 @@ class StatementOperations:
         partition may be written under its own name.
         """
         statement = self._statement
-        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        writes = bool(statement.part) and statement.part[0].text in _WRITES
         if statement.names is None or (writes and not statement.reported):
             return None
         found: list[Table] = []
@@ -360,6 +365,11 @@ class StatementOperations:
         if has_reached_limit(done):  # the statement itself may have read fewer rows
             self._note(LIMITED)
             return
+        self._note_rows_of_blocks()
+
+    def _note_rows_of_blocks(self) -> None:
+        """Note the rows found by query blocks."""
+        done = self._done
         by_block = {id(reported): found for reported, found in done.reported}
         for block in self._statement.blocks:
             reported = block.reported
@@ -382,6 +392,51 @@ class StatementOperations:
             else:
                 self._note_read_rows(reported.table, rows)
 
+    # --- statements with several queries ---
+
+    def _note_queries(self) -> None:
+        """Note the rows read and written by the queries of a statement.
+
+        SOUND BECAUSE: all its queries read the snapshot of the statement, without its own writes.
+        """
+        one, before = self._transaction, self._transaction.operations
+        one.operations = []
+        if self._statement.blocks:
+            self._note_rows_of_blocks()
+        rows: dict[str, int] = {}
+        for query in self._statement.members:
+            assert query.member is not None
+            done = self._executed(query, rows)
+            rows[query.member.name] = done.rows
+            operations = StatementOperations(self._observation, one, done)
+            if query.plan.kind == "select":
+                operations._note_select()
+            else:
+                operations._note_writes()
+        added, one.operations = one.operations, before
+        one.operations += sorted(added, key=lambda operation: isinstance(operation, WrittenRow))
+
+    def _executed(self, query: PreparedStatement, rows: Mapping[str, int]) -> ExecutedStatement:
+        """Return the execution of one query of a statement.
+
+        Args:
+            rows: the number of rows of each query before it.
+        """
+        done, member = self._done, query.member
+        assert member is not None
+        reported: list[tuple[ReportedTable, bytes]] = []
+        for column in query.reported:
+            texts = [text for other, text in done.reported if other is column]
+            if member.name:
+                texts = [row.encode() for text in texts for row in json.loads(text)]
+            reported += [(column, text) for text in texts]
+        chosen = rows.get(member.chooser, -1) if member.chooser else query.plan.proposed or -1
+        number = len(reported) // max(len(query.reported), 1)
+        return ExecutedStatement(
+            statement=query, ticket=done.ticket, parameters=done.parameters, rows=number,
+            reported=reported, cut=done.cut and not member.name, chosen=chosen,
+        )  # fmt: skip
+
     # --- INSERT, UPDATE and DELETE ---
 
     def _note_writes(self) -> None:
@@ -397,19 +452,22 @@ class StatementOperations:
     def _note_writes_of(self, table: Table) -> None:
         """Note the rows of one table that a statement wrote, and those that it found."""
         one, made = self._transaction, self._statement.plan
-        modern, lost = self._observation.database.returns_old_rows, False
+        modern, lost, unnamed = self._observation.database.returns_old_rows, False, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in self._done.reported:
             written = self._observation.versions.of_write(table, text)
             one.number = written.transaction
+            if written.by_number and one.savepoints:
+                unnamed = True
+                continue
             old = self._version_in(table, written.old)
             new = self._version_in(table, written.new)
             if old is None and new is None:
                 continue
             if old is not None:
                 olds.append(old)
-            row = None if written.row is None else table.row(written.row)
+            row = None if written.row is None or new is None else table.row(written.row)
             unknown = old is None and not modern and (made.kind == "update" or made.upserts)
             lost = lost or unknown
             writes.append(
@@ -419,6 +477,9 @@ class StatementOperations:
                     caller=one.caller,
                 )
             )  # fmt: skip
+        if unnamed and not self._done.mark:
+            self._note(PARTITIONED)
+            one.unclear = True
         if lost:
             self._note_unknown_order(table, writes)
         if self._done.cut and not is_whole(self._done, table, len(writes)):
@@ -426,7 +487,9 @@ class StatementOperations:
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
             self._note_left_out(table, writes)
-        if made.kind == "insert":
+        if made.kind == "merge" and not finds_chosen(self._done, table, len(writes)):
+            self._note(CONDITIONS)
+        if made.kind in ("insert", "merge"):
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
