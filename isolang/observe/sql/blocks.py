@@ -78,6 +78,18 @@ def plan_with_blocks(
     )
 
 
+def can_be_enclosed(part: Sequence[Token]) -> bool:
+    """Return whether a syntax error of a statement has the same message inside parentheses."""
+    depth = 0
+    for token in part:
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            return False
+    last = part[-1]
+    incomplete = last.kind == "word" and last.text in _INCOMPLETE_ENDINGS
+    return not (depth or incomplete or last.kind == "operator" or last.text in (",", "."))
+
+
 def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
     """Return whether the last SELECT outside parentheses aggregates all rows into one."""
     outer = [
@@ -109,15 +121,7 @@ class _BlockReader:
     def _check(self) -> None:
         """Reject statements with words that change rows, lock rows, or leave rows out."""
         reader = self._reader
-        last = reader.part[-1]
-        depth = sum((one.text == "(") - (one.text == ")") for one in reader.part)
-        if (
-            depth
-            or min(reader.depth) < 0
-            or (last.kind == "word" and last.text in _INCOMPLETE_ENDINGS)
-        ):
-            raise RefusedError(SHAPES)
-        if last.kind == "operator" or last.text in (",", "."):
+        if not can_be_enclosed(reader.part):
             raise RefusedError(SHAPES)
         for n in range(self._end):
             word = reader.word(n)
