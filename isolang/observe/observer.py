@@ -19,7 +19,7 @@ from isolang.errors import IsolangError
 from isolang.history.not_seen import unseen_line
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.history import ObservedHistory
-from isolang.observe.history.lines import without_predicate_reads
+from isolang.observe.history.lines import settle_possible_facts, without_predicate_reads
 from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
@@ -196,6 +196,9 @@ class Observer:
         if history.doubtful:
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
+            shutil.move(other, path)
+        if history.rests_on_versions:
+            settle_possible_facts(path, history.keeps_from_start, other)
             shutil.move(other, path)
         if self._trusts_server:
             decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted)

@@ -227,6 +227,16 @@ class ObservedHistory:
         self.versions.forget(min(first, min(self._unfinished, default=1 << 62), oldest))
         self._lines.flush()
 
+    @property
+    def rests_on_versions(self) -> bool:
+        """Return whether possible facts become certain if nobody replaced some versions."""
+        return self._lines.rests_on_versions
+
+    def keeps_from_start(self, table: str, number: str) -> bool:
+        """Return whether a version was there before the observation, and nobody replaced it."""
+        is_kept = table not in self.doubtful and self.present.is_kept(table, number)
+        return is_kept and self.versions.is_initial(number)
+
     def copied(self, into: Path, memo: dict[int, Any]) -> ObservedHistory:
         """Return a copy that continues the history in another file.
 
