@@ -28,6 +28,7 @@ from isolang.foresee.blind_writes import OverlookRule
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST_MEMBERS, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
+from isolang.foresee.passed import run_of
 from isolang.foresee.predicted import (
     Prediction,
     Predictions,
@@ -43,7 +44,6 @@ from isolang.foresee.run import (
     ExecutedProgram,
     PassedRun,
     bits,
-    run_of,
     table_and_row,
 )
 from isolang.foresee.stranger import (
@@ -95,7 +95,6 @@ def predict(
     most: int = 10,
     work: int = WORK,
     programs: Mapping[int, str] | None = None,
-    by_rows: bool = False,
 ) -> Predictions:
     """Predict what could have happened in a run at a weaker level.
 
@@ -107,9 +106,6 @@ def predict(
         work: the budget of the search, in steps from one transaction to another.
         programs: maps transaction numbers in the history to program names; all other programs are
             named by labels, callers or operations.
-        by_rows: whether a predicate read counts as reads of the rows that it found, as if nothing
-            else mattered. Such predictions should be played. If not, transactions with predicate
-            reads, and those that depend on them, are left out.
 
     Returns:
         The predictions, one of each kind. Each is a history with certified verdicts at both levels.
@@ -130,7 +126,7 @@ def predict(
     ('write skew', 'r(y, 1)')
     """
     levels = _Levels(_spec(at), _spec(against))
-    run = levels.run(history, by_rows=by_rows)
+    run = levels.run(history)
     search = levels.search(run, Work(work), programs or {})
     search.one_stranger()
     search.same_statements()
@@ -160,9 +156,11 @@ class _Levels:
         self.at, self.against = route(at), route(against)
         self._completions = None if self.direct else Completions(at, against)
 
-    def run(self, history: History, *, by_rows: bool = False) -> PassedRun:
+    def run(self, history: History) -> PassedRun:
         """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
+        if self.direct:
+            history = history.written_out()
         verdict = check(history, self.against)
         if isinstance(verdict, Invalid):
             raise HistoryError(
@@ -175,7 +173,7 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
-        return run_of(verdict, serial=self._serial, by_rows=by_rows)
+        return run_of(verdict, serial=self._serial, predicates=self.direct is not None)
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
         """Return a search of a run at these levels."""
@@ -242,11 +240,6 @@ class _RunSearch:
             f"{count:,} of {every:,} transactions were left out: they {why}"
             for why, count in run.omitted.items()
         ]
-        if run.by_rows:
-            self.gave_up.append(
-                f"{run.by_rows:,} of {every:,} transactions read by a predicate, and no prediction "
-                "changes which rows it finds"
-            )
 
     def one_stranger(self) -> None:
         """Search for predictions by rule B1."""
@@ -398,7 +391,8 @@ class _DirectSearch(_RunSearch):
         who = range(len(on.order))
 
         def take(at: int, path: tuple[int, ...]) -> bool:
-            return self.consider("one stranger", on.candidate(stranger, at, path), who)
+            found = on.candidates(stranger, at, path)
+            return any(self.consider("one stranger", candidate, who) for candidate in found)
 
         return on.search(stranger, self.work, take, look)
 
