@@ -239,9 +239,12 @@ class Strangers:
                 yield found
             return
         tried = set[tuple[int, tuple[int, ...]]]()
-        for proof in self._proofs(program, path[-1]):
+        for proof, needed in self._proofs(stranger, path[-1]):
             for answers in self._row_by_row(program, at):
-                for parts in ((least, every, read), (least, least, [])):
+                for parts in (
+                    (least | needed, every | needed, read),
+                    (least | needed, least | needed, []),
+                ):
                     one = self._largest(stranger, at, path, parts, proof=proof, answers=answers)
                     if one is not None and (one.members, one.sources) not in tried:
                         tried.add((one.members, one.sources))
@@ -276,24 +279,30 @@ class Strangers:
                 found = larger or found
         return found
 
-    def _proofs(self, program: ExecutedProgram, y: int) -> Iterator[int]:
-        """Yield sets of versions that T also overlooks, so that an answer proves that it saw Y.
+    def _proofs(self, stranger: int, y: int) -> Iterator[tuple[int, int]]:
+        """Yield versions that T also overlooks and members of K that make an answer prove more.
 
-        A row that is not shown proves nothing, because it may not have been there yet. So T
-        overlooks what was written after a version that is shown.
+        A row that is not shown proves nothing if it may not have been there yet. So T overlooks
+        what was written after a version that is shown. If a row that was there is not shown, this
+        proves that T saw Y or a later version, so K also has later versions.
         """
-        yield 0
+        yield 0, 0
         order, found = self.order, set[int]()
+        program, allowed = order.programs[stranger], ~order.descendants[stranger]
         for where in program.reads:
             step = program.steps[where]
-            writers = order.writers.get(step.key, 0)
+            writers = order.writers.get(step.key, 0) & allowed
             if step.test is None or not writers >> y & 1:
                 continue
-            for shown in bits(order.shown(step)[0] & -(1 << y)):
+            later = order.shown(step)[0] & allowed & -(1 << y)
+            for shown in bits(later):
                 after = writers & -(2 << shown)
                 if after and after not in found:
                     found.add(after)
-                    yield after
+                    yield after, 0
+            if self.level in ("ra", "cc", "rc"):
+                for hidden in bits(writers & -(2 << y) & ~later):
+                    yield 0, order.ancestors[hidden]
 
     def _row_by_row(self, program: ExecutedProgram, at: int) -> Iterator[_Rows]:
         """Yield the ways to see the other rows of the predicate read that overlooks X.
