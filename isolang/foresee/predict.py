@@ -15,7 +15,7 @@ decide.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -485,21 +485,21 @@ class _DirectSearch(_RunSearch):
             return None
         before, core = placed
         self.work.spend(len(core))
-        if self._candidate_of_chain(t, at, chain, core, 0) is None:
+        if next(self._candidates_of_chain(t, at, chain, core, 0), None) is None:
             return None
         # In the whole history, the earlier transactions of the same sessions run first.
         who = (*bits(before), *core)
         self.work.spend(len(who))
-        candidate = self._candidate_of_chain(t, at, chain, who, len(who) - len(core))
-        return True if self.consider(rule, candidate, who) else None
+        found = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
+        return True if any(self.consider(rule, one, who) for one in found) else None
 
-    def _candidate_of_chain(
+    def _candidates_of_chain(
         self, t: int, at: int, chain: tuple[int, ...], who: Sequence[int], skip: int
-    ) -> Candidate | None:
+    ) -> Iterator[Candidate]:
         place = {i: n + skip for n, i in enumerate(who[skip:])}
         on = Strangers(_arrange_serially(self.run.order, who), self.level)
         path = tuple(place[i] for i in chain)
-        return on.candidate_within(place[t], at, path, (1 << place[t]) - 1)
+        return on.candidates_within(place[t], at, path, (1 << place[t]) - 1)
 
     def _try_chain_with_all_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain with all sources of the stranger, for levels with open version orders."""
@@ -660,6 +660,6 @@ def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
             step if step.source is None else replace(step, source=last.get(step.key, INITIAL))
             for step in order.programs[i].steps
         ]  # fmt: skip
-        programs.append(ExecutedProgram.of(steps))
+        programs.append(ExecutedProgram.of(steps, order.programs[i].scans))
         last |= dict.fromkeys(order.programs[i].writes, n)
-    return Arrangement(programs, [order.sessions[i] for i in who])
+    return Arrangement(programs, [order.sessions[i] for i in who], order.facts)

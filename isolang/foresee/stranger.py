@@ -239,16 +239,31 @@ class Strangers:
                 yield found
             return
         tried = set[tuple[int, tuple[int, ...]]]()
-        for proof, needed in self._proofs(stranger, path[-1]):
-            for answers in self._row_by_row(program, at):
-                for parts in (
-                    (least | needed, every | needed, read),
-                    (least | needed, least | needed, []),
-                ):
-                    one = self._largest(stranger, at, path, parts, proof=proof, answers=answers)
-                    if one is not None and (one.members, one.sources) not in tried:
-                        tried.add((one.members, one.sources))
-                        yield one
+        for proof, needed, answers in self._ways_to_prove(stranger, at, path[-1]):
+            for parts in (
+                (least | needed, every | needed, read),
+                (least | needed, least | needed, []),
+            ):
+                one = self._largest(stranger, at, path, parts, proof=proof, answers=answers)
+                if one is not None and (one.members, one.sources) not in tried:
+                    tried.add((one.members, one.sources))
+                    yield one
+
+    def candidates_within(
+        self, stranger: int, at: int, path: tuple[int, ...], members: int
+    ) -> Iterator[Candidate]:
+        """Yield candidates whose set K is ``members``, as :meth:`candidates` does."""
+        tried = set[tuple[int, ...]]()
+        for proof, _, answers in self._ways_to_prove(stranger, at, path[-1]):
+            one = self.candidate_within(stranger, at, path, members, proof=proof, answers=answers)
+            if one is not None and one.sources not in tried:
+                tried.add(one.sources)
+                yield one
+
+    def _ways_to_prove(self, stranger: int, at: int, y: int) -> Iterator[tuple[int, int, _Rows]]:
+        for proof, needed in self._proofs(stranger, y):
+            for answers in self._row_by_row(self.order.programs[stranger], at):
+                yield proof, needed, answers
 
     def _depends_on(self, step: Access) -> int:
         assert step.source is not None
