@@ -18,6 +18,7 @@ from isolang.history.objects import operation_statements
 
 if TYPE_CHECKING:
     from isolang.history.history import History
+    from isolang.history.statements import SentStatement
     from isolang.verdict import Valid
 
 _READS: Final = (c.READ, c.READ_LIST)
@@ -57,6 +58,8 @@ def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRu
     programs = {txn: reader.program(txn) for txn in included}
     starts, ordered = witness.order_start.tolist(), witness.order_txn.tolist()
     versions = {key: ordered[starts[key] : starts[key + 1]] for key in range(len(starts) - 1)}
+    if facts is not None and facts.keyed:
+        _mark_inserts(programs, versions, facts)
     place = {(key, txn): at for key, txns in versions.items() for at, txn in enumerate(txns)}
     steps = {txn: program.steps for txn, program in programs.items()}
     numbers = _dependency_order(history, included, steps, versions, place, serial=serial)
@@ -145,21 +148,55 @@ class _ProgramReader:
             known = external and self._values[op] != c.UNKNOWN_VALUE and self._sources[op] >= 0
             source = self._sources[op] if known else None
             test = None
-            if kind == c.READ and self._facts is not None and (PRESENT, key) in self._facts.shown:
+            if kind == c.READ and self._may_find_no_row(key, statement):
                 test = PRESENT
             value = self._values[op] if kind in _UPDATES else c.NO_ATOM
             yield Access(op, kind, key, source, statement, test if known else None, value=value)
             if kind in _UPDATES:
                 own.add(key)
 
+    def _may_find_no_row(self, key: int, statement: SentStatement | None) -> bool:
+        """Return whether a read of a row may find no row, and this makes a difference.
+
+        A row that is not found is not locked, and may have been deleted.
+        """
+        facts = self._facts
+        if facts is None or (PRESENT, key) not in facts.shown:
+            return False
+        return key in facts.deleted or (statement is not None and bool(statement.lock))
+
     def _rows(self, s: int, ops: range, sent: Sequence[Any], own: set[int]) -> Iterator[Access]:
-        """Yield the rows of a predicate read that another transaction wrote."""
+        """Yield the rows of a predicate read that it locks, or that another transaction wrote."""
         predicate = int(self._history.columns.statement_predicate[s])
         for op, statement in zip(ops, sent, strict=False):
             key = self._keys[op]
-            if self._fine[op] and key not in own and self._written[key]:
+            locked = statement is not None and statement.lock
+            if self._fine[op] and key not in own and (self._written[key] or locked):
                 source = self._sources[op]
                 yield Access(op, c.READ, key, source, statement, test=predicate, scan=s)
+
+
+def _mark_inserts(
+    programs: dict[int, ExecutedProgram], versions: Mapping[int, Sequence[int]], facts: RowFacts
+) -> None:
+    """Mark the first write of each row that did not exist, in tables with a known primary key."""
+    inserted: dict[int, set[int]] = {}
+    for key in facts.keyed:
+        present = facts.shown[PRESENT, key]
+        before = facts.initial.get(key, c.NO_ATOM)
+        for txn in versions[key]:
+            if before not in present:
+                inserted.setdefault(txn, set()).add(key)
+            before = programs[txn].values[key]
+    for txn, keys in inserted.items():
+        steps = []
+        for step in programs[txn].steps:
+            first = step.kind in _UPDATES and step.key in keys
+            inserts = first and step.value in facts.shown[PRESENT, step.key]
+            steps.append(replace(step, inserts=True) if inserts else step)
+            if first:
+                keys.discard(step.key)
+        programs[txn] = ExecutedProgram.of(steps, programs[txn].scans)
 
 
 def _renumbered(program: ExecutedProgram, source_of: Callable[[Access], int]) -> ExecutedProgram:

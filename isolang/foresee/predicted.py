@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
@@ -256,15 +256,13 @@ class _TransactionWriter:
 
     def _row(self, atom: int, name: str) -> Any:
         """Return a version as a row that differs from all others of its key."""
-        text = value_text(self.run.history.value_object(atom), "")
-        if not text.startswith("{"):
-            text = f"{{:value {text}}}"
-        if '"xmin" ' in text:  # the column by which recorders tell versions apart
-            return LiteralValue(text)
-        column = "of"
-        while f'"{column}" ' in text:
-            column += "_"
-        return LiteralValue(f'{text[:-1]} "{column}" {value_text(name, "")}}}')
+        row = self.run.history.value_object(atom)
+        if isinstance(row, LiteralValue) and row.text.startswith("{"):
+            if '"xmin" ' in row.text:  # the column by which recorders tell versions apart
+                return row
+            return _with_column(row.text, name)
+        columns = row if isinstance(row, dict) else {"value": row}
+        return columns if "xmin" in columns else {**columns, _free_column(columns): name}
 
     def _before(self, key: int) -> Any:
         """Return the version of a key that is there when the predicted history begins."""
@@ -371,6 +369,26 @@ class _TransactionWriter:
                 self._before(key)
         predicate = columns.predicates[int(columns.statement_predicate[scan.number])]
         return ("scan", predicate, rows)
+
+
+def _free_column(columns: Container[str]) -> str:
+    column = "of"
+    while column in columns:
+        column += "_"
+    return column
+
+
+def _with_column(text: str, name: str) -> LiteralValue:
+    """Return the text of a row, in canonical form, with one more column for the version's name."""
+    from isolang import _native
+
+    column = "of"
+    while f'"{column}" ' in text:
+        column += "_"
+    row = f'{text[:-1]} "{column}" {value_text(name, "")}}}'
+    line = f"{{:index 0, :type :ok, :process 0, :f :txn, :value [[:w 0 {row}]]}}\n"
+    columns, _ = _native.read_edn(line.encode())
+    return LiteralValue(columns.value(int(columns.op_value[0]))[1])
 
 
 def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> list[ChangedRead]:

@@ -7,7 +7,7 @@ version, or that no version matches. Which versions match is computed from the r
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -15,9 +15,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.history import History
 from isolang.history.transaction import Transaction
-
-if TYPE_CHECKING:
-    from isolang.history.values import Value
+from isolang.history.values import row_columns, value_text
 
 PRESENT: Final = -1
 """The test of a read by key, which shows a version unless it is a delete."""
@@ -32,14 +30,18 @@ class RowFacts(Struct, frozen=True, eq=False):
     Attributes:
         shown: for a predicate (its number in the columns, or ``PRESENT``) and a key, the versions
             that match, as atoms.
+        deleted: the keys of the rows that a transaction deleted.
         initial: the atom of each key's initial version; keys without one are left out.
         clashes: pairs of versions of different keys that hold the same value of a unique index, for
             each version.
+        keyed: the keys in tables whose primary key and unique indexes are known.
     """
 
     shown: Mapping[tuple[int, int], frozenset[int]]
+    deleted: frozenset[int]
     initial: Mapping[int, int]
     clashes: Mapping[Version, frozenset[Version]]
+    keyed: frozenset[int] = frozenset()
 
 
 def row_facts(
@@ -70,8 +72,19 @@ def row_facts(
             else:
                 versions.setdefault(keys[op], []).append(values[op])
     matches, unclear = _matching_versions(history, versions, sorted(set(predicates)))
-    matches |= {(PRESENT, key): frozenset(versions.get(key, ())) for key in deleted_keys}
-    return RowFacts(matches, initial, {}), unclear
+    has_rows = deleted_keys or len(columns.statement_txn) or _are_rows(history, versions)
+    matches |= {
+        (PRESENT, key): frozenset(versions.get(key, ()))
+        for key in (range(columns.n_keys()) if has_rows else ())
+    }
+    clashes, keyed = _unique_clashes(history, versions)
+    return RowFacts(matches, frozenset(deleted_keys), initial, clashes, keyed), unclear
+
+
+def _are_rows(history: History, versions: Mapping[int, Sequence[int]]) -> bool:
+    """Return whether values have columns, so that nil is the absence of a row."""
+    some = next(iter(versions.values()), ())
+    return bool(some) and value_text(history.value_object(some[0]), "").startswith("{")
 
 
 def _matching_versions(
@@ -126,24 +139,41 @@ def _matching_versions(
     return found, frozenset(unclear)
 
 
-def unique_clashes(
-    rows: Mapping[Version, Mapping[str, Value]], indexes: Iterable[Sequence[str]]
-) -> dict[Version, set[Version]]:
-    """Return the pairs of versions of different keys that one of a table's unique indexes forbids.
+def _unique_clashes(
+    history: History, versions: Mapping[int, Sequence[int]]
+) -> tuple[dict[Version, frozenset[Version]], frozenset[int]]:
+    """Return the pairs of versions of rows that a unique index forbids, as the recording names it.
 
     Args:
-        rows: the columns of each version of the table's rows.
-        indexes: the columns of each unique index.
+        versions: the atoms of each key's versions.
+
+    Returns:
+        For each version, those of other keys that hold the same value of a unique index; and the
+        keys of the tables whose indexes are known.
     """
-    found: dict[Version, set[Version]] = {}
-    for columns in indexes:
-        holders: dict[tuple[Any, ...], list[Version]] = {}
-        for version, row in rows.items():
-            if all(row.get(column) is not None for column in columns):
-                holders.setdefault(tuple(row[column] for column in columns), []).append(version)
-        for some in holders.values():
-            for one in some:
-                for other in some:
-                    if one[0] != other[0]:
-                        found.setdefault(one, set()).add(other)
-    return found
+    indexes = history.unique_indexes()
+    clashes: dict[Version, set[Version]] = {}
+    holders: dict[tuple[Any, ...], list[Version]] = {}
+    keyed = set()
+    for key, atoms in versions.items() if indexes else ():
+        table = _table_of(history, key)
+        if table not in indexes:
+            continue
+        keyed.add(key)
+        for atom in atoms:
+            row = row_columns(str(history.columns.value(atom)[1]))
+            for columns in indexes[table]:
+                if all(row.get(column) is not None for column in columns):
+                    values = tuple(row[column] for column in columns)
+                    holders.setdefault((table, *columns, *values), []).append((key, atom))
+    for rows in holders.values():
+        if len({key for key, _ in rows}) > 1:
+            for version in rows:
+                others = {other for other in rows if other[0] != version[0]}
+                clashes.setdefault(version, set()).update(others)
+    return {version: frozenset(others) for version, others in clashes.items()}, frozenset(keyed)
+
+
+def _table_of(history: History, key: int) -> str:
+    value = history.key_object(key)
+    return str(value[0]) if isinstance(value, tuple) and value else ""

@@ -9,7 +9,7 @@ transactions, they take only a few machine instructions for each transaction and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
@@ -46,8 +46,11 @@ class Access(Struct, frozen=True):
         test: the predicate that decides whether the read shows a version; ``None`` if it shows
             every version of the key.
         shown: whether the read shows its source.
+        matched: whether the read showed its source in the run, if its statement then wrote the rows
+            that it found; otherwise ``None``.
         scan: the number of the predicate read that the read is a part of; -1 if of none.
         value: for a write, the value as an atom.
+        inserts: whether the write inserts a row, which fails if the row exists.
     """
 
     op: int
@@ -57,8 +60,10 @@ class Access(Struct, frozen=True):
     sent: SentStatement | None = None
     test: int | None = None
     shown: bool = True
+    matched: bool | None = None
     scan: int = -1
     value: int = c.NO_ATOM
+    inserts: bool = False
 
 
 class Scan(Struct, frozen=True):
@@ -144,13 +149,30 @@ class ExecutedProgram(Struct, frozen=True):
                 (alone if step.sent.lock == "update" else shared).add(step.key)
         return frozenset(alone), frozenset(shared - alone)
 
-    def reads_of_writing_statements(self) -> Iterator[int]:
-        """Yield the reads that decide which rows their statement writes, if that was recorded."""
+    def writes_other_rows(self, shown: Mapping[int, bool] = _NOTHING_CHANGED) -> bool:
+        """Return whether a statement that writes the rows that it finds would write other rows.
+
+        Args:
+            shown: whether a step shows the row, for the steps that differ.
+        """
+        return any(
+            step.matched is not None and shown.get(at, step.shown) != step.matched
+            for at, step in enumerate(self.steps)
+        )
+
+    def with_answers(self, shows: Callable[[Access], bool]) -> ExecutedProgram:
+        """Return the program whose reads say whether they show their sources."""
         writing = {s.sent.number for s in self.steps if s.sent is not None and s.kind in _UPDATES}
-        for at in self.reads:
-            step = self.steps[at]
-            if step.test is not None and step.sent is not None and step.sent.number in writing:
-                yield at
+
+        def answered(step: Access) -> Access:
+            if step.test is None or step.source is None:
+                return step
+            shown, matched = shows(step), step.matched
+            if matched is None and step.sent is not None and step.sent.number in writing:
+                matched = shown  # this is the run
+            return replace(step, shown=shown, matched=matched)
+
+        return ExecutedProgram.of([answered(step) for step in self.steps], self.scans)
 
 
 def bits(numbers: int) -> Iterator[int]:
@@ -258,13 +280,12 @@ class Arrangement:
         """Return a program whose reads say whether they show their sources."""
         if not program.tested:
             return program
-        steps = [
-            step
-            if step.test is None or step.source is None
-            else replace(step, shown=self.shows(step, step.source))
-            for step in program.steps
-        ]
-        return ExecutedProgram.of(steps, program.scans)
+
+        def shows(step: Access) -> bool:
+            assert step.source is not None
+            return self.shows(step, step.source)
+
+        return program.with_answers(shows)
 
     def shows(self, step: Access, source: int) -> bool:
         """Return whether a read shows a version."""
@@ -304,18 +325,6 @@ class Arrangement:
                 if self.shows(step, txn):
                     found |= 1 << i
         return found
-
-    def clash(self, members: int) -> bool:
-        """Return whether two rows that some transactions leave hold a unique value together."""
-        if self.facts is None or not self.facts.clashes:
-            return False
-        clashes = self.facts.clashes
-        return any(
-            self.newest(other, members) == value
-            for key, atom in clashes
-            if self.newest(key, members) == atom
-            for other, value in clashes[key, atom]
-        )
 
     def newest(self, key: int, members: int) -> int:
         """Return the value that some transactions leave of a key, as an atom."""

@@ -39,6 +39,7 @@ from msgspec import Struct
 
 from isolang.foresee.blind_writes import BlindWrites, OverlookRule
 from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram, bits
+from isolang.foresee.unique import UniqueIndexes
 from isolang.limits import Work
 
 RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
@@ -128,6 +129,11 @@ class Strangers:
     def blind(self) -> BlindWrites:
         """The blind writes, which allow versions to be ordered differently."""
         return BlindWrites(self.order, self.level)
+
+    @cached_property
+    def unique(self) -> UniqueIndexes:
+        """The unique indexes of the rows."""
+        return UniqueIndexes(self.order)
 
     def search(
         self,
@@ -299,7 +305,8 @@ class Strangers:
 
         A row that is not shown proves nothing if it may not have been there yet. So T overlooks
         what was written after a version that is shown. If a row that was there is not shown, this
-        proves that T saw Y or a later version, so K also has later versions.
+        proves that T saw Y or a later version, so K also has later versions. In a schedule, T does
+        not lock a row that it does not find, so K also has versions that are not shown.
         """
         yield 0, 0
         order, found = self.order, set[int]()
@@ -318,6 +325,20 @@ class Strangers:
             if self.level in ("ra", "cc", "rc"):
                 for hidden in bits(writers & -(2 << y) & ~later):
                     yield 0, order.ancestors[hidden]
+        if self.level in SCHEDULED_RULES:
+            every = 0
+            for where in program.reads:
+                step = program.steps[where]
+                if step.test is not None and step.sent is not None and step.sent.lock:
+                    hidden = order.writers.get(step.key, 0) & allowed & ~order.shown(step)[0]
+                    for version in bits(hidden & ~every):
+                        yield 0, order.ancestors[version]
+                    every |= hidden
+            if every & (every - 1):
+                needed = 0
+                for version in bits(every):
+                    needed |= order.ancestors[version]
+                yield 0, needed
 
     def _row_by_row(self, program: ExecutedProgram, at: int) -> Iterator[_Rows]:
         """Yield the ways to see the other rows of the predicate read that overlooks X.
@@ -387,21 +408,36 @@ class Strangers:
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
         if not self._notices(program.steps[program.reads[at]], sources[at], x, members):
             return None
-        if not self._closes(stranger, y, sources, members) or order.clash(members | 1 << stranger):
+        if not self._closes(stranger, y, sources, members):
             return None
-        if program.tested and self.level in SCHEDULED_RULES:
+        if self.meets_unique_index(stranger, members, first, missed):
+            return None
+        if program.tested:
             shown = {
                 where: order.shows(program.steps[where], source)
                 for where, source in zip(program.reads, sources, strict=True)
             }
-            if missed & self._waiting_for_stranger(program, first, shown):
+            if program.writes_other_rows(shown):
                 return None
-            if any(
-                shown[where] != program.steps[where].shown
-                for where in program.reads_of_writing_statements()
-            ):
-                return None  # the statement would write other rows
+            waiting = self.level in SCHEDULED_RULES
+            if waiting and missed & self._waiting_for_stranger(program, first, shown):
+                return None
         return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
+
+    def meets_unique_index(
+        self, stranger: int, members: int, first: int = 0, missed: int = 0
+    ) -> bool:
+        """Return whether a write of T or of K meets a unique index that another row holds.
+
+        T's first steps are executed before the transactions in ``missed``, the others after them.
+        """
+        steps, indexes = self.order.programs[stranger].steps, self.unique
+        return (
+            indexes.refuse(stranger, steps[:first], members & ~missed)
+            or indexes.refuse(stranger, steps[first:], members)
+            or bool(first and missed & indexes.make_wait(steps[:first]))
+            or indexes.are_broken_by(members)
+        )
 
     def _notices(self, step: Access, source: int, x: int, members: int) -> bool:
         """Return whether a read's answer shows that it overlooked X."""

@@ -22,13 +22,18 @@ KEYS = ("x", "y")
 
 
 class Statement(NamedTuple):
-    """A statement: ``get``, ``scan``, ``write`` or ``delete``; a scan reads all keys."""
+    """An operation: ``get``, ``scan``, ``write`` or ``delete``; a scan reads all keys.
+
+    Operations with the same number that is not 0 are one SQL statement.
+    """
 
     kind: str
     key: str = ""
     value: int = 0
+    lock: str = ""
+    number: int = 0
 
-    def keys(self) -> Sequence[str]:
+    def reads(self) -> Sequence[str]:
         """The keys that it reads."""
         return KEYS if self.kind == "scan" else (self.key,) if self.kind == "get" else ()
 
@@ -84,7 +89,7 @@ class Rows:
         """The reads of a transaction that do not see its own write."""
         own = set()
         for at, statement in enumerate(self.programs[i]):
-            yield from ((at, key) for key in statement.keys() if key not in own)
+            yield from ((at, key) for key in statement.reads() if key not in own)
             if statement.kind in ("write", "delete"):
                 own.add(statement.key)
 
@@ -180,7 +185,7 @@ def si(h: Rows) -> bool:
 def _has_commit_order(
     one: _Explained, must_see: Callable[[int, int, tuple[int, str]], bool]
 ) -> bool:
-    """Some order has so, wr and, of the versions that a reader must have seen, the read one last."""
+    """Some order has so and wr, and the read version last of those the reader must have seen."""
     h, edges = one.rows, _so_wr(one)
     for reader in range(h.n):
         for (at, key), source in one.seen[reader].items():
@@ -233,12 +238,13 @@ def depends_on(run: Rows) -> set[tuple[int, int]]:
     for i in range(run.n):
         for (at, key), answer in run.answers[i].items():
             versions = [INITIAL, *(w for w in run.writers[key] if w < i)]
+            source = answer
             if answer == ABSENT:
                 shown = [run.answer(run.programs[i][at], key, w) != ABSENT for w in versions]
                 last = max((n for n, yes in enumerate(shown) if yes), default=-1)
-                answer = versions[last + 1] if last >= 0 else INITIAL
-            if answer != INITIAL:
-                found.add((answer, i))
+                source = versions[last + 1] if last >= 0 else INITIAL
+            if source != INITIAL:
+                found.add((source, i))
     return found
 
 
@@ -321,14 +327,16 @@ def history_of(h: Rows) -> History:
 
     def row(key: str, writer: int) -> dict[str, Any] | None:
         value = h.version(key, writer)
-        return None if value is None else {"v": value, "w": writer}
+        if value is None:
+            return None
+        return {"v": value, "w": writer, "u": value if value > 1 else None}
 
     def ops(i: int) -> Iterator[tuple[Any, ...]]:
         own: dict[str, dict[str, Any] | None] = {}
         for at, statement in enumerate(h.programs[i]):
             kind, key = statement.kind, statement.key
             shown = {}
-            for name in statement.keys():
+            for name in statement.reads():
                 if name in own:
                     value = own[name]
                     if value is not None and (kind == "get" or value["v"] == 1):
@@ -343,9 +351,7 @@ def history_of(h: Rows) -> History:
                 own[key] = row(key, i)
                 yield ("delete", ("t", key)) if kind == "delete" else ("w", ("t", key), own[key])
 
-    initial = [
-        ("w", ("t", key), row(key, INITIAL)) for key in KEYS if h.initial[key] is not None
-    ]
+    initial = [("w", ("t", key), row(key, INITIAL)) for key in KEYS if h.initial[key] is not None]
     first = [Transaction(initial, session="first", status="initial")] if initial else []
     return History.from_transactions([
         *first,

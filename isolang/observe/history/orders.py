@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from isolang.history.possible import WHOLE_LINE
-from isolang.history.remarks import COLUMNS_COMMENT
+from isolang.history.remarks import CLOSING_COMMENTS
 from isolang.observe.history.edn import edn
 from isolang.observe.history.lines import TAB
 from isolang.observe.history.windows import Decided
@@ -23,10 +23,10 @@ def write_orders(path: Path, decided: Decided, into: Path) -> None:
     first, last, steps = _operations(decided)
     index = process = -1
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
-        columns = ""
+        closing = ""
         for number, line in enumerate(lines, 1):
-            if line.startswith(COLUMNS_COMMENT):
-                columns = line
+            if line.startswith(CLOSING_COMMENTS):
+                closing += line
                 continue
             if (numbers := _NUMBERS.match(line)) is not None:
                 index, process = max(index, int(numbers[1])), max(process, int(numbers[3]))
@@ -39,7 +39,7 @@ def write_orders(path: Path, decided: Decided, into: Path) -> None:
                 f":value [{TAB.join(text for text, _ in facts)}], "
                 f":callers [{TAB.join(edn(why) for _, why in facts)}]}}\n"
             )
-        out.write(columns)
+        out.write(closing)
 
 
 _Facts = Sequence[tuple[str, str]]
