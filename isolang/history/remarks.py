@@ -56,8 +56,7 @@ class Remark(Struct, frozen=True):
 NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
 UNIQUE_COMMENT: Final = ";:unique "
-CLOSING_COMMENTS: Final = (UNIQUE_COMMENT, COLUMNS_COMMENT)
-"""The beginnings of a recording's last lines, which are about its tables."""
+_MOST_COMMENTS: Final = 2  # the number of lines at the end that are about the tables
 
 _LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
@@ -138,7 +137,7 @@ def _marked_lines(path: str) -> Iterator[tuple[int, tuple[int, int]]]:
 def read_column_forms(path: str) -> ColumnForms:
     """Return what the numbers in the columns of a recording's tables mean.
 
-    The last line of the recording is a comment with this map in JSON: ``;:columns {"t": {"at":
+    The last line of a recording is a comment with this map in JSON: ``;:columns {"t": {"at":
     "date"}}``. If it is missing, or the file cannot be read, the result is empty.
     """
     text = _closing_comment(path, COLUMNS_COMMENT)
@@ -151,7 +150,7 @@ def read_column_forms(path: str) -> ColumnForms:
 def read_unique_indexes(path: str) -> Mapping[str, Sequence[Sequence[str]]]:
     """Return the columns of each unique index, by table; the primary key is one of them.
 
-    One of the last lines of the recording is a comment with this map in JSON: ``;:unique {"t":
+    One of the last lines of a recording is a comment with this map in JSON: ``;:unique {"t":
     [["id"], ["room", "day"]]}``. If it is missing, or the file cannot be read, the result is empty.
     """
     text = _closing_comment(path, UNIQUE_COMMENT)
@@ -171,7 +170,7 @@ def _closing_comment(path: str, beginning: str) -> bytes:
             lines = file.read().rstrip(b"\n").split(b"\n")
     except (OSError, ValueError):
         return b""
-    for line in lines[: -1 - len(CLOSING_COMMENTS) : -1]:
+    for line in lines[: -1 - _MOST_COMMENTS : -1]:
         if line.startswith(beginning.encode()):
             return line.removeprefix(beginning.encode())
         if not line.startswith(b";:"):
