@@ -243,6 +243,7 @@ def observe(
         if specs:
             from isolang.jobs.job import Job, run_job
 
+            reading = replace(reading, allow_unseen=tuple(sorted(set(allow_unseen or ()))))
             job = Job(
                 history=str(path), specs=routes, reading=reading, options=options,
                 parallel=1, output=replace(output, all_anomalies=False), form="", cross_check="",
@@ -408,6 +409,7 @@ def _report_with_unseen(
     A valid verdict becomes unknown if the unseen operations may matter, or if the command failed
     and thus did not finish its work.
     """
+    from isolang.history.not_seen import allowing_hint
     from isolang.observe.unseen import reason_for_unknown
 
     fields: Mapping[str, object] = {
@@ -415,10 +417,10 @@ def _report_with_unseen(
     }
     found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
     reason, kinds = reason_for_unknown(unseen, accepted)
-    if found.verdict != "valid" or not (kinds or code):
+    lacks_only_unseen = bool(reason) and found.reason.startswith(reason)
+    if not (found.verdict == "valid" and (kinds or code)) and not (lacks_only_unseen and code):
         return found
-    hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
-    reasons = [f"{reason}; hint: {hint} accepts this"] if kinds else []
+    reasons = [f"{reason}; {allowing_hint(kinds)}"] if kinds else []
     if code:
         reasons.append(
             f"the observed history is valid, but the command ended with exit code {code}"

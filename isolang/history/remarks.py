@@ -56,7 +56,6 @@ class Remark(Struct, frozen=True):
 NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
 UNIQUE_COMMENT: Final = ";:unique "
-_MOST_COMMENTS: Final = 2  # the number of lines at the end that are about the tables
 
 _LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
@@ -137,8 +136,8 @@ def _marked_lines(path: str) -> Iterator[tuple[int, tuple[int, int]]]:
 def read_column_forms(path: str) -> ColumnForms:
     """Return what the numbers in the columns of a recording's tables mean.
 
-    The last line of a recording is a comment with this map in JSON: ``;:columns {"t": {"at":
-    "date"}}``. If it is missing, or the file cannot be read, the result is empty.
+    A comment at the end of the recording has this map in JSON: ``;:columns {"t": {"at": "date"}}``.
+    If it is missing, or the file cannot be read, the result is empty.
     """
     text = _closing_comment(path, COLUMNS_COMMENT)
     try:
@@ -150,7 +149,7 @@ def read_column_forms(path: str) -> ColumnForms:
 def read_unique_indexes(path: str) -> Mapping[str, Sequence[Sequence[str]]]:
     """Return the columns of each unique index, by table; the primary key is one of them.
 
-    One of the last lines of a recording is a comment with this map in JSON: ``;:unique {"t":
+    A comment at the end of the recording has this map in JSON: ``;:unique {"t":
     [["id"], ["room", "day"]]}``. If it is missing, or the file cannot be read, the result is empty.
     """
     text = _closing_comment(path, UNIQUE_COMMENT)
@@ -170,7 +169,7 @@ def _closing_comment(path: str, beginning: str) -> bytes:
             lines = file.read().rstrip(b"\n").split(b"\n")
     except (OSError, ValueError):
         return b""
-    for line in lines[: -1 - _MOST_COMMENTS : -1]:
+    for line in reversed(lines):
         if line.startswith(beginning.encode()):
             return line.removeprefix(beginning.encode())
         if not line.startswith(b";:"):

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
+from isolang.history.not_seen import unseen_line
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
@@ -25,7 +26,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, harmful_phrases
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
@@ -203,7 +204,10 @@ class Observer:
             if decided.orders:
                 write_orders(path, decided, other)
                 shutil.move(other, path)
-        return history.unseen.settled()
+        unseen = history.unseen.settled()
+        with path.open("a", encoding="utf-8") as file:
+            file.write(unseen_line(harmful_phrases(unseen)))
+        return unseen
 
     def _next_mark(self) -> int:
         self._last_mark += 1

@@ -146,10 +146,15 @@ class Isolation(Watches):
     def history(self) -> History:
         """Return the history recorded so far: that of the first watch, or else of the recorder."""
         from isolang.api import load_history
+        from isolang.observe.unseen import accepted_kinds
 
         if not self._proxies:
             return self.recorder.history()
-        return load_history(self._proxies[0].complete(), superseded_reads=self.superseded_reads)
+        path = self._proxies[0].complete(accepted_kinds(self.allow_unseen))
+        allowed = accepted_kinds(self.allow_unseen) if self.allow_unseen else ()
+        return load_history(
+            path, superseded_reads=self.superseded_reads, allow_unseen=sorted(allowed)
+        )
 
     @property
     def waiting(self) -> bool:
@@ -205,7 +210,7 @@ class Isolation(Watches):
         allowed = self.allow_unseen if allow_unseen is None else allow_unseen
         kinds = accepted_kinds(allowed)
         accepted, refused = [], []
-        judged = [self._with_versions(path) for path in self._paths]
+        judged = [self._with_versions(path, kinds) for path in self._paths]
         superseded = superseded_reads or self.superseded_reads
         histories = [load_history(path, superseded_reads=superseded) for path in judged]
         if allowed is not True:
@@ -217,14 +222,17 @@ class Isolation(Watches):
                 for recorded, path, _ in named
             ]
         for recorded, path, history in named:
+            proxy = self._proxy_of(recorded)
+            # A proxy knows what was not seen, and is asked below.
+            read = history if proxy is None else replace(history, unseen={})
             verdict, groups = with_harmful_first(
-                check(history, level, timeout=timeout or self.timeout), timeout or self.timeout
+                check(read, level, timeout=timeout or self.timeout), timeout or self.timeout
             )
             if verdict.nothing_observed and self._was_refused(recorded):
                 verdict = replace(
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
                 )
-            if isinstance(verdict, Valid) and (proxy := self._proxy_of(recorded)) is not None:
+            if isinstance(verdict, Valid) and proxy is not None:
                 verdict = unknown_if_unseen(verdict, proxy.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
@@ -238,14 +246,14 @@ class Isolation(Watches):
             raise worst(refused)
         return accepted
 
-    def _with_versions(self, path: Path) -> Path:
+    def _with_versions(self, path: Path, accepted: Collection[str]) -> Path:
         """Return the file to check in place of a recorded history.
 
         The history of a watch goes on, so this is a new file with what it has recorded so far. For
         other histories, it is the same file.
         """
         proxy = self._proxy_of(path)
-        return path if proxy is None else proxy.complete()
+        return path if proxy is None else proxy.complete(accepted)
 
     def _proxy_of(self, path: Path) -> InsideProxy | None:
         """Return the proxy that records into a file; ``None`` for other histories."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from isolang.errors import IsolangError, message_in_one_line
+from isolang.history.not_seen import unseen_line
 from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import Unseen
+from isolang.observe.unseen import Unseen, harmful_phrases
 from isolang.observe.ways.callers import caller
 from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
@@ -95,10 +96,13 @@ class InsideProxy:
         self._observer.history.rolled_back = RolledBackRows()
         _STARTED.add(self)
 
-    def complete(self) -> Path:
+    def complete(self, accepted: Collection[str] = ()) -> Path:
         """Write the history recorded so far to a new file, and return its path.
 
         After :meth:`leave`, return the last such file.
+
+        Args:
+            accepted: the kinds of unseen activity that do not prevent a valid verdict.
 
         Raises:
             IsolangError: transactions ended after the last completion and before :meth:`leave`.
@@ -114,7 +118,9 @@ class InsideProxy:
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
-        unseen, self.clients = self._observer.complete(into)
+        unseen, self.clients = self._observer.complete(into, accepted)
+        with into.open("a", encoding="utf-8") as file:
+            file.write(unseen_line(harmful_phrases(self.outside)))
         self._completed = into, unseen, ended
         return into
 
