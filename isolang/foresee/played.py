@@ -170,7 +170,7 @@ def foresee(
 
     profile = profile_of(stage.level)
     programs = {number: call.name for number, call in calls.items() if isinstance(call, AppCall)}
-    predictions = predict(history, profile, against, most=most, programs=programs, by_rows=True)
+    predictions = predict(history, profile, against, most=most, programs=programs)
     return play(predictions, calls, stage, folder)
 
 

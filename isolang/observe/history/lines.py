@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from isolang.history.possible import with_settled_facts
-from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, read_columns
+from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, UNIQUE_COMMENT, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
 from isolang.observe.history.recorded import (
     RecordedVersion,
@@ -218,7 +218,18 @@ class HistoryLines:
         self._file.flush()
 
     def close(self) -> None:
-        """Write what the numbers in columns mean, as a comment for reports, and close the file."""
+        """Write comments about the tables, and close the file.
+
+        They name the unique indexes, for predictions, and say what the numbers in columns mean, for
+        reports.
+        """
+        unique = {
+            name: sorted(sorted(index) for index in table.unique)
+            for name, table in self._tables.items()
+            if table.unique
+        }
+        if unique:
+            self._file.write(f"{UNIQUE_COMMENT}{json.dumps(unique)}\n".encode())
         forms = {
             name: {column.name: column.form for column in table.columns.values() if column.form}
             for name, table in self._tables.items()
