@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from isolang.explain.harm import Harm
+
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
@@ -411,6 +413,7 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
         statements: the statements, or the ``file:line`` in the application, without values; empty
             if the history does not record them.
         violation: the simplest one found, which is certified.
+        harm: the harm of this violation; ``None`` if it was not sought.
     """
 
     anomaly: str
@@ -419,6 +422,7 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
     tables: tuple[str, ...]
     statements: tuple[str, ...]
     violation: Violation
+    harm: Harm | None = None
 
     def headline(self) -> str:
         """Return the name, the tables and the count, such as ``lost update of stock, 3 times``."""

@@ -104,7 +104,7 @@ class Canonical:
         self._changed = {
             name: changed_rows(state.rows[name], rows)
             for name, rows in outcome.rows.items()
-            if name not in state.ignored and rows != state.rows[name]
+            if not state.is_ignored(name) and rows != state.rows[name]
         }
         self._known = self._new_keys()
         longest = sorted((k for k in self._known if len(k) >= _SHORTEST), key=len, reverse=True)
@@ -130,6 +130,7 @@ class Canonical:
             *(item for both in self.rows.values() for items in both for item in items),
             *(item for items in self.answers.values() for item in items),
             *self.effects,
+            *(Item(("invariant", name), ()) for name in outcome.broken),
         ]
 
     def _new_keys(self) -> dict[str, str]:
@@ -149,8 +150,8 @@ class Canonical:
     def _row(self, table: PreparedTable, row: Row, kind: str) -> Item:
         cells: list[Parts | None] = []
         for column, text in zip(table.columns, row, strict=True):
-            place = table.name, column
-            if place in self._ignoring.columns or f"{table.name}.{column}" in self._state.ignored:
+            is_varying = (table.name, column) in self._ignoring.columns
+            if is_varying or self._state.is_ignored(table.name, column):
                 cells.append((OMITTED,))
             else:
                 cells.append(None if text is None else self.parts(text))

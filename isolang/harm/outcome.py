@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from enum import Enum
 from time import perf_counter, time
@@ -74,6 +74,7 @@ class RunOutcome(Struct, kw_only=True):
         ranges: the keys that the sequences gave.
         window: the times of the beginning and the end, in seconds since 1970.
         unmoved: the sequences without a range of their own that were used.
+        broken: the invariants that do not hold after the run.
     """
 
     rows: Rows
@@ -82,15 +83,26 @@ class RunOutcome(Struct, kw_only=True):
     ranges: list[KeyRange] = []
     window: tuple[float, float] = (0.0, 0.0)
     unmoved: list[str] = []
+    broken: list[str] = []
 
 
 class Effects:
     """The effects outside the database that the application reports.
 
     Django's ``mail.outbox`` is among them, if the test's settings fill it.
+
+    Attributes:
+        invariants: the conditions that must hold after the calls.
+        is_used: whether the application reports its effects.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, invariants: Sequence[Callable[[], object]] = ()) -> None:
+        """Begin with the mails that have been sent so far, which are not reported.
+
+        Args:
+            invariants: the conditions that must hold after the calls.
+        """
+        self.invariants = [*invariants]
         self._reported: list[Plain] = []
         self._mails = len(_outbox() or ())
         self.is_used = _outbox() is not None
@@ -116,6 +128,18 @@ class Effects:
             {"mail": str(mail.subject), "to": [str(to) for to in mail.to]} for mail in mails
         ]
         return [*self._reported, *sent]
+
+    def broken_invariants(self) -> list[str]:
+        """Return the names of the invariants that do not hold now."""
+        broken = []
+        for invariant in self.invariants:
+            try:
+                holds = invariant() is not False
+            except Exception:  # most often an AssertionError
+                holds = False
+            if not holds:
+                broken.append(getattr(invariant, "__qualname__", type(invariant).__name__))
+        return broken
 
 
 def _outbox() -> Any:
@@ -293,4 +317,5 @@ def outcome_now(
     return RunOutcome(
         rows=state.read(), answers=answers, effects=effects.listed(), ranges=state.ranges(),
         window=(began, max(time(), state.now())), unmoved=state.unmoved_sequences_used(),
+        broken=effects.broken_invariants(),
     )  # fmt: skip

@@ -118,15 +118,15 @@ class PreparedState:
         """Read the state of the database, and move each sequence to a range of its own.
 
         Args:
-            ignored: the tables, and the columns such as ``account.last_seen``, that are not
-                compared. They are put back all the same.
+            ignored: the tables, and the columns such as ``account.last_seen`` or ``*.last_seen``,
+                that are not compared. They are put back all the same.
             by_template: whether to put the state back by copying a template database.
 
         Raises:
             IsolangError: the database cannot be read.
         """
         self._server = server
-        self._ignored = frozenset(ignored)
+        self._ignored_names = frozenset(ignored)
         self._template = ""
         self._connection: Any = None
         with _errors("read"):
@@ -136,10 +136,23 @@ class PreparedState:
                 self._create_template()
             self.rows = self.read()
 
+    def is_ignored(self, table: str, column: str = "") -> bool:
+        """Return whether a table, or a column of it, is not compared."""
+        names = {table, f"{table}.{column}", f"*.{column}"} if column else {table}
+        return not names.isdisjoint(self._ignored_names)
+
     @property
-    def ignored(self) -> frozenset[str]:
-        """The names of the tables and columns that are not compared."""
-        return self._ignored
+    def ignored(self) -> list[str]:
+        """The tables and columns of this database that are not compared."""
+        return [
+            *(name for name in self.tables if self.is_ignored(name)),
+            *(
+                f"{name}.{column}"
+                for name, table in self.tables.items()
+                for column in table.columns
+                if self.is_ignored(name, column) and not self.is_ignored(name)
+            ),
+        ]
 
     def _open(self) -> Any:
         if self._connection is None or self._connection.closed:

@@ -40,7 +40,9 @@ def differences(
         orders: the outcomes of all orders.
         names: the texts of the calls, by number.
     """
+    broken = set(concurrent.outcome.broken) - {n for run in orders for n in run.outcome.broken}
     listed = [
+        *(HarmDifference(text=f"{name} holds after every order") for name in sorted(broken)),
         *_changed_rows(state, concurrent, nearest, orders),
         *_numbers_of_rows(concurrent, nearest, orders),
         *_new_rows(state, concurrent, nearest),
@@ -66,7 +68,7 @@ def _changed_rows(
 ) -> Iterator[HarmDifference]:
     """Yield the differences between rows whose primary key is not generated."""
     for name, table in state.tables.items():
-        if not table.key or name in state.ignored:
+        if not table.key or state.is_ignored(name):
             continue
         here, there = (_rows_by_key(state, run, name) for run in (concurrent, nearest))
         every = [_rows_by_key(state, run, name) for run in orders]

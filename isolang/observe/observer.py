@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -71,6 +71,14 @@ class Observer:
     def port(self) -> int:
         """Return the port that the proxy listens on."""
         return self._listener.port
+
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, so that transactions overlap.
+
+        Args:
+            pause: a function that returns for how many seconds.
+        """
+        self._listener.pause = pause
 
     def start(self) -> None:
         """Read the rows in the database, and start listening.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
 
+from isolang.explain.harm import Harm
 from isolang.explain.violation import Findings, Violation, ViolationGroups
 from isolang.limits import Seconds
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount
@@ -165,6 +166,7 @@ class Report(Struct, frozen=True, kw_only=True):
         cross_check: the result of ``--cross-check``.
         findings: with ``--all``, every kind of anomaly in the history.
         groups: the violations by their statements and tables, for an application's recording.
+        harm: the harm of the violation, if the application's calls could be made again.
         standing: the strongest satisfied and the weakest violated levels, if finding them was
             cheap.
         warnings: warnings about the specification, and files that could not be saved.
@@ -209,6 +211,7 @@ class Report(Struct, frozen=True, kw_only=True):
     cross_check: CrossCheckReport | None = None
     findings: Findings | None = None
     groups: ViolationGroups | None = None
+    harm: Harm | None = None
     standing: Standing | None = None
     warnings: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -290,6 +293,19 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         caveats=verdict.caveats,
         statistics={name: _number(x) for name, x in verdict.statistics.items()},
     )
+
+
+def with_harm(report: Report, harm: Harm | None) -> Report:
+    """Return a report with the harm of its first group of violations, which it then explains."""
+    if harm is None:
+        return report
+    groups = report.groups.groups if report.groups is not None else ()
+    if groups and groups[0].harm is not None:
+        violation = groups[0].violation
+        report = replace(
+            report, violation=violation, anomaly=violation.anomaly, reason=violation.headline()
+        )
+    return replace(report, harm=harm)
 
 
 def _input_of(history: History, ignored: tuple[str, ...]) -> Input:

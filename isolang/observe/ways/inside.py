@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -94,6 +94,10 @@ class InsideProxy:
         self._observer.start()
         self._observer.history.rolled_back = RolledBackRows()
         _STARTED.add(self)
+
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, for as long as a function says."""
+        self._observer.pause_after_answers(pause)
 
     def complete(self) -> Path:
         """Write the history recorded so far to a new file, and return its path.

@@ -27,7 +27,12 @@ _T = TypeVar("_T")
 
 
 class Listener:
-    """A proxy in front of a server, running in its own thread."""
+    """A proxy in front of a server, running in its own thread.
+
+    Attributes:
+        pause: returns the seconds to hold each connection after an answer of the server, so that
+            transactions overlap; ``None`` to hold none.
+    """
 
     def __init__(
         self,
@@ -43,6 +48,7 @@ class Listener:
             regularly: a function called several times per second.
         """
         self.server, self.wire, self._regularly = server, wire, regularly
+        self.pause: Callable[[], float] | None = None
         self.port = 0
         self.clients: set[_Client] = set()
         self._thread: threading.Thread | None = None
@@ -134,6 +140,7 @@ class _Client(asyncio.Protocol):
         self.wire = listener.wire(self._send, self._pass)
         self.transport: Any = None
         self.paused = False  # true if too many bytes are waiting for the catalogue
+        self._is_held = False
         self._server: _Server | None = None
         self._failure = ""  # why the server cannot be reached
 
@@ -168,6 +175,19 @@ class _Client(asyncio.Protocol):
         if self.wire.waiting_bytes() > _MOST_WAITING_BYTES:
             self.paused = True
             self.transport.pause_reading()
+
+    def hold(self) -> None:
+        """Read nothing from the application for a while."""
+        if self._listener.pause is None or self._is_held:
+            return
+        self._is_held = True
+        self.transport.pause_reading()
+        asyncio.get_running_loop().call_later(self._listener.pause(), self._end_hold)
+
+    def _end_hold(self) -> None:
+        self._is_held = False
+        if not self.paused and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def pause_writing(self) -> None:
         if self._server is not None:
@@ -210,6 +230,7 @@ class _Server(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         client = self._client
         client.wire.handle_server_bytes(data)
+        client.hold()
         if client.wire.broken:
             client.abort()
         elif client.paused and not client.wire.is_waiting:
