@@ -29,7 +29,7 @@ from isolang.harm.serial import MOST_OPERATIONS, Budget, decide_harm
 from isolang.harm.state import PreparedState
 
 if TYPE_CHECKING:
-    from isolang.explain.violation import OperationView, Violation
+    from isolang.explain.violation import OperationView, TransactionView, Violation
     from isolang.history.history import History
 
 DEFAULT_IGNORED: Final = (
@@ -123,10 +123,11 @@ class HarmOfViolations:
     def harm(self, violation: Violation) -> Harm:
         """Return the harm of a violation."""
         numbers: dict[int, None] = {}
-        for transaction in violation.transactions:
+        for transaction in _transactions_of(violation):
             call = self._run.of_transaction.get(transaction.number)
             if call is None:
-                return Harm(kind="unknown", why=f"{transaction.name} was not made by such a call")
+                why = f"{transaction.name} is not a transaction of a call that can be made again"
+                return Harm(kind="unknown", why=why)
             numbers[call] = None
         if not numbers:
             return Harm(kind="unknown", why="the violation names no transaction")
@@ -210,6 +211,13 @@ def columns_of(violation: Violation, tables: Mapping[str, str]) -> set[Column]:
             changed = {column for column in _COLUMN.findall(operation.text) if column in named}
         columns |= {(table, column) for column in changed}
     return columns
+
+
+def _transactions_of(violation: Violation) -> list[TransactionView]:
+    """Return the transactions on the cycles of a violation, or all if it has no cycle."""
+    ends = {end for _, cycle in violation.cycles() for edge in cycle.edges for end in edge.ends}
+    on_cycles = [view for view in violation.transactions if view.number in ends]
+    return on_cycles or [*violation.transactions]
 
 
 def _operations_of(violation: Violation) -> Iterator[OperationView]:

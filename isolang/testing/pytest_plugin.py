@@ -18,17 +18,20 @@ if TYPE_CHECKING:
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = (
-    "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto'): the "
+    "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto', "
+    "harmless='fail'): the "
     "history that the test records must satisfy this level, and only the kinds in allow_unseen "
     "may be unseen (True: all); with foresee, violations are predicted at that level "
     "and played; superseded_reads, 'ignore' or 'count', says what to do with a read whose "
-    "transaction read the row again under a lock, with another result"
+    "transaction read the row again under a lock, with another result; harmless='note' only notes "
+    "a violation that is harmless with the test's data"
 )
-_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads"}
+_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads", "harmless"}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
 _UNSEEN: Final = "isolation unseen: "
 _FORESEEN: Final = "isolation foreseen"
 _IDLE: Final = "isolation nothing observed"
+_NOTED: Final = "isolation noted"
 _SEED: Final = pytest.StashKey[int]()
 _ISOLATION: Final = pytest.StashKey["Isolation"]()
 
@@ -105,7 +108,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout, allow_unseen, superseded_reads = _mark_arguments(request.node)
+    level, timeout, allow_unseen, superseded_reads, harmless = _mark_arguments(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -116,20 +119,21 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
         allow_unseen=allow_unseen,
         superseded_reads=superseded_reads,
+        harmless=harmless,
     )
     request.node.stash[_ISOLATION] = one
     yield one
     one.close()
 
 
-def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], SupersededReads]:
+def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], SupersededReads, str]:
     """Return the arguments of a test's mark, except for ``foresee``.
 
     If the test has no mark, return the defaults. If the mark is incorrect, fail the test.
     """
     mark = item.get_closest_marker("isolation")
     if mark is None:
-        return "", 60.0, False, "auto"
+        return "", 60.0, False, "auto", "fail"
     arguments = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
     if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
@@ -138,11 +142,19 @@ def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], Supe
             'isolation(level="si") or isolation(level="si", timeout=60))',
             pytrace=False,
         )
+    harmless = arguments.get("harmless", "fail")
+    if harmless not in ("fail", "note"):
+        pytest.fail(
+            f"{item.nodeid}: unknown choice of harmless (got {harmless!r}, expected 'fail' or "
+            "'note')",
+            pytrace=False,
+        )
     return (
         arguments["level"],
         arguments.get("timeout", 60.0),
         arguments.get("allow_unseen", False),
         arguments.get("superseded_reads", "auto"),
+        harmless,
     )
 
 
@@ -234,6 +246,9 @@ def pytest_runtest_makereport(
         item.user_properties.append((_TRANSACTIONS, str(transactions)))
         unseen = list(one.unseen().lines())
         item.user_properties += [(f"{_UNSEEN}{kind}", detail) for kind, detail in unseen]
+        if one.noted:
+            notes = [f"INVALID, {harm.headline()}" for _, harm in one.noted]
+            item.user_properties.append((_NOTED, "\n".join(notes)))
         if one.judged and all(verdict.nothing_observed for verdict in one.judged):
             item.user_properties.append((_IDLE, "true"))
         report.user_properties = list(item.user_properties)
@@ -270,6 +285,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         f"isolation: {_counted(len(judged), 'test')}, {_counted(sum(judged), 'transaction')}, "
         f"{sum(number for number, _ in unseen.values()):,} unseen"
     )
+    if noted := [note for of in properties for note in of.get(_NOTED, "").splitlines()]:
+        terminalreporter.write_line(
+            f"  {_counted(len(noted), 'violation')} only noted (harmless='note'), first: {noted[0]}"
+        )
     if idle := sum(_IDLE in of for of in properties):
         terminalreporter.write_line(
             f"  {_counted(idle, 'test')} passed, but no session in them read or missed what "

@@ -27,6 +27,7 @@ from isolang.harm.outcome import (
     answer_of,
     answer_of_error,
 )
+from isolang.harm.serial import Budget
 from isolang.harm.state import PreparedState
 
 if TYPE_CHECKING:
@@ -64,12 +65,14 @@ class Replays:
         made: the calls so far.
         effects: the effects outside the database that the application reports.
         ignored: the tables and columns that are not compared.
+        budget: the work that the search for an order may take.
     """
 
     def __init__(self) -> None:
         self.made: list[MadeCall] = []
         self.effects = Effects()
         self.ignored: list[str] = [*DEFAULT_IGNORED]
+        self.budget = Budget()
         self._state: PreparedState | None = None
         self._why = ""
 
@@ -133,7 +136,7 @@ class Replays:
         thread = OwnThread()
         try:
             application = _TestApplication(isolation, self, self._state, thread, verdict)
-            violations = HarmOfViolations(application, run, seed=isolation.seed)
+            violations = HarmOfViolations(application, run, budget=self.budget, seed=isolation.seed)
             if groups is None:
                 return violations.harm(verdict.violation), None
             groups = _with_harm(groups, violations)
@@ -148,6 +151,7 @@ class Replays:
         self, isolation: Isolation, proxy: InsideProxy, history: History
     ) -> RecordedRun:
         columns = history.columns
+        self.made.sort(key=lambda made: made.began)
         number_of = {made.client: number for number, made in enumerate(self.made)}
         of_transaction: dict[int, int] = {}
         has_others = bool(proxy.outside)
