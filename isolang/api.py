@@ -14,8 +14,16 @@ from isolang.history.load import read_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
 from isolang.limits import Deadline, default_memory, memory_cap
-from isolang.options import FailedCas, Options, ReadOptions, SupersededReads
-from isolang.pipeline.superseded import judge
+from isolang.options import (
+    Carry,
+    FailedCas,
+    Options,
+    PossibleFacts,
+    ReadOptions,
+    SupersededReads,
+    Unit,
+)
+from isolang.pipeline.possible import judge
 
 if TYPE_CHECKING:
     from isolang.language.meaning.core import Spec
@@ -36,6 +44,9 @@ def load_history(
     failed_cas: FailedCas = "auto",
     ignore_versions: bool = False,
     superseded_reads: SupersededReads = "auto",
+    unit: Unit = "transaction",
+    carry: Carry = "rows",
+    possible_facts: PossibleFacts = "auto",
     clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
@@ -62,6 +73,14 @@ def load_history(
         superseded_reads: what to do with a read whose transaction read the row again under a lock,
             with another result (docs/formats.md): ``ignore`` it; ``count`` it like any other; or
             ``auto``, so that ``check`` answers *unknown* if the verdict depends on it.
+        unit: ``request`` to ask about requests: a transaction that writes has the reads that its
+            request made before, in other transactions (docs/language.md). Transactions as such are
+            judged with ``transaction``.
+        carry: with ``unit="request"``, ``rows`` for the reads of the rows that the transaction
+            writes, and ``all`` for those of other rows, too.
+        possible_facts: what to do with facts that only may have decided an answer (``:perhaps``,
+            docs/formats.md): ``ignore`` them; ``count`` them like all others; or ``auto``, so that
+            ``check`` accuses without them and acquits with them.
         clock_error: how far apart two clocks may be (``2ms``), or how wrong each session's clock
             may be (``a=2ms,b=1ms``). Events closer together than this are not ordered by time.
         timeout: the number of seconds after which reading stops with an error; ``None`` for no
@@ -93,6 +112,9 @@ def load_history(
         failed_cas=failed_cas,
         ignore_versions=ignore_versions,
         superseded_reads=superseded_reads,
+        unit=unit,
+        carry=carry,
+        possible_facts=possible_facts,
         clock_error=clock_error,
     )
     return read_history(where, reading, timeout=Options(timeout=timeout).timeout)

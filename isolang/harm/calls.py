@@ -45,7 +45,7 @@ _COLUMN: Final = re.compile(r"[{,] ?\"?([^\s:{},\"]+)\"?: ")
 _CHANGED: Final = re.compile(r"[{,] ?\"?([^\s:{},\"]+)\"?: [^,}]*? → ")
 
 
-class Application(Protocol):
+class ReplayableApplication(Protocol):
     """The application whose calls can be made again.
 
     Attributes:
@@ -100,7 +100,7 @@ class HarmOfViolations:
 
     def __init__(
         self,
-        application: Application,
+        application: ReplayableApplication,
         run: RecordedRun,
         *,
         budget: Budget = Budget(),  # noqa: B008 - frozen

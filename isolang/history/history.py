@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from msgspec import field
@@ -28,6 +28,8 @@ _SHOWN: Final = 20
 _LONG: Final = 400  # the maximum number of characters in a table cell in a notebook
 
 
+# The entries of ``_lazy`` that are about the file.
+_OF_THE_FILE: Final = ("statements", "remarks", "units", "possible", "all facts")
 _CHANGE_NOTHING: Final = (("superseded_reads", "count"),)
 
 
@@ -64,6 +66,9 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             again in the same way.
         set_reads: if set-reads are implicit (``columns.implicit``), those that have been made
             operations since the history was read, as pairs of a predicate read and a key.
+        possible_facts: the number of recorded operations that only may have decided an answer
+            (``:perhaps``). Unless the reading option ``possible_facts`` is ``count``, they are no
+            operations of the history.
     """
 
     initial: str = ""
@@ -75,6 +80,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     levels: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict)
     set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
+    possible_facts: int = 0
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -119,7 +125,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         """
         from isolang.history.build import build
 
-        built = build(list(transactions), initial=initial, versions=versions, name=name)
+        transactions = list(transactions)
+        built = build(transactions, initial=initial, versions=versions, name=name)
         return cls(
             columns=built.columns,
             name=name,
@@ -131,6 +138,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             ignored=built.ignored,
             sha256=_digest(built.columns),
             session_names=built.session_names,
+            _lazy={"units": {i: t.unit for i, t in enumerate(transactions, 1) if t.unit}},
         )
 
     # --- predicate reads whose set-reads are implicit ---
@@ -178,7 +186,31 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     def about_the_file(self) -> dict[str, Any]:
         """Return what is known of the file's lines, as ``_lazy`` of a copy with other columns."""
-        return {name: self._lazy[name] for name in ("statements", "remarks") if name in self._lazy}
+        return {name: self._lazy[name] for name in _OF_THE_FILE if name in self._lazy}
+
+    def with_all_facts(self) -> History | None:
+        """Return the history that also has the operations that only may have decided an answer.
+
+        Return ``None`` if there are none, or if a reading option says what to do with them.
+
+        Raises:
+            HistoryError: the operations cannot be read.
+        """
+        read: Callable[[], History] | None = self._lazy.get("all facts")
+        return None if read is None else read()
+
+    def is_possible_fact(self, op: int) -> bool:
+        """Return whether an operation only may have decided an answer (``:perhaps``)."""
+        from isolang.history.objects import operation_indices
+
+        places: Mapping[int, frozenset[int]] = self._lazy.get("possible", {})
+        txn = self.transaction_of(op)
+        of_line = places.get(int(self.columns.txn_position[txn]))
+        if not of_line:
+            return False
+        index = operation_indices(self, txn)[op - self.operations_of(txn).start]
+        carried = () if self.carrying is None else self.carrying.reads
+        return index - sum(read.reader == txn for read in carried) in of_line
 
     # --- sizes ---
 

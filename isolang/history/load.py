@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -15,6 +17,7 @@ from isolang.history.detect import Guess, detect, has_cobra_records
 from isolang.history.formats import FORMATS, WORKLOADS, find_format, list_format_names
 from isolang.history.history import History
 from isolang.history.initial import declare_numbered
+from isolang.history.possible import count_possible_facts, possible_places, with_possible_facts
 from isolang.history.readers.reading import Files, Reading
 from isolang.history.sources import HistoryInput, natural_sort_key, plain_name, read_source
 from isolang.history.versions import version_notes
@@ -41,7 +44,16 @@ def read_history(
         UnsupportedError: the input is well-formed, but isocheck cannot judge this kind of input.
         TimeoutError: reading took longer than the timeout.
     """
-    history = _read(path_or_stream, options, timeout or 0.0)
+    source = read_source(path_or_stream)
+    history = _history(source, options, timeout or 0.0)
+    if history.possible_facts and options.possible_facts == "auto":
+        counting = replace(options, possible_facts="count")
+        history._lazy["all facts"] = partial(_history, source, counting, 0.0)
+    return history
+
+
+def _history(source: HistoryInput, options: ReadOptions, timeout: float) -> History:
+    history = _read(source, options, timeout)
     history = with_initial(history, options.initial_value, unwritten=options.unwritten_initial)
     if options.ignore_versions:
         history = history.without_versions()
@@ -54,15 +66,18 @@ def read_history(
         from isolang.history.superseded import without_superseded_reads
 
         history = without_superseded_reads(history)
+    if options.unit == "request":
+        from isolang.history.carried import with_carried_reads
+
+        history = with_carried_reads(history, everything=options.carry == "all")
     return history
 
 
-def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout: float) -> History:
+def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History:
     """Read a history, applying only the options meant for readers, such as the format.
 
     The caller applies all other options.
     """
-    source = read_source(path_or_stream)
     name, files, ignored = _choose_format(source, options.format)
     more: dict[str, Any] = {}
     if model := WORKLOADS.get(options.format.lower()):
@@ -79,6 +94,11 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
         msg = f"{source.name}: --failed-cas applies only to logs of single operations (got {name})"
         raise HistoryError(msg)
     digest = _Digest(files)
+    possible = sum(count_possible_facts(text) for _, text in files) if name == "edn" else 0
+    lazy: dict[str, Any] = {}
+    if possible and options.possible_facts == "count":
+        lazy["possible"] = possible_places(files[0][1])
+        files = tuple((file, with_possible_facts(text, file)) for file, text in files)
     reading = FORMATS[name].read(files, timeout=timeout, **more)
     notes = reading.notes
     initial_sentence = reading.initial
@@ -108,7 +128,8 @@ def _read(path_or_stream: str | Path | IO[bytes], options: ReadOptions, timeout:
         sha256=digest.hex(),
         session_names=names,
         levels=reading.levels,
-        _lazy=_statements_of_stream(name, files),
+        possible_facts=possible,
+        _lazy={**lazy, **_statements_of_stream(name, files)},
     )
 
 
@@ -120,11 +141,13 @@ def _statements_of_stream(name: str, files: Files) -> dict[str, Any]:
     if path.is_file() and path.stat().st_size == len(text):
         return {}
     from isolang.history.statements import statements_in
+    from isolang.history.units import units_in
 
-    try:
-        return {"statements": statements_in(text, file)}
-    except HistoryError:
-        return {}  # only what needs the statements may complain
+    read: dict[str, Any] = {}
+    for what, read_text in (("statements", statements_in), ("units", units_in)):
+        with suppress(HistoryError):  # only what needs them may complain
+            read[what] = read_text(text, file)
+    return read
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:

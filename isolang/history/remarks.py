@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from msgspec import DecodeError, Struct, json
 
+from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.possible import with_possible_facts
 from isolang.history.values import atom_text
 
 if TYPE_CHECKING:
@@ -163,8 +165,9 @@ class RemarkedLines(Mapping[int, Mapping[Named, Remark]]):
             try:
                 with Path(self._path).open("rb") as file:
                     file.seek(offset)
-                    self._known[number] = _remarks(file.read(size))
-            except OSError:
+                    line = with_possible_facts(file.read(size), self._path)
+                    self._known[number] = _remarks(line)
+            except (OSError, HistoryError):
                 return {}
         return self._known[number]
 

@@ -24,6 +24,8 @@ Cause: TypeAlias = Literal[
     "disagreement",
     "unseen",
     "superseded reads",
+    "units",
+    "possible facts",
 ]
 
 

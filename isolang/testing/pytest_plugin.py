@@ -14,19 +14,27 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from isolang.options import SupersededReads
+    from isolang.options import SupersededReads, Unit
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = (
     "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto', "
-    "harmless='fail'): the "
-    "history that the test records must satisfy this level, and only the kinds in allow_unseen "
-    "may be unseen (True: all); with foresee, violations are predicted at that level "
-    "and played; superseded_reads, 'ignore' or 'count', says what to do with a read whose "
-    "transaction read the row again under a lock, with another result; harmless='note' only notes "
-    "a violation that is harmless with the test's data"
+    "unit='transaction', harmless='fail'): the history that the test records must satisfy this "
+    "level, and only the kinds in allow_unseen may be unseen (True: all); with foresee, violations "
+    "are predicted at that level and played; superseded_reads, 'ignore' or 'count', says what to "
+    "do with a read whose transaction read the row again under a lock, with another result; "
+    "unit='request' judges the calls of isolation.call, too, which may consist of several "
+    "transactions; harmless='note' only notes a violation that is harmless with the test's data"
 )
-_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads", "harmless"}
+_KNOWN: Final = {
+    "level",
+    "timeout",
+    "allow_unseen",
+    "foresee",
+    "superseded_reads",
+    "unit",
+    "harmless",
+}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
 _UNSEEN: Final = "isolation unseen: "
 _FORESEEN: Final = "isolation foreseen"
@@ -108,7 +116,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout, allow_unseen, superseded_reads, harmless = _mark_arguments(request.node)
+    level, timeout, allow_unseen, superseded_reads, unit, harmless = _mark_arguments(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -119,6 +127,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
         allow_unseen=allow_unseen,
         superseded_reads=superseded_reads,
+        unit=unit,
         harmless=harmless,
     )
     request.node.stash[_ISOLATION] = one
@@ -126,14 +135,16 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     one.close()
 
 
-def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], SupersededReads, str]:
+def _mark_arguments(
+    item: Any,
+) -> tuple[str, float, bool | Collection[str], SupersededReads, Unit, str]:
     """Return the arguments of a test's mark, except for ``foresee``.
 
     If the test has no mark, return the defaults. If the mark is incorrect, fail the test.
     """
     mark = item.get_closest_marker("isolation")
     if mark is None:
-        return "", 60.0, False, "auto", "fail"
+        return "", 60.0, False, "auto", "transaction", "fail"
     arguments = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
     if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
@@ -154,6 +165,7 @@ def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], Supe
         arguments.get("timeout", 60.0),
         arguments.get("allow_unseen", False),
         arguments.get("superseded_reads", "auto"),
+        arguments.get("unit", "transaction"),
         harmless,
     )
 

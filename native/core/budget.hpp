@@ -60,6 +60,12 @@ class Budget {
   void poll() {
     if ((++calls_ & looked_past_) == 0) check();
   }
+  // Counts work that took about as long as `polls` polls.
+  void spend(std::size_t polls) {
+    const std::uint64_t before = calls_;
+    calls_ += polls;
+    if ((calls_ & ~looked_past_) != (before & ~looked_past_)) check();
+  }
   void check() {
     const auto now = Clock::now();
     if (calls_ > most_calls_ || now > deadline_ || faults::past_deadline() || (stop_ != nullptr && *stop_))

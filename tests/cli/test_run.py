@@ -20,7 +20,7 @@ def forgetful(monkeypatch, tmp_path_factory):
     """The simulated database, of which every transaction reads the initial state.
 
     On a busy machine a run records thousands of transactions before it ends, and the search for the
-    levels that hold would take minutes.
+    levels that hold would take half a minute.
     """
     monkeypatch.setattr("isolang.run.judge.judge._LEVELS_WORK", 1_000_000)
     children = Children(monkeypatch, tmp_path_factory.mktemp("children"))

@@ -24,6 +24,7 @@ QUERIES = [
      [("l", "o_id", "o", "LEFT JOIN"), ("o", "c_id", "c", "LEFT JOIN")]),
 ]  # fmt: skip
 SHAPES = ("plain", "comma", "block", "total")
+LOCKS = ("FOR UPDATE OF {}", "FOR NO KEY UPDATE OF {}", "FOR SHARE OF {}", "FOR KEY SHARE OF {}")
 
 
 def definitions(deferrable):
@@ -33,6 +34,8 @@ def definitions(deferrable):
                 for table, name in PARENTS if name != "x_id"}  # fmt: skip
     return [
         "DROP TABLE IF EXISTS c, o, l CASCADE",
+        "DROP SEQUENCE IF EXISTS versions",
+        "CREATE SEQUENCE versions START 1000000",
         "CREATE TABLE c (id int PRIMARY KEY, kind int, w int, n int)",
         f"CREATE TABLE o (id int PRIMARY KEY, c_id {required['c_id']}, x_id int {key.format('c')},"
         " st int, w int, n int)",
@@ -104,9 +107,9 @@ def answer(number, state):
 class Session:
     """One connection that runs random transactions, and keeps those that committed."""
 
-    def __init__(self, connection, numbers, draw, deferrable):
+    def __init__(self, connection, numbers, draw, deferrable, changes=0.0):
         self._connection, self._numbers, self._draw = connection, numbers, draw
-        self._deferrable = deferrable
+        self._deferrable, self._changes = deferrable, changes
         self.transactions = []
         self.ask = None  # reads a query's facts in another session, at the same snapshot
 
@@ -127,6 +130,9 @@ class Session:
 
     def _step(self, done):
         draw = self._draw
+        if draw.random() < self._changes:
+            draw.choice((self._change, self._lock))(done)
+            return
         # Another session does not see this one's writes.
         asks = self.ask is None or not any(item[0] == "write" for item in done)
         if asks and draw.random() < 0.55:
@@ -146,6 +152,50 @@ class Session:
         else:
             column = draw.choice(TABLES[table])
             self._write(done, table, column)
+
+    def _lock(self, done):
+        """Ask a query, or for the rows of one table, with locks."""
+        draw, lock = self._draw, self._draw.choice(LOCKS)
+        if draw.random() < 0.5:
+            table, column, value, _ = self._condition()
+            text = f"SELECT id, w FROM {table} WHERE {column} = {value} {lock.format(table)}"
+            rows = self._connection.execute(text).fetchall()
+            done.append(("change", table, (column, value), dict(rows), {}))
+            return
+        number = draw.randrange(len(QUERIES))
+        root, _, _, edges = QUERIES[number]
+        tables = [root, *(parent for _, _, parent, kind in edges if kind == "JOIN")]
+        locked = ", ".join(draw.sample(tables, draw.randint(1, len(tables))))
+        text = query_text(number, draw.choice(SHAPES[:2]), draw)
+        rows = self._connection.execute(f"{text} {lock.format(locked)}").fetchall()
+        done.append(("query", number, sorted(rows, key=str), None))
+
+    def _condition(self):
+        """A table, an equation, and another column of the table."""
+        table = self._draw.choice(("c", "o", "o", "l", "l"))
+        column = self._draw.choice(TABLES[table])
+        value = self._draw.randrange(1, 5) if column.endswith("_id") else self._draw.randrange(0, 4)
+        return table, column, value, self._draw.choice(TABLES[table])
+
+    def _change(self, done):
+        """Update or delete the rows that satisfy a condition."""
+        table, column, value, changed = self._condition()
+        names = ("id", "w", *TABLES[table])
+        where = f"WHERE {column} = {value}"
+        if self._draw.random() < 0.25:
+            rows = self._connection.execute(f"DELETE FROM {table} {where} RETURNING id, w")
+            done.append(("change", table, (column, value), dict(rows.fetchall()), None))
+            return
+        new = self._value(changed)
+        returned = ", ".join(f"new.{name}" for name in names)
+        text = (
+            f"UPDATE {table} SET w = nextval('versions'), {changed} = "
+            f"{'NULL' if new is None else new} {where} RETURNING old.w, {returned}"
+        )
+        rows = self._connection.execute(text).fetchall()
+        after = {row[1]: dict(zip(names[1:], row[2:], strict=True)) for row in rows}
+        olds = {row[1]: row[0] for row in rows}
+        done.append(("change", table, (column, value), olds, after))
 
     def _value(self, column):
         draw = self._draw
@@ -197,8 +247,13 @@ class Session:
         done.append(("write", table, key, row and row[0], after, new))
 
 
-def play(connect, seed, level, *, deferrable, transactions=2, sessions=4, ask=None):
-    """The committed transactions of each session."""
+def play(
+    connect, seed, level, *, deferrable=False, transactions=2, sessions=4, ask=None, changes=0.0
+):
+    """The committed transactions of each session.
+
+    ``changes`` is how many of the statements are writes by a condition, or lock rows.
+    """
     draw = random.Random(seed)
     numbers = count(1000)
     lock = threading.Lock()
@@ -209,7 +264,7 @@ def play(connect, seed, level, *, deferrable, transactions=2, sessions=4, ask=No
                 return next(numbers)
 
     each = [
-        Session(connect(), Numbers(), random.Random(draw.random()), deferrable)
+        Session(connect(), Numbers(), random.Random(draw.random()), deferrable, changes)
         for _ in range(sessions)
     ]
     for session in each:
@@ -237,6 +292,16 @@ def has_serial_order(sessions, *, keeps_keys=True, most=60_000):
             if item[0] == "query":
                 if answer(item[1], now) != item[2]:
                     return None
+                continue
+            if item[0] == "change":
+                _, table, (column, value), olds, after = item
+                matching = {k: r["w"] for k, r in now[table].items() if r[column] == value}
+                if matching != olds:
+                    return None
+                if after is None:
+                    now[table] = {k: r for k, r in now[table].items() if k not in olds}
+                else:
+                    now[table] |= after
                 continue
             _, table, key, old, new, _ = item
             row = now[table].get(key)

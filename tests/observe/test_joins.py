@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import psycopg
 import pytest
+from observe.test_blocks import answers
 
 from isolang.observe.sql.catalogue import ForeignKey, Table
 from isolang.observe.sql.joins import key_join, may_lack_parents
@@ -12,7 +13,7 @@ from isolang.observe.sql.lexer import tokens
 from isolang.observe.sql.plan import plan
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.values import RecordedColumn
-from isolang.observe.unseen import CONDITIONS, HARMFUL_KINDS, LIMITED, kind_of
+from isolang.observe.unseen import CONDITIONS, HARMFUL_KINDS, LIMITED, RECHECKED, kind_of
 
 INT4, INT8, TEXT = 23, 20, 25
 
@@ -386,7 +387,8 @@ def test_a_key_that_is_dropped(shop_seen):
     assert len(first.execute(LINES).fetchall()) == 2
     for connection in (first, second):
         connection.close()
-    assert CONDITIONS in shop_seen.proxy.stop()
+    assert CONDITIONS in shop_seen.proxy.observer.history.unseen
+    shop_seen.proxy.stop()
     assert shop_seen.proxy.verdict("sser") == "valid"
 
 
@@ -467,25 +469,66 @@ def test_a_parent_deleted_after_others_deleted_its_children(observed):
     assert observed.verdict("si") == "valid"
 
 
-def test_a_locked_row_that_moves_to_another_parent(observed):
+LOCKS = "SELECT l.id, o.st FROM l JOIN o ON l.o_id = o.id WHERE l.q < 6 FOR UPDATE"
+COUPONS = "SELECT o.id, k.code FROM o LEFT JOIN k ON o.coupon = k.id WHERE o.st < 9 FOR UPDATE OF o"
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "answer", "unseen"),
+    [
+        # A new parent of a locked row is not joined, although the row still matches.
+        (LOCKS, "UPDATE l SET o_id = 3 WHERE id = 1", [], {RECHECKED: 1}),
+        (f"{LOCKS} OF l", "UPDATE l SET o_id = 3 WHERE id = 1", [], {RECHECKED: 1}),
+        (LOCKS, "UPDATE l SET q = 7 WHERE id = 1", [], {RECHECKED: 1}),
+        (LOCKS, "UPDATE l SET q = 4 WHERE id = 1", [(1, 1)], {}),
+        (LOCKS, "UPDATE o SET st = 2 WHERE id = 1", [(1, 2)], {}),
+        (f"{LOCKS} OF o", "UPDATE o SET st = 2 WHERE id = 1", [(1, 2)], {}),
+        (LOCKS.replace("FOR", "FOR KEY"), "DELETE FROM l WHERE id = 1", [], {RECHECKED: 1}),
+        (COUPONS, "UPDATE o SET coupon = 1 WHERE id = 3", [(1, None), (2, 1), (3, None)],
+         {RECHECKED: 1}),
+        (COUPONS, "UPDATE k SET code = 2 WHERE id = 1", [(1, None), (2, 1), (3, None)], {}),
+    ],
+)  # fmt: skip
+def test_a_locked_row_that_was_replaced(observed, text, change, answer, unseen):
     """At READ COMMITTED, FOR UPDATE joins the newest child with the parents of the old one."""
     observed.direct(*SHOP)
     observed.start()
+    text = text.replace("FOR KEY UPDATE", "FOR KEY SHARE")
     first, second = (observed.connect("READ_COMMITTED") for _ in range(2))
-    second.execute("UPDATE l SET o_id = 3 WHERE id = 1")
+    second.execute(change)
     with psycopg.connect(observed._conninfo, autocommit=True) as other:
-        text = "SELECT l.id FROM l JOIN o ON l.o_id = o.id WHERE l.id = 1 FOR UPDATE OF l"
         answers = []
         reader = threading.Thread(target=lambda: answers.append(first.execute(text).fetchall()))
         reader.start()
         waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-        while not other.execute(waiting).fetchone()[0]:
+        while reader.is_alive() and not other.execute(waiting).fetchone()[0]:
             pass
         second.commit()
         reader.join()
     first.commit()
-    assert answers == [[]]
-    assert observed.stop() == {CONDITIONS: 1}
+    assert [sorted(rows) for rows in answers] == [answer]
+    assert observed.stop() == unseen
+    assert ("[:rp " in observed.path.read_text()) == (not unseen)
+    assert {observed.verdict("pl-2"), observed.verdict("rc")} == {"valid"}
+
+
+def test_applications_see_no_difference(observed, server):
+    """Every byte of the answers to joins that lock rows is the same as without the proxy."""
+    observed.direct(*SHOP)
+    texts = [
+        LOCKS, COUPONS, f"{LOCKS} NOWAIT", f"{LOCKS} OF o, l", LOCKS.replace("6", "0"),
+        LOCKS.replace("FOR", "ORDER BY 1 DESC FOR"), LOCKS.replace("FOR", "LIMIT 1 FOR"),
+        LOCKS.replace("FOR", "ORDER BY 2, 1 LIMIT 7 FOR NO KEY"), f"{LOCKS} FOR SHARE OF l",
+        LOCKS.replace("l.id, o.st", "l.*, o.*, 1 AS id"), LOCKS.replace("UPDATE", "KEY SHARE"),
+        f"{LOCKS} OF nosuch", LOCKS.replace("l.q", "nosuch"), LOCKS.replace("l.id", "1 / 0"),
+        f"{LOCKS} OF", COUPONS.replace("OF o", "OF k"), f"{LOCKS} SKIP LOCKED",
+    ]  # fmt: skip
+    direct = answers(f"{server}/.s.PGSQL.5432", texts)
+    observed.start()
+    through = answers(("127.0.0.1", observed.observer.port), texts)
+    for one, other in zip(through, direct, strict=True):
+        assert one == other
+    assert "errors" not in observed.stop()
     assert observed.verdict("sser") == "valid"
 
 

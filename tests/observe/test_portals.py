@@ -9,7 +9,7 @@ import asyncio
 import pytest
 from observe.test_wire import start_of
 
-from isolang.observe.unseen import CONDITIONS, CURSORS, LIMITED, RECHECKED, kind_of
+from isolang.observe.unseen import CONDITIONS, CURSORS, LIMITED, kind_of
 
 asyncpg = pytest.importorskip("asyncpg")
 
@@ -159,8 +159,6 @@ def test_a_transaction_with_portals(observed, transaction, level):
 
     asyncio.run(run())
     unseen = observed.stop()
-    if transaction is not locked_rows:
-        unseen.pop(RECHECKED, None)
     assert bool(unseen.pop("writers", 0)) == (transaction is many_rows_of_a_write)
     assert {kind_of(name): n for name, n in unseen.items()} == UNSEEN.get(transaction, {})
     assert observed.verdict("sser") == "valid"

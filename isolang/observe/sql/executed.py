@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -24,6 +25,8 @@ from isolang.observe.sql.rewriting import (
     limit_value,
 )
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
+
+_NAMES: Final = frozenset({"word", "quoted"})  # the kinds of tokens that may be names
 
 
 class PortalPosition(Struct, gc=False):
@@ -51,6 +54,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         position: where the statement's operations belong in its transaction; ``None`` for the
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
+        mark: the number in the server's log in front of the statement's changes; 0 if none.
     """
 
     statement: PreparedStatement
@@ -62,6 +66,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     cut: bool = False
     position: PortalPosition | None = None
     note: CallNote | None = None
+    mark: int = 0
 
 
 def predicate_of(
@@ -96,15 +101,18 @@ def predicate_of(
         return "", "", None  # the statement skips locked rows regardless of its condition
     if partial or condition.why:
         return CONDITIONS, "", None
-    if made.skips or (writes and table.triggers):
-        # A trigger may have kept a matching row unchanged, which is already counted as unseen.
+    if made.skips:
         return "", "", None
+    if writes and table.may_keep_rows:  # a trigger may have kept a matching row unchanged
+        return CONDITIONS, "", None
     source = made.sources[0 if join is None else join.root]
     kind, order = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
-    pinned = set(table.key) <= condition.equal.keys()
-    if read_committed and (writes or made.locks) and not pinned:
+    # SOUND BECAUSE: each row was judged in one version: the one of the statement's snapshot, or, if
+    # it matched there and was replaced since, the newest one. A row that is not in the answer
+    # does not match in that version. But LIMIT chose rows in the order of the snapshot's versions.
+    if read_committed and made.locks and order is not None:
         return RECHECKED, "", None
     used = condition.columns | ({order[0]} if order else set())
     return *_predicate(condition, table, used, done), order
@@ -122,11 +130,19 @@ def predicate_of_block(
 
 
 def has_reached_limit(done: ExecutedStatement) -> bool:
-    """Return whether a SELECT's LIMIT may have left out rows."""
-    made = done.statement.plan
+    """Return whether a SELECT's LIMIT may have left out rows.
+
+    SOUND BECAUSE: a condition that names a whole key finds at most one row, or one for each value.
+    """
+    statement = done.statement
+    made = statement.plan
     if done.cut:
         return True
-    most = limit_value(done.statement.part, made.limit, done.parameters) if made.limit else None
+    most = limit_value(statement.part, made.limit, done.parameters) if made.limit else None
+    if made.limit and most is not None and len(statement.reported) == len(made.sources) == 1:
+        looked = looked_up_key_count(statement.condition, statement.reported[0].table, done)
+        if looked is not None and looked <= most and not made.offset:
+            return False
     return bool(made.limit) and (most is None or done.rows >= most)
 
 
@@ -201,19 +217,35 @@ def _first_order_column(
     if first[-1:] in (["asc"], ["desc"]):
         first.pop()
     # SOUND BECAUSE: in a join, an unqualified name may be a column of another table.
-    alone = (len(first) == 1 and len(statement.plan.sources) == 1) or (
-        len(first) == 3 and first[1] == "." and first[0] == source.alias
-    )
+    is_qualified = len(first) == 3 and first[1] == "." and first[0] == source.alias
+    alone = is_qualified or (len(first) == 1 and len(statement.plan.sources) == 1)
     column = table.columns.get(catalogue_name(first[-1])) if alone else None
-    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
-    # occur in the result as the name of another expression.
-    place = statement.plan.place
-    listed = zip(statement.part[:place], statement.part[1:place], strict=False)
-    if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
-        return None
     if column is None or not (column.ordered and column.required):
         return None
+    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
+    # occur in the result as the name of another expression. A qualified name refers to the table.
+    listed = statement.part[: statement.plan.place]
+    if not is_qualified and _is_name_of_another(listed, column.name):
+        return None
     return column.name, descends
+
+
+def _is_name_of_another(listed: Sequence[Token], name: str) -> bool:
+    """Return whether a SELECT's result may have another expression under a column's name.
+
+    SOUND BECAUSE: the result's column of ``name::text``, ``name[1]``, ``name COLLATE "C"`` or
+    ``(composite).name`` is called ``name``, too, and ORDER BY sorts by its values. The column
+    itself follows SELECT, a comma or its table, and precedes a comma or its new name.
+    """
+    for n, token in enumerate(listed):
+        if token.kind not in _NAMES or catalogue_name(token.text) != name:
+            continue
+        before, after = listed[n - 1].text, listed[n + 1] if n + 1 < len(listed) else None
+        begins = before in ("select", ",") or (before == "." and listed[n - 2].kind in _NAMES)
+        is_label = after is not None and after.kind in _NAMES and after.text != "collate"
+        if not begins or not (after is None or after.text in (",", ".") or is_label):
+            return True
+    return False
 
 
 def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
+    FoundKey,
+    LoggedWrites,
     RowVersion,
     ScannedRows,
     SeenTransaction,
+    UnseenRead,
     WrittenRow,
 )
 from isolang.observe.observation import Observation
@@ -26,11 +29,18 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.proposed import keys_left_out
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
+    CALLED,
+    CASCADES,
+    CATALOGUE,
     CONDITIONS,
+    COPIED,
+    COPY,
     KEY_TYPE,
+    KINDS,
     LARGE,
     LIMITED,
     NO_KEY,
@@ -39,8 +49,21 @@ from isolang.observe.unseen import (
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
+    PROCEDURES,
+    RECHECKED,
+    RULES,
+    SHAPES,
+    TEMPORARY,
+    TRIGGERS,
+    form_of,
+    table_added_to,
 )
 
+# The kinds of unseen reads whose tables may be known.
+_READS: Final = frozenset({
+    CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
+}) - {COPIED}  # fmt: skip
+_READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
@@ -108,6 +131,11 @@ class StatementOperations:
         self._count_hidden()
         if any(one is not None and one.table.altered for one in statement.columns):
             self._note(ALTERED)
+        elif self._observation.database.roles_change and any(
+            one is not None and one.table.secured for one in statement.columns
+        ):
+            self._transaction.unclear = True
+            self._note(RULES)
         elif statement.plan.kind == "select":
             if statement.reported:
                 self._note_select()
@@ -120,18 +148,90 @@ class StatementOperations:
 
     def _note(self, kind: str, table: str = "") -> None:
         """Count a read or write of the statement as unseen."""
-        self._observation.history.unseen.note(kind, self._statement.text, table=table)
+        history = self._observation.history
+        history.unseen.note(kind, self._statement.text, table=table)
+        if kind not in _READS or (kind == LIMITED and self._statement.plan.kind != "select"):
+            return
+        tables = self._tables()
+        if tables is not None:
+            one = self._transaction
+            answered = history.ticket()[0]
+            keeps = one.keeps_snapshot
+            one.unseen_reads.append(
+                UnseenRead(
+                    what=kind, text=form_of(self._statement.text), caller=history.caller,
+                    tables=tuple(table.name for table in tables),
+                    sent=one.begin if keeps else self._done.ticket[0],
+                    answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
+                )
+            )  # fmt: skip
+            one.unseen_tables += tables
+
+    def _tables(self) -> list[Table] | None:
+        """Return the tables that the statement may have read; ``None`` if it may matter anyway.
+
+        SOUND BECAUSE: all writers of these tables are in the history, or are found by the audit. A
+        partition may be written under its own name.
+        """
+        statement = self._statement
+        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        if statement.names is None or (writes and not statement.reported):
+            return None
+        found: list[Table] = []
+        for table in statement.tables:
+            if table is None or (table.why and table.why not in (CATALOGUE, TEMPORARY)):
+                return None
+            if table.partitioned or table.altered or not table.rows_known or table.secured:
+                return None
+            if not table.why:
+                found.append(table)
+        return found
 
     def _count_hidden(self) -> None:
         """Count the reads and writes hidden by the statement's form."""
-        made = self._statement.plan
+        made, unseen = self._statement.plan, self._observation.history.unseen
         if made.kind != "insert":
-            self._observation.history.unseen.read.update(
-                [name_parts(one)[-1] for one in made.tables]
-            )
+            unseen.read.update([name_parts(one)[-1] for one in made.tables])
+        in_log = [what for what in self._statement.unseen if self._log_shows(what)]
+        hidden = {*self._statement.unseen}.difference(in_log)
+        if hidden and not table_added_to(self._statement.text):
+            unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
+        if any(table.readers for table in self._statement.triggered):
+            unseen.note_read(None)
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
-            self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            if what == CALLED:
+                self._note_functions(self._statement.functions)
+            elif what not in in_log:
+                self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            elif what == PARTITIONED and made.kind != "insert":
+                self._note(CONDITIONS)
+        for table in self._statement.triggered:
+            self._note_functions(table.readers)
+        if self._done.mark:
+            one = self._transaction
+            one.awaits_log = True
+            one.operations.append(
+                LoggedWrites(
+                    self._done.mark, self._shown, self._statement.text, tuple(in_log),
+                    one.statement, one.caller,
+                )
+            )  # fmt: skip
+
+    def _log_shows(self, what: str) -> bool:
+        """Return whether the server's log shows all that is unseen of a kind."""
+        made = self._statement.plan
+        if not self._done.mark:
+            return False
+        if what == PARTITIONED:
+            return not (made.upserts or made.may_skip)
+        return what in (TRIGGERS, CASCADES, COPY)
+
+    def _note_functions(self, functions: Iterable[str]) -> None:
+        """Count functions that may read rows, each with its schema and language."""
+        for function in functions:
+            text = f"{function}, in {self._statement.text}"
+            self._observation.history.unseen.note(CALLED, text)
 
     def _note_read_rows(
         self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
@@ -191,16 +291,13 @@ class StatementOperations:
     def _keeps_rows(self, join: KeyJoin) -> bool:
         """Return whether a join left out no row of its root.
 
-        SOUND BECAUSE: at READ COMMITTED, FOR UPDATE joins the newest version of a locked row with
-        the parents of the version before. A transaction whose writes are not all seen may have
-        deleted parents. A snapshot from before a constraint was added may contain other rows.
+        SOUND BECAUSE: a transaction whose writes are not all seen may have deleted parents. A
+        snapshot from before a constraint was added may contain other rows.
         """
         database, one = self._observation.database, self._transaction
         if not database.keys_hold or database.key_changes != join.changes or one.unclear:
             return False
         if one.altered or one.begin < database.keys_changed:
-            return False
-        if self._statement.plan.locks and self._is_read_committed():
             return False
         writes = (write for write in one.operations if isinstance(write, WrittenRow))
         return not any(may_lack_parents(join, write.table, _change(write)) for write in writes)
@@ -208,15 +305,51 @@ class StatementOperations:
     def _note_key_join(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> None:
         """Record the root's rows as those of its condition, and the parents of each."""
         statement = self._statement
+        locks = statement.plan.locks and self._is_read_committed()
+        root, rows = statement.reported[join.root].table, _distinct(versions[join.root])
+        # Parents that are not locked have the versions of the snapshot, and others newer ones.
+        later = set()
         for number, reported in enumerate(statement.reported):
-            if number != join.root and not self._is_large(versions[number]):
+            if locks and self._is_locked(reported):
+                later.add(number)
+            elif number != join.root and not self._is_large(versions[number]):
                 self._note_read_rows(reported.table, _distinct(versions[number]))
         # A parent by a foreign key is missing only if the key is NULL, which the child says.
         others = [edge.parent for edge in join.edges if edge.key is None]
         if any(len(versions[number]) != len(versions[join.root]) for number in others):
             self._note(CONDITIONS)
-        root = statement.reported[join.root].table
-        self._note_condition(root, _distinct(versions[join.root]), "", join)
+        unclear = RECHECKED if locks and not self._keeps_locked_rows(join, rows) else ""
+        self._note_condition(root, rows, "", join, unclear)
+        for number in later - {join.root}:
+            if not self._is_large(versions[number]):
+                self._note_read_rows(statement.reported[number].table, _distinct(versions[number]))
+
+    def _is_locked(self, reported: ReportedTable) -> bool:
+        """Return whether a SELECT locks the rows of a table."""
+        locked = self._statement.plan.locked
+        return locked is None or name_parts(reported.source.alias)[-1] in locked
+
+    def _keeps_locked_rows(self, join: KeyJoin, rows: Sequence[RowVersion]) -> bool:
+        """Return whether a locking join at READ COMMITTED returned all rows of its snapshot.
+
+        SOUND BECAUSE: if a locked row was replaced after the statement's snapshot, the server joins
+        its newest version with the rows that the old version was joined with. So it leaves out a
+        row that moved to another parent, although the condition holds in both versions, and behind
+        LEFT JOIN it leaves out the parent. It never adds a row. So if it returned as many rows as
+        the snapshot has, each row that it did not return fails the condition in the version of the
+        snapshot.
+        """
+        snapshot, reported = self._statement.snapshot, self._statement.reported
+        texts = [text for column, text in self._done.reported if column is snapshot]
+        if snapshot is None or not texts:
+            return False
+        before = self._versions(snapshot, texts[0])
+        is_same = {row.number for row in before} == {row.number for row in rows}
+        return len(before) == len(rows) and all(
+            (edge.child == join.root and is_same) or not self._is_locked(reported[edge.child])
+            for edge in join.edges
+            if reported[edge.parent].source.join == "left"
+        )
 
     def _note_blocks(self) -> None:
         """Note the rows found by the query blocks of a SELECT, and that no other rows matched."""
@@ -250,9 +383,17 @@ class StatementOperations:
 
     def _note_writes(self) -> None:
         """Note the rows written by a statement, and the rows found by its condition."""
-        one, made = self._transaction, self._statement.plan
+        one = self._transaction
         (reported,) = self._statement.reported
-        table = reported.table
+        table, named = reported.table, one.statement
+        if named and shows_contents(self._statement, table):
+            one.statement = f"{named} shown"
+        self._note_writes_of(table)
+        one.statement = named
+
+    def _note_writes_of(self, table: Table) -> None:
+        """Note the rows of one table that a statement wrote, and those that it found."""
+        one, made = self._transaction, self._statement.plan
         modern, lost = self._observation.database.returns_old_rows, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
@@ -281,13 +422,25 @@ class StatementOperations:
             self._note(LIMITED)
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
-            self._note(NO_ROW)
+            self._note_left_out(table, writes)
         if made.kind == "insert":
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
+
+    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+        """Note that the keys of the rows that an INSERT left out existed."""
+        one, done = self._transaction, self._done
+        written = {write.version.values for write in writes if write.version is not None}
+        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        if keys is None:
+            self._note(NO_ROW)
+            return
+        for key in keys:
+            text = table.key_text(key)
+            one.operations.append(FoundKey(table, text, self._shown, one.statement, one.caller))
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""
@@ -318,8 +471,12 @@ class StatementOperations:
         rows: Sequence[RowVersion],
         partial: str,
         join: KeyJoin | None = None,
+        unclear: str = "",
     ) -> None:
-        """Note the rows that a statement found in a table, and that no others match."""
+        """Note the rows that a statement found in a table, and that no others match.
+
+        With ``unclear``, it is not known that no others match, which counts as that kind.
+        """
         if self._is_large(rows):
             return
         kind, predicate, order = predicate_of(
@@ -330,12 +487,11 @@ class StatementOperations:
             read_committed=self._is_read_committed(),
             join=join,
         )
-        if predicate and self.all_matched:
+        if predicate and self.all_matched and not unclear:
             self._note_predicate_read(table, rows, predicate, order)
             return
         if kind or predicate:
-            kind = kind or CONDITIONS
-            self._note(kind)
+            self._note(kind or unclear or CONDITIONS)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
@@ -405,6 +561,19 @@ def is_whole(done: ExecutedStatement, table: Table, number: int) -> bool:
     if done.statement.plan.kind == "insert":
         return done.statement.plan.proposed == number
     return looked_up_key_count(done.statement.condition, table, done) == number
+
+
+def shows_contents(statement: PreparedStatement, table: Table) -> bool:
+    """Return whether an UPDATE or DELETE shows the program more of a row than its key.
+
+    It returns the row, or has found it by a condition on its contents. A condition that cannot be
+    evaluated is one on contents.
+    """
+    made, condition, key = statement.plan, statement.condition, set(table.key)
+    if made.kind == "insert":
+        return False
+    returned = made.returned - key
+    return bool(returned or condition.why or condition.columns - key)
 
 
 def used_columns(statement: PreparedStatement, table: Table) -> Set[str]:

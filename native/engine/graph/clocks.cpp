@@ -28,6 +28,7 @@ constexpr std::size_t kSampledChains = 8;         // number of chains
 // The number of lanes of a vector register. Rows are padded to a multiple of it, so that loops over
 // full registers have no remainder.
 constexpr std::size_t kLanes = 8;
+constexpr std::size_t kPassesOfNode = 3;  // the row of each node is filled, summed up and stored
 
 // Operations on rows of positions and of cells; see Clocks.
 
@@ -220,8 +221,8 @@ std::size_t Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors
     std::int32_t* const floor = floor_.data() + first / kBlock * columns_;
     std::fill_n(floor, columns_, std::numeric_limits<std::int32_t>::max());
     for (std::size_t i = 0; i < count; ++i) {
-      budget.poll();
       const std::int32_t v = order[first + i];
+      std::size_t rows = kPassesOfNode;
       const std::span row(exact.data() + i * columns_, columns_);
       std::ranges::fill(row, -1);
       // The latest predecessor comes first, because it usually covers most of the other
@@ -230,6 +231,7 @@ std::size_t Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors
         const Place& from = place_[u];
         // mutant: covered-early
         if (from.column >= 0 && row[from.column] >= from.position) continue;
+        ++rows;
         if (idx(from.slot) < first) {
           raise(row, u);
           continue;
@@ -252,6 +254,7 @@ std::size_t Clocks::fill(std::vector<Cell>& cells, const Adjacency& predecessors
         last[at.column] = std::max(last[at.column], at.position);
       }
       const std::int32_t sum = sum_and_lower(row.data(), floor, columns_);
+      budget.spend(rows * polls_of_row());
       changed_[v] = sum != sum_[v];
       sum_[v] = sum;
     }

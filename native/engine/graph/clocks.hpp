@@ -87,9 +87,12 @@ class Clocks {
   void prefetch_place(std::int32_t v) const { prefetch(place_.data() + v); }
   void prefetch_row(std::int32_t v) const;
   std::size_t columns() const { return columns_; }
+  // Returns how many polls take about as long as one pass over a row.
+  std::size_t polls_of_row() const { return 1 + columns_ / kCellsOfPoll; }
   std::size_t chains() const { return chains_; }
 
  private:
+  static constexpr std::size_t kCellsOfPoll = 512;  // the cells of a row that a pass visits in the time of one poll
   struct Place {
     std::int32_t column, position;
     std::int32_t slot = 0;  // the rank, by which rows are stored

@@ -330,12 +330,14 @@ bool KeyPruner::keep_unless_implied(const Edge& e) {
   if (cover->sources == Covered::kMaxSources) {
     std::ranges::fill(row, -1);
     for (const Node v : cover->source) clocks_.raise(row, v);
+    budget_->spend(cover->source.size() * clocks_.polls_of_row());
     ++cover->sources;
   }
   const Clocks::Mark mark = clocks_.mark(e.from);
   // mutant: edge-skipped-early
   if (row[mark.column] >= mark.position) return false;
   clocks_.raise(row, e.from);
+  budget_->spend(clocks_.polls_of_row());
   findings_->edges.push_back(e);
   return true;
 }

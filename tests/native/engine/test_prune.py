@@ -204,3 +204,21 @@ def test_random_histories_of_hot_keys(level):
         said.add(type(result))
         assert verdicts_of_both(history, target.spec, result)[0] == "accepted"
     assert said == {Refutation, Witness}
+
+
+def test_long_rows_of_clocks_are_more_work():
+    """A limit of work holds, too, where nearly all of the time goes into rows with many columns."""
+    target = classify(load_spec("pc-nosession"))
+
+    def work(stale: bool) -> int:
+        sources = [(i // 4 if stale else i - 1) or None for i in range(1, 2001)]
+        given = [
+            Transaction(ops=[("r", "x", source), ("w", "x", i)], session=i)
+            for i, source in enumerate(sources, 1)
+        ]
+        history = History.from_transactions(given)
+        return solve(
+            history.columns, build_problem(history).native, target.automata, seconds=60
+        ).work
+
+    assert work(stale=True) > 3 * work(stale=False)

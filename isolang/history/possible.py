@@ -1,0 +1,181 @@
+"""Reads the facts of a recording that only *may* have decided an answer.
+
+A completion may have ``:perhaps [[2 [:rp …] "3" "app.py:12" "…"] …]``: operations that may have
+decided an answer of the database, but perhaps did not. Each has the number of operations in
+``:value`` before it, and optionally its statement, its caller and its remark, as in the fields
+``:statements``, ``:callers`` and ``:rows``.
+
+A line ``;:perhaps {…}`` is a whole transaction of such operations; it orders others.
+
+Two histories result. The history of the certain facts consists of the operations in ``:value``.
+Every reader of a file reads this one. The history of all facts also contains those of ``:perhaps``.
+A violation counts only in the first, and a history is valid only if the second is.
+
+SOUND BECAUSE: an operation only adds restrictions. So a history that satisfies a level with all
+facts satisfies it without some of them, and what really happened lies between the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from isolang.errors import HistoryError
+
+FIELD: Final = b":perhaps"
+WHOLE_LINE: Final = ";:perhaps "
+"""The beginning of a line that is a transaction only in the history of all facts."""
+_WHOLE: Final = WHOLE_LINE.encode()
+_TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
+_OPENING: Final = (b"[", b"{", b"(")
+_CLOSING: Final = (b"]", b"}", b")")
+_DETAILS: Final = (b":statements", b":callers", b":rows")
+# The fields with one entry per operation, and what stands for an entry that :perhaps lacks.
+_PARALLEL: Final = {b":versions": b"nil", **dict.fromkeys(_DETAILS, b'""')}
+
+
+def with_possible_facts(text: bytes, name: str) -> bytes:
+    """Return the text of a recording with the operations of ``:perhaps`` among those of ``:value``.
+
+    No line changes its number.
+
+    >>> with_possible_facts(b'{:type :ok, :value [[:w :x 1]], :perhaps [[0 [:r :y nil]]]}', "")
+    b'{:type :ok, :value [[:r :y nil] [:w :x 1]], }'
+
+    Raises:
+        HistoryError: a ``:perhaps`` field is malformed.
+    """
+    if FIELD not in text:
+        return text
+    lines = text.split(b"\n")
+    for at, line in enumerate(lines):
+        if line.startswith(_WHOLE):
+            lines[at] = line[len(_WHOLE) :]
+        elif FIELD in line:
+            lines[at] = _merged(line, f"{name}:{at + 1}")
+    return b"\n".join(lines)
+
+
+def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
+    """Return the places of the operations of ``:perhaps`` among all of a line, by line number.
+
+    >>> possible_places(b"{:value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}")
+    {1: frozenset({0, 2})}
+    """
+    found: dict[int, frozenset[int]] = {}
+    for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):
+        fields = _fields(line) if FIELD in line else {}
+        if line.startswith(_WHOLE):
+            found[number] = frozenset(range(len(_entries(line, fields[b":value"]))))
+        elif FIELD in fields:
+            entries = enumerate(_forms(line, *_inside(fields[FIELD])))
+            found[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
+    return found
+
+
+def count_possible_facts(text: bytes) -> int:
+    """Return the number of reads among the operations that may have decided an answer.
+
+    >>> count_possible_facts(b'{:type :ok, :value [], :perhaps [[0 [:r :y nil]] [0 [:r :z 1]]]}')
+    2
+    """
+    number = 0
+    for line in text.split(b"\n") if FIELD in text else ():
+        whole = line.startswith(_WHOLE)
+        span = _fields(line).get(b":value" if whole else FIELD) if FIELD in line else None
+        if span is not None:
+            for entry in _entries(line, span):
+                number += entry.startswith(b"[:r") or b" [:r" in entry[:24]
+    return number
+
+
+Span = tuple[int, int]
+
+
+def _merged(line: bytes, where: str) -> bytes:
+    """Return a line with the operations of its ``:perhaps`` in their places."""
+    fields = _fields(line)
+    if FIELD not in fields:
+        return line
+    added = [_operation(line, span, where) for span in _forms(line, *_inside(fields[FIELD]))]
+    if b":value" not in fields:
+        raise HistoryError(f"{where}: :perhaps without :value (expected both in one map)")
+    values = _entries(line, fields[b":value"])
+    changes = [(_with_key(line, fields[FIELD]), b"")]
+    for name in (b":value", *_PARALLEL):
+        if name not in fields:
+            continue
+        span = fields[name]
+        if line[span[0] : span[0] + 1] != b"[":
+            raise HistoryError(f"{where}: {name.decode()} beside :perhaps is not a vector")
+        entries = _entries(line, span)
+        if len(entries) != len(values):
+            continue  # it belongs to other operations, or says nothing
+        made = list[bytes]()
+        rest = iter(added)
+        one = next(rest, None)
+        for number in range(len(values) + 1):
+            while one is not None and one[0] == number:
+                made.append(one[1].get(name, _PARALLEL.get(name, b"")))
+                one = next(rest, None)
+            made += entries[number : number + 1]
+        if one is not None:
+            raise HistoryError(
+                f"{where}: the places of :perhaps (got {one[0]}, expected ascending numbers up to "
+                f"{len(values)})"
+            )
+        changes.append((_inside(span), (b"\t" if b"\t" in line else b" ").join(made)))
+    for (begin, end), text in sorted(changes, reverse=True):
+        line = line[:begin] + text + line[end:]
+    return line
+
+
+def _operation(line: bytes, span: Span, where: str) -> tuple[int, dict[bytes, bytes]]:
+    """Return the place of an operation of ``:perhaps``, and its entry for each field."""
+    parts = _entries(line, span)
+    if len(parts) < 2 or not parts[0].isdigit() or parts[1][:1] != b"[":
+        raise HistoryError(
+            f"{where}: not an operation of :perhaps (got {line[slice(*span)].decode()[:80]}, "
+            "expected [PLACE [:r k v]], perhaps with the statement, the caller and the row)"
+        )
+    return int(parts[0]), {b":value": parts[1], **dict(zip(_DETAILS, parts[2:], strict=False))}
+
+
+def _fields(line: bytes) -> dict[bytes, Span]:
+    """Return the places of the values in a line's map, by field."""
+    begin = line.find(b"{")  # of a map, which may stand in a comment
+    forms = [*_forms(line, begin + 1, len(line))] if begin >= 0 else []
+    return {line[a:b]: value for (a, b), value in zip(forms[::2], forms[1::2], strict=False)}
+
+
+def _entries(line: bytes, span: Span) -> list[bytes]:
+    """Return the texts of a vector's forms."""
+    return [line[a:b] for a, b in _forms(line, *_inside(span))]
+
+
+def _inside(span: Span) -> Span:
+    return span[0] + 1, span[1] - 1
+
+
+def _with_key(line: bytes, span: Span) -> Span:
+    """Return the place of the ``:perhaps`` field with its name."""
+    return line.rindex(FIELD, 0, span[0]), span[1]
+
+
+def _forms(line: bytes, begin: int, end: int) -> Iterator[Span]:
+    """Yield the places of the forms between two positions."""
+    depth, first = 0, begin
+    for token in _TOKEN.finditer(line, begin, end):
+        text = token[0]
+        if text[-1:] in _OPENING and text[:1] != b'"':
+            first = token.start() if not depth else first
+            depth += 1
+        elif text in _CLOSING:
+            depth -= 1
+            if depth < 0:
+                return
+            if not depth:
+                yield first, token.end()
+        elif not depth and text[:1] != b";":
+            yield token.span()

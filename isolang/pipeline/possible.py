@@ -1,0 +1,85 @@
+"""Judges a history with the facts that certainly decided answers, and with those that may have.
+
+A violation counts if the certain facts alone have it. A history is valid if all facts together
+satisfy the level (:mod:`isolang.history.possible`). Where the two differ, the verdict is unknown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msgspec.structs import asdict, replace
+
+from isolang.limits import Deadline
+from isolang.options import Options
+from isolang.pipeline import superseded
+from isolang.verdict import Invalid, Unknown, Valid, Verdict
+
+if TYPE_CHECKING:
+    from isolang.history.history import History
+    from isolang.language.classify.route import Route
+
+_MOST_NAMED = 3  # the maximum number of statements named in a reason
+
+
+def judge(
+    history: History,
+    route: Route,
+    deadline: Deadline,
+    options: Options,
+    progress: Callable[[str], object] = lambda phase: None,
+    *,
+    simplest: bool = True,
+) -> Verdict:
+    """Decide a history, or answer *unknown* if the verdict depends on facts that are not certain.
+
+    Raises:
+        HistoryError: as for :func:`isolang.pipeline.decision.decide`.
+        SolverError: as for ``decide``.
+    """
+    verdict = superseded.judge(history, route, deadline, options, progress, simplest=simplest)
+    if not isinstance(verdict, Valid):
+        return verdict
+    whole = history.with_all_facts()
+    if whole is None:
+        return verdict
+    progress("with all facts")
+    other = superseded.judge(whole, route, deadline, options, progress, simplest=simplest)
+    if isinstance(other, Valid):
+        return replace(other, notes=(*other.notes, _counted(history)))
+    return other if isinstance(other, Unknown) else _unknown(history, other)
+
+
+def _counted(history: History) -> str:
+    number = history.possible_facts
+    facts = "1 fact that only may have decided an answer" if number == 1 else (
+        f"{number:,} facts that only may have decided answers")  # fmt: skip
+    return f"the history satisfies the level with and without {facts}; the proof has all facts"
+
+
+def _unknown(history: History, other: Invalid) -> Unknown:
+    """Return the verdict for a history that is invalid only with its possible facts."""
+    shared = Unknown.__struct_fields__
+    fields = {name: value for name, value in asdict(other).items() if name in shared}
+    fields |= {"history": history, "certified": False, "certified_reason": ""}
+    named = possible_facts_of(other)
+    more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+    reason = (
+        f"possible facts: what certainly decided the answers satisfies {other.spec.name}, but with "
+        f"all that may have decided them, the history violates it ({other.violation.anomaly}). It "
+        f"depends on {'; '.join(named[:_MOST_NAMED]) or 'facts that are not certain'}{more}"
+    )
+    return Unknown(**{**fields, "reason": reason, "cause": "possible facts"})
+
+
+def possible_facts_of(verdict: Invalid) -> list[str]:
+    """Return the possible facts in a violation, each with its transaction and its caller."""
+    history = verdict.history
+    named: dict[str, None] = {}
+    for txn in verdict.violation.transactions:
+        for view in txn.operations:
+            if history.is_possible_fact(view.number):
+                caller = f", {view.caller}" if view.caller else ""
+                named[f"{txn.name}: {view.text}{caller}"] = None
+    return list(named)
