@@ -116,3 +116,8 @@ class Harm(Struct, frozen=True, kw_only=True):
             orders = "order" if self.orders == 1 else "orders"
             lines.append(("runs", f"{self.orders} {orders}, {self.runs} serial runs{again}"))
         return [(name, text) for name, text in lines if text]
+
+
+def harm_place(harm: Harm | None) -> int:
+    """Return the place in a list that begins with the worst; harm not sought counts as unknown."""
+    return HARM_ORDER.index("unknown" if harm is None else harm.kind)

@@ -412,6 +412,8 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
         tables: the tables, or the keys if they belong to no table.
         statements: the statements, or the ``file:line`` in the application, without values; empty
             if the history does not record them.
+        programs: the programs whose transactions they are, such as routes or functions, as far as
+            the history names them.
         violation: the simplest one found, which is certified.
         harm: the harm of this violation; ``None`` if it was not sought.
     """
@@ -421,6 +423,7 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
     at_least: bool = False
     tables: tuple[str, ...]
     statements: tuple[str, ...]
+    programs: tuple[str, ...] = ()
     violation: Violation
     harm: Harm | None = None
 

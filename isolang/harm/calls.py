@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import IsolangError
-from isolang.explain.harm import Harm
+from isolang.explain.harm import Harm, harm_place
 from isolang.harm.keys import Column
 from isolang.harm.outcome import (
     CallAnswer,
@@ -29,7 +29,12 @@ from isolang.harm.serial import MOST_OPERATIONS, Budget, decide_harm
 from isolang.harm.state import PreparedState
 
 if TYPE_CHECKING:
-    from isolang.explain.violation import OperationView, TransactionView, Violation
+    from isolang.explain.violation import (
+        OperationView,
+        TransactionView,
+        Violation,
+        ViolationGroups,
+    )
     from isolang.history.history import History
 
 DEFAULT_IGNORED: Final = (
@@ -38,6 +43,7 @@ DEFAULT_IGNORED: Final = (
 )  # fmt: skip
 """The tables and columns that are never compared. docs/harm.md lists them."""
 
+_MOST_GROUPS: Final = 4  # of how many groups of violations the harm is sought
 _ATTEMPTS: Final = 6  # how often a violation is played again until it occurs
 _LOCK_STEP: Final = 0.02  # the seconds after each answer in the first attempt
 _END: Final = 30.0  # how long a call of a played violation may take, in seconds
@@ -192,6 +198,33 @@ class HarmOfViolations:
         return ""
 
 
+def ranked_groups(groups: ViolationGroups, violations: HarmOfViolations) -> ViolationGroups:
+    """Return groups with the harm of their examples, the worst first."""
+    ranked = [
+        replace(group, harm=violations.harm(group.violation) if n < _MOST_GROUPS else None)
+        for n, group in enumerate(groups.groups)
+    ]
+    ranked.sort(key=lambda group: harm_place(group.harm))
+    return replace(groups, groups=tuple(ranked))
+
+
+def are_all_harmless(harm: Harm | None, groups: ViolationGroups | None) -> bool:
+    """Return whether no violation of a run can be harmful with its data.
+
+    If the calls of a violation were played again by themselves, its harm says nothing about others.
+    """
+    if harm is None or harm.kind != "harmless":
+        return False
+    if groups is None:
+        return not harm.played_again
+    return not groups.not_finished and all(
+        group.harm is not None
+        and group.harm.kind == "harmless"
+        and (not group.harm.played_again or (group.count == 1 and not group.at_least))
+        for group in groups.groups
+    )
+
+
 def columns_of(violation: Violation, tables: Mapping[str, str]) -> set[Column]:
     """Return the columns that a violation's operations read or write.
 
@@ -245,11 +278,15 @@ def made_concurrently(calls: Mapping[int, Callable[[], object]]) -> dict[int, Ca
         IsolangError: a call does not end.
     """
     answers: dict[int, CallAnswer] = {}
+    failures: list[IsolangError] = []
     together = threading.Barrier(len(calls))
 
     def run(number: int, call: Callable[[], object]) -> None:
         together.wait()
-        answers[number] = made_call(call)[0]
+        try:
+            answers[number] = made_call(call)[0]
+        except IsolangError as error:
+            failures.append(error)
 
     threads = [
         threading.Thread(target=copy_context().run, args=(run, number, call), daemon=True)
@@ -262,6 +299,8 @@ def made_concurrently(calls: Mapping[int, Callable[[], object]]) -> dict[int, Ca
         thread.join(max(0.0, ends - time.monotonic()))
     if any(thread.is_alive() for thread in threads):
         raise IsolangError(f"a call did not end within {_END:g} seconds")
+    if failures:
+        raise failures[0]
     return dict(sorted(answers.items()))
 
 

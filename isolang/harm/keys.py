@@ -25,6 +25,8 @@ Column: TypeAlias = tuple[str, str]
 AnswerPlace: TypeAlias = "tuple[int, tuple[str, ...], int]"
 """A word of an answer: the operation, the path in its answer, and the number of the word, or -1."""
 
+# Positions in an answer that are no fields of a value: no name of a field contains a zero byte.
+_ERROR, _KEYS, _LENGTH = "\0error", "\0keys", "\0length"
 _MARGIN: Final = 2.0  # the seconds by which the clocks of server and application may differ
 _SHORTEST: Final = 6  # the fewest characters of a key to find inside a text
 _MOST_TRIES: Final = 2_000  # how many renamings to try
@@ -161,7 +163,7 @@ class Canonical:
         answer = self.outcome.answers[number]
         if number in self._ignoring.answers:
             return
-        yield Item(("answer", number, "error"), ((answer.error,),))
+        yield Item(("answer", number, _ERROR), ((answer.error,),))
         for path, text in leaves(answer.value):
             place = ("answer", number, *path)
             if text is None:
@@ -260,11 +262,11 @@ def leaves(
 ) -> Iterator[tuple[tuple[str, ...], str | None]]:
     """Yield each text of an answer with its path; an empty list or map is a leaf, too."""
     if isinstance(value, dict):
-        yield (*path, "keys"), ",".join(value)
+        yield (*path, _KEYS), ",".join(value)
         for name, inner in value.items():
             yield from leaves(inner, (*path, name))
     elif isinstance(value, list):
-        yield (*path, "length"), str(len(value))
+        yield (*path, _LENGTH), str(len(value))
         for number, inner in enumerate(value):
             yield from leaves(inner, (*path, str(number)))
     else:
@@ -487,7 +489,7 @@ def _differing_answers(first: Canonical, second: Canonical) -> tuple[set[AnswerP
             cells = item.cells[0], second_items[item.place].cells[0]
             if _shape(cells[0]) == _shape(cells[1]):
                 continue
-            if item.place[-1] in ("error", "keys", "length"):
+            if item.place[-1] in (_ERROR, _KEYS, _LENGTH):
                 whole.add(number)
                 continue
             path = tuple(map(str, item.place[2:]))

@@ -13,6 +13,7 @@ from uuid import UUID
 
 from msgspec import Struct
 
+from isolang.errors import IsolangError
 from isolang.harm.state import KeyRange, PreparedState, Rows
 
 Plain: TypeAlias = "str | list[Plain] | dict[str, Plain] | None"
@@ -150,12 +151,20 @@ def _outbox() -> Any:
 
 
 def made_call(call: Callable[[], object]) -> tuple[CallAnswer, object, BaseException | None]:
-    """Make a call, and return its answer, and the result or the exception itself."""
+    """Make a call, and return its answer, and the result or the exception itself.
+
+    Raises:
+        IsolangError: the call could not be made.
+    """
     begin = perf_counter()
     try:
         result = call()
+    except IsolangError:
+        raise
     except Exception as error:
         return answer_of_error(error, begin), None, error
+    if isinstance(result, CallAnswer):
+        return result, result.value, None
     return answer_of(result, begin), result, None
 
 

@@ -207,6 +207,8 @@ class PreparedState:
         for number, (name, step, most, start, last) in enumerate(listed, 1):
             base = _FIRST_RANGE + number * _RANGE
             reached = last if last is not None else start
+            while reached >= base and base + 2 * _RANGE < most:  # it was moved before
+                base += max(100, len(listed)) * _RANGE
             if most < base + _RANGE:  # such as those of smallint
                 base = most // 2 + 100 * number
             movable = step > 0 and reached < base and base + 100 * step < most
@@ -342,7 +344,10 @@ class PreparedState:
         if {n: t.columns for n, t in self._read_tables().items()} != {
             n: t.columns for n, t in self.tables.items()
         }:
-            raise IsolangError("harm: a call has changed the definition of a table")
+            raise IsolangError(
+                "harm: the tables are not those of the prepared state; hint: create them before, "
+                "in isolation.setup or with --setup"
+            )
         with connection.transaction():
             connection.execute("SET LOCAL session_replication_role = replica")
             for name, table in self.tables.items():

@@ -12,7 +12,7 @@ from isolang.harm.outcome import Plain, shown_plain
 from isolang.harm.state import PreparedState, Row
 
 _MOST_VALUES: Final = 3  # how many values of different orders a text names
-_NUMBERS: Final = ("no", "run", "two", "three", "four", "five")
+_NUMBERS: Final = ("no", "one", "two", "three", "four", "five")
 
 
 def difference_size(concurrent: Canonical, serial: Canonical) -> tuple[int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 SCHEMA: Final = 1
+_R = TypeVar("_R", bound="Report")
 
 # The exit code of a run is the first of these codes that one of its reports has.
 EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID = 4, 1, 2, 3, 0
@@ -299,7 +300,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
     )
 
 
-def with_harm(report: Report, harm: Harm | None) -> Report:
+def with_harm(report: _R, harm: Harm | None) -> _R:
     """Return a report with the harm of its first group of violations, which it then explains."""
     if harm is None:
         return report

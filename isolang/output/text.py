@@ -211,6 +211,8 @@ def _group(number: int, group: ViolationGroup) -> Iterator[Grid]:
     yield _indented(start + group.headline(), 2, hang=len(start))
     if group.harm is not None:
         yield _indented(group.harm.headline(), 2 + len(start))
+    if group.programs:
+        yield _indented(f"by {', '.join(group.programs)}", 2 + len(start))
     for statement in group.statements:
         yield _indented(statement, 2 + len(start) + 2, hang=2, style="dim")
 

@@ -125,6 +125,7 @@ class Isolation(Watches):
         """
         from isolang.api import load_history
         from isolang.foresee.played import Stage, foresee
+        from isolang.harm.state import PreparedState
 
         missing = [
             what
@@ -148,6 +149,8 @@ class Isolation(Watches):
             watching=self.again,
             server_name=self.server_name,
             level=level.lower(),
+            prepared=lambda: PreparedState(proxy.server, ignored=self._replays.ignored),
+            effects=self._replays.effects,
         )
         return foresee(
             history,
@@ -230,6 +233,7 @@ class Isolation(Watches):
         """
         __tracebackhide__ = True
         from isolang.api import check, load_history
+        from isolang.harm.calls import are_all_harmless
         from isolang.observe.unseen import accepted_kinds, unknown_if_unseen
         from isolang.testing.assertion import require_valid, with_harmful_first
         from isolang.verdict import NOTHING_OBSERVED, Invalid, Valid
@@ -275,7 +279,7 @@ class Isolation(Watches):
             proxy = self._proxy_of(recorded)
             if isinstance(verdict, Invalid) and proxy is not None:
                 harm, groups = self._replays.harm_of(self, proxy, verdict, groups)
-                if harm is not None and harm.kind == "harmless" and self.harmless == "note":
+                if harm is not None and self.harmless == "note" and are_all_harmless(harm, groups):
                     self.noted.append((path.name, harm))
                     continue
             try:

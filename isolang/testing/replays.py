@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from isolang.errors import IsolangError
-from isolang.explain.harm import HARM_ORDER, Harm
+from isolang.explain.harm import Harm
 from isolang.harm.calls import (
     DEFAULT_IGNORED,
     HarmOfViolations,
     OwnThread,
     RecordedRun,
     made_concurrently,
+    ranked_groups,
     writers_of,
 )
 from isolang.harm.outcome import (
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from isolang.observe.wire.address import ServerAddress
     from isolang.testing.isolation import Isolation
     from isolang.verdict import Invalid
-
-_MOST_GROUPS = 4  # of how many groups of violations the harm is sought
 
 
 class MadeCall(Struct, kw_only=True):
@@ -139,7 +137,7 @@ class Replays:
             violations = HarmOfViolations(application, run, budget=self.budget, seed=isolation.seed)
             if groups is None:
                 return violations.harm(verdict.violation), None
-            groups = _with_harm(groups, violations)
+            groups = ranked_groups(groups, violations)
             return groups.groups[0].harm, groups
         except IsolangError as error:
             return Harm(kind="unknown", why=str(error).removeprefix("harm: ")), groups
@@ -172,16 +170,6 @@ class Replays:
         )
 
 
-def _with_harm(groups: ViolationGroups, violations: HarmOfViolations) -> ViolationGroups:
-    """Return groups with their harm, the worst first."""
-    ranked = [
-        replace(group, harm=violations.harm(group.violation) if n < _MOST_GROUPS else None)
-        for n, group in enumerate(groups.groups)
-    ]
-    ranked.sort(key=lambda group: HARM_ORDER.index(group.harm.kind if group.harm else "unknown"))
-    return replace(groups, groups=tuple(ranked))
-
-
 class _TestApplication:
     """The application of a test, whose calls can be made again."""
 
@@ -212,7 +200,7 @@ class _TestApplication:
         self, numbers: Sequence[int], pause: Callable[[], float]
     ) -> tuple[dict[int, CallAnswer], Violation | None, set[int]]:
         """Make calls concurrently, and check what they did."""
-        from isolang.api import check
+        from isolang.api import check, load_history
         from isolang.verdict import Invalid
 
         self._played += 1
@@ -230,6 +218,8 @@ class _TestApplication:
             for transaction, line in enumerate(history.columns.txn_position.tolist())
             if lines.get(line) in number_of
         }
+        if self._verdict.history.carrying is not None:
+            history = load_history(history.files[0], unit="request")
         verdict = check(history, self._verdict.spec, timeout=self._isolation.timeout)
         violation = verdict.violation if isinstance(verdict, Invalid) else None
         return answers, violation, set(writers_of(history, of_transaction))
