@@ -134,7 +134,8 @@ def observe(
     ] = None,
     options: Annotated[Options, SelectedOptions("timeout")],
     output: Annotated[
-        OutputOptions, SelectedOptions(forms=("text", "json"), about={"all_anomalies": _ALL})
+        OutputOptions,
+        SelectedOptions("html", forms=("text", "json"), about={"all_anomalies": _ALL}),
     ],
     reading: Annotated[ReadOptions, SelectedOptions("superseded_reads", "unit", "carry")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
@@ -306,8 +307,8 @@ def observe(
 
             job = Job(
                 history=str(path), specs=routes, reading=reading, options=options,
-                parallel=1, output=replace(output, all_anomalies=False), form="", cross_check="",
-                standing=True, simplest=True,
+                parallel=1, output=replace(output, all_anomalies=False, html=""), form="",
+                cross_check="", standing=True, simplest=True,
             )  # fmt: skip
             printer = _Printer(output, routes, into or _NOT_KEPT)
             if replays is not None:
@@ -531,7 +532,9 @@ class _Printer:
         """Store the options, the specifications by name, and the name of the history."""
         self._output, self._history = output, history
         self._names = {id(route): name for name, route in routes}
+        self._verdict: Verdict | None = None
         self._invalid: tuple[Invalid, Route] | None = None
+        self._grouped: Invalid
         self.replays: Replay | None = None
         self.notes = False
 
@@ -543,6 +546,7 @@ class _Printer:
         from isolang.output.text import render_title
         from isolang.verdict import Invalid
 
+        self._verdict = verdict
         if not isinstance(verdict, Invalid):
             return
         self._invalid = verdict, route
@@ -558,12 +562,14 @@ class _Printer:
 
         titled = self._invalid is not None and self.replays is None
         if self._invalid is not None:
-            report = _report_with_groups(report, *self._invalid)
+            report, self._grouped = _report_with_groups(report, *self._invalid)
             if self.replays is not None:
                 report = self.replays.with_harm(report, *self._invalid)
                 noted = self.notes and are_all_harmless(report.harm, report.groups)
                 report = replace(report, noted=noted)
             self._invalid = None
+        if self._output.html:
+            report = self._with_page(report)
         if self._output.form == "json":
             print_data(json_text(report))
         else:
@@ -571,9 +577,31 @@ class _Printer:
             render(report, console(sys.stdout), titled=titled, every=every)
         return report
 
+    def _with_page(self, report: ObserveReport) -> ObserveReport:
+        """Write the page about the verdict, and return the report with the name of its file."""
+        from isolang.jobs.job import page_path
+        from isolang.report import page, save_page
+        from isolang.verdict import Invalid
 
-def _report_with_groups(report: ObserveReport, verdict: Invalid, route: Route) -> ObserveReport:
+        verdict, violation = self._verdict, report.violation
+        if verdict is None or verdict.outcome != report.verdict:  # something unseen may matter
+            return report
+        if isinstance(verdict, Invalid) and violation is not None:
+            verdict = replace(self._grouped, violation=violation)
+        text = page(verdict, name=self._history, harm=report.harm, groups=report.groups)
+        try:
+            saved = save_page(text, page_path(self._output.html, self._history, report))
+        except IsolangError as error:
+            return replace(report, unsaved=(*report.unsaved, str(error)))
+        return replace(report, page=saved)
+
+
+def _report_with_groups(
+    report: ObserveReport, verdict: Invalid, route: Route
+) -> tuple[ObserveReport, Invalid]:
     """Return the report with all groups of violations, and the first of them as its violation.
+
+    The second result is the verdict with this violation.
 
     Ctrl-C ends the search, and the report then explains the violation of the verdict.
     """
@@ -582,12 +610,13 @@ def _report_with_groups(report: ObserveReport, verdict: Invalid, route: Route) -
     try:
         first, groups = with_groups(verdict, route)
     except (KeyboardInterrupt, MemoryError):
-        return report
+        return report, verdict
     violation = first.violation
-    return replace(
+    grouped = replace(
         report, groups=groups, violation=violation, anomaly=violation.anomaly,
         reason=violation.headline(),
     )  # fmt: skip
+    return grouped, first
 
 
 def _new_file(name: str) -> Path:

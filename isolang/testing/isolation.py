@@ -20,6 +20,8 @@ from isolang.harm.outcome import answer_of, answer_of_error
 from isolang.testing.watching import Watches
 
 if TYPE_CHECKING:
+    from isolang.explain.harm import Harm
+    from isolang.explain.violation import ViolationGroups
     from isolang.foresee.played import Foreseen
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
@@ -274,14 +276,14 @@ class Isolation(Watches):
                 verdict = unknown_if_unseen(verdict, proxy.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
-            if self.keep is not None:
-                keep(verdict, path, self.keep)
             proxy = self._proxy_of(recorded)
             if isinstance(verdict, Invalid) and proxy is not None:
                 harm, groups = self._replays.harm_of(self, proxy, verdict, groups)
-                if harm is not None and self.harmless == "note" and are_all_harmless(harm, groups):
-                    self.noted.append((path.name, harm))
-                    continue
+            if self.keep is not None:
+                keep(verdict, path, self.keep, harm, groups)
+            if harm is not None and self.harmless == "note" and are_all_harmless(harm, groups):
+                self.noted.append((path.name, harm))
+                continue
             try:
                 accepted.append(require_valid(verdict, groups, harm))
             except AssertionError as error:
@@ -364,7 +366,13 @@ def worst(errors: Sequence[AssertionError]) -> AssertionError:
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
-def keep(verdict: Verdict, path: Path, folder: Path) -> None:
+def keep(
+    verdict: Verdict,
+    path: Path,
+    folder: Path,
+    harm: Harm | None = None,
+    groups: ViolationGroups | None = None,
+) -> None:
     """Save a history, its verdict's certificate and a page about it in a folder.
 
     Files with the same names from an earlier run are replaced. An unknown verdict has no
@@ -374,12 +382,16 @@ def keep(verdict: Verdict, path: Path, folder: Path) -> None:
     from tempfile import TemporaryDirectory
 
     from isolang.report import page
-    from isolang.verdict import Unknown
+    from isolang.verdict import Invalid, Unknown
 
     folder.mkdir(parents=True, exist_ok=True)
     copyfile(path, folder / path.name)
     name = f"{path.stem}.{folder_of(verdict.spec.name)}.html"
-    (folder / name).write_text(page(verdict, name=path.name), encoding="utf-8")
+    shown = verdict
+    if isinstance(verdict, Invalid) and harm is not None and groups is not None:
+        shown = replace(verdict, violation=groups.groups[0].violation)
+    text = page(shown, name=path.name, harm=harm, groups=groups)
+    (folder / name).write_text(text, encoding="utf-8")
     if not isinstance(verdict, Unknown):
         with TemporaryDirectory(dir=folder) as alone:
             path = verdict.certificate().save(alone)
