@@ -49,6 +49,7 @@ def differences(
         *_answers(concurrent, nearest, orders, names),
         *_effects(concurrent, nearest),
     ]
+    listed.sort(key=lambda difference: difference.value in difference.serial)
     refusals = {sum(bool(a.error) for a in run.outcome.answers.values()) for run in orders}
     failed = sum(bool(a.error) for a in concurrent.outcome.answers.values() if not a.refused)
     if listed and len(refusals) == 1 and refusals != {failed} and listed[0].table:

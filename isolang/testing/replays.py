@@ -29,6 +29,7 @@ from isolang.harm.outcome import (
 )
 from isolang.harm.serial import Budget
 from isolang.harm.state import PreparedState
+from isolang.history.columns import INITIAL
 
 if TYPE_CHECKING:
     from isolang.explain.violation import Violation, ViolationGroups
@@ -158,7 +159,7 @@ class Replays:
             if number is not None:
                 of_transaction[transaction] = number
             elif len(history.operations_of(transaction)):
-                has_others = True
+                has_others |= int(columns.txn_status[transaction]) != INITIAL
         return RecordedRun(
             calls=range(len(self.made)),
             of_transaction=of_transaction,
