@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -45,6 +46,7 @@ DEFAULT_IGNORED: Final = (
 
 _MOST_GROUPS: Final = 4  # of how many groups of violations the harm is sought
 _ATTEMPTS: Final = 6  # how often a violation is played again until it occurs
+_MORE_PLAYS: Final = 2  # how often calls that did no harm are played once more
 _LOCK_STEP: Final = 0.02  # the seconds after each answer in the first attempt
 _END: Final = 30.0  # how long a call of a played violation may take, in seconds
 _COLUMN: Final = re.compile(r"[{,] ?\"?([^\s:{},\"]+)\"?: ")
@@ -115,6 +117,7 @@ class HarmOfViolations:
         self._application, self._run = application, run
         self._budget, self._seed = budget, seed
         self._deadline = time.monotonic() + budget.seconds
+        self._plays: Counter[frozenset[int]] = Counter()
         self._known: dict[frozenset[int], tuple[RunOutcome, bool] | str] = {}
         self._is_whole = (
             bool(run.answers) and not run.has_others and len(run.calls) <= MOST_OPERATIONS
@@ -145,13 +148,29 @@ class HarmOfViolations:
                 f"the violation has {len(operations)} calls, and at most {MOST_OPERATIONS} are run"
             )
             return Harm(kind="unknown", why=why, calls=calls)
+        harm = self._harm_of_calls(chosen, operations, violation)
+        for _ in range(_MORE_PLAYS):  # they may do harm when they overlap in another way
+            if harm.kind != "harmless" or not harm.played_again:
+                break
+            known = self._known.pop(chosen)
+            other = self._harm_of_calls(chosen, operations, violation)
+            if other.kind == "unknown":
+                self._known[chosen] = known
+            else:
+                harm = other
+        return replace(harm, calls=harm.calls or calls)
+
+    def _harm_of_calls(
+        self, chosen: frozenset[int], operations: Mapping[int, Operation], violation: Violation
+    ) -> Harm:
+        """Return the harm of what calls did together."""
         try:
             outcome = self._known[chosen] if chosen in self._known else self._play(chosen)
         except IsolangError as error:
             outcome = str(error).removeprefix("harm: ")
         self._known[chosen] = outcome
         if isinstance(outcome, str):
-            return Harm(kind="unknown", why=outcome, calls=calls)
+            return Harm(kind="unknown", why=outcome)
         seconds = max(1.0, self._deadline - time.monotonic())
         harm = decide_harm(
             self._application.state,
@@ -169,7 +188,9 @@ class HarmOfViolations:
 
         Return the reason if they do not.
         """
-        application, random = self._application, Random(self._seed)
+        application, number = self._application, self._plays[numbers]
+        random = Random(f"{self._seed}/{number}")
+        self._plays[numbers] += 1
         for attempt in range(_ATTEMPTS):
             if time.monotonic() > self._deadline:
                 break
@@ -178,7 +199,7 @@ class HarmOfViolations:
             began = min(time.time(), application.state.now())
 
             def pause(attempt: int = attempt) -> float:
-                return _LOCK_STEP if not attempt else random.random() * 2 * _LOCK_STEP
+                return random.random() * 2 * _LOCK_STEP if attempt or number else _LOCK_STEP
 
             answers, violation, committed = application.play(sorted(numbers), pause)
             if violation is None:
