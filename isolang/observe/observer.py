@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -86,6 +86,25 @@ class Observer:
     def port(self) -> int:
         """Return the port that the proxy listens on."""
         return self._listener.port
+
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, so that transactions overlap.
+
+        Args:
+            pause: a function that returns for how many seconds.
+        """
+        self._listener.pause = pause
+
+    def ports_of_calls(self, host: str, calls: Sequence[int]) -> list[int]:
+        """Open a port for each of several calls of the application, and return the ports.
+
+        The calls' first connections wait for each other, so that their transactions overlap.
+        """
+        return self._listener.open_ports(host, calls)
+
+    def await_call_no_longer(self, call: int) -> None:
+        """Let the other calls no longer wait for the first connection of one that has ended."""
+        self._listener.await_no_longer(call)
 
     def start(self) -> None:
         """Read the rows in the database, and start listening.

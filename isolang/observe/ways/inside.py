@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -95,6 +95,10 @@ class InsideProxy:
         self._observer.start()
         self._observer.history.rolled_back = RolledBackRows()
         _STARTED.add(self)
+
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, for as long as a function says."""
+        self._observer.pause_after_answers(pause)
 
     def complete(self, accepted: Collection[str] = ()) -> Path:
         """Write the history recorded so far to a new file, and return its path.
