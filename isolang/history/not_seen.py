@@ -28,7 +28,7 @@ LACKS_FACTS: Final = (
     "check judges the whole file"
 )
 """Why a verdict is not valid that considered only the transactions in a log."""
-_LACKING: Final = re.compile(rb"^;:(?:unseen|perhaps)|:perhaps[\s,]*\[", re.MULTILINE)
+_LACKING: Final = re.compile(rb"^;:unseen|:perhaps[\s,]*\[", re.MULTILINE)
 _BEGIN: Final = UNSEEN_COMMENT.encode()
 
 

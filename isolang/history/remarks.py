@@ -20,7 +20,6 @@ from msgspec import DecodeError, Struct, json
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.not_seen import UNSEEN_COMMENT
 from isolang.history.possible import with_possible_facts
 from isolang.history.values import atom_text
 
@@ -56,6 +55,8 @@ class Remark(Struct, frozen=True):
 
 NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
+UNIQUE_COMMENT: Final = ";:unique "
+
 _LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
 """The text that precedes a predicate read's statement in its ``row``."""
@@ -138,21 +139,42 @@ def read_column_forms(path: str) -> ColumnForms:
     A comment at the end of the recording has this map in JSON: ``;:columns {"t": {"at": "date"}}``.
     If it is missing, or the file cannot be read, the result is empty.
     """
+    text = _closing_comment(path, COLUMNS_COMMENT)
+    try:
+        return json.decode(text, type=dict[str, dict[str, str]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def read_unique_indexes(path: str) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Return the columns of each unique index, by table; the primary key is one of them.
+
+    A comment at the end of the recording has this map in JSON: ``;:unique {"t":
+    [["id"], ["room", "day"]]}``. If it is missing, or the file cannot be read, the result is empty.
+    """
+    text = _closing_comment(path, UNIQUE_COMMENT)
+    try:
+        return json.decode(text, type=dict[str, list[list[str]]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def _closing_comment(path: str, beginning: str) -> bytes:
+    """Return the rest of the closing comment with this beginning; empty if there is none."""
     try:
         with Path(path).open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return {}
+                return b""
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_COMMENT))
             lines = file.read().rstrip(b"\n").split(b"\n")
-        while len(lines) > 1 and lines[-1].startswith(UNSEEN_COMMENT.encode()):
-            lines.pop()
-        last = lines[-1]
-        if not last.startswith(COLUMNS_COMMENT.encode()):
-            return {}
-        text = last.removeprefix(COLUMNS_COMMENT.encode())
-        return json.decode(text, type=dict[str, dict[str, str]])
-    except (OSError, ValueError, DecodeError):
-        return {}
+    except (OSError, ValueError):
+        return b""
+    for line in reversed(lines):
+        if line.startswith(beginning.encode()):
+            return line.removeprefix(beginning.encode())
+        if not line.startswith(b";:"):
+            break
+    return b""
 
 
 class RemarkedLines(Mapping[int, Mapping[Named, Remark]]):

@@ -297,6 +297,10 @@ class Unseen(Counter[str]):
         self.read.update(map(base_name, names or ()))
         self.reads_unknown |= names is None
 
+    def __bool__(self) -> bool:
+        """Return whether something unseen may hide a violation; harmless kinds hide none."""
+        return any(number and kind_of(what) in HARMFUL_KINDS for what, number in self.items())
+
     def __deepcopy__(self, memo: object) -> Unseen:
         """Return a copy; that of a Counter would have its numbers alone."""
         made = Unseen(self._caller)
@@ -305,7 +309,8 @@ class Unseen(Counter[str]):
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
-        self.update(other)
+        for what, number in other.items():  # Counter.update asks whether this counter is empty
+            self[what] += number
         self.examples = other.examples | self.examples
         self.tables = other.tables | self.tables
         self.read |= other.read
