@@ -26,7 +26,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, harmful_phrases
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, unseen_phrases
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
@@ -228,7 +228,7 @@ class Observer:
                 shutil.move(other, path)
         unseen = history.unseen.settled()
         with path.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(harmful_phrases(unseen)))
+            file.write(unseen_line(unseen_phrases(unseen)))
         return unseen
 
     def _next_mark(self) -> int:
