@@ -307,7 +307,7 @@ class Unseen(Counter[str]):
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
-        for what, number in other.items():  # Counter.update asks whether this counter is empty
+        for what, number in other.items():  # Counter.update relies on the truth of a counter
             self[what] += number
         self.examples = other.examples | self.examples
         self.tables = other.tables | self.tables
@@ -363,12 +363,6 @@ class Unseen(Counter[str]):
                 yield kind, f"{number}: {'; '.join([*shown, *more])}"
             else:
                 yield kind, f"{number}; first: {example}" if example else str(number)
-
-    def tables_of(self, form: str) -> tuple[str, ...]:
-        """Return the tables that a statement reads or writes, as far as they are known."""
-        from isolang.observe.sql.named_tables import tables_named
-
-        return tuple(sorted(self.tables[form])) if form in self.tables else tables_named(form)
 
     def most_frequent(self, what: str) -> list[tuple[str, int]]:
         """Return the forms of the statements of a kind or detail, with their counts."""
