@@ -76,8 +76,8 @@ class Observed:
         return self.unseen
 
     def check(self, spec):
-        """Judge the history."""
-        return isolang.check(isolang.load_history(self.path), spec)
+        """Judge what was recorded, as if that were all."""
+        return isolang.check(isolang.load_history(self.path, allow_unseen=HARMFUL_KINDS), spec)
 
     def verdict(self, spec):
         """The word of the verdict."""

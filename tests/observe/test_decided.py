@@ -48,6 +48,7 @@ def test_a_read_is_decided_by_the_commits_before_and_after_it(tables):
     assert verdict.outcome == "valid"
     assert verdict.certified
     assert verdict.history.counts()["operations"] > history.counts()["operations"]
+    assert verdict.history.options == {"possible_facts": "count"}
 
 
 def test_a_read_that_closes_a_cycle_is_named(tables):

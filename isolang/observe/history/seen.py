@@ -62,6 +62,8 @@ class ScannedRows(Struct, frozen=True, gc=False):
             before the last returned row were returned, but perhaps not all rows with the same value
             in this column. ``None`` if no LIMIT applied.
         perhaps: as for :class:`ReadRow`.
+        kept: the versions, each with the name of its table, that make a possible read certain if
+            they are from before the observation, and nobody replaced them. Otherwise it is dropped.
     """
 
     table: Table
@@ -72,6 +74,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     statement: str = ""
     caller: str = ""
     perhaps: bool = False
+    kept: tuple[tuple[str, str], ...] = ()
 
 
 class FoundKey(Struct, frozen=True, gc=False):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from isolang.errors import IsolangError, message_in_one_line
+from isolang.history.not_seen import unseen_line
 from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CATALOGUE, Unseen
+from isolang.observe.unseen import CATALOGUE, Unseen, harmful_phrases
 from isolang.observe.ways.callers import caller
 from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
@@ -95,6 +96,10 @@ class InsideProxy:
         self._observer.history.rolled_back = RolledBackRows()
         _STARTED.add(self)
 
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, for as long as a function says."""
+        self._observer.pause_after_answers(pause)
+
     def complete(self, accepted: Collection[str] = ()) -> Path:
         """Write the history recorded so far to a new file, and return its path.
 
@@ -118,6 +123,8 @@ class InsideProxy:
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
         unseen, self.clients = self._observer.complete(into, accepted)
+        with into.open("a", encoding="utf-8") as file:
+            file.write(unseen_line(harmful_phrases(self.outside)))
         self._completed = into, unseen, ended
         return into
 
