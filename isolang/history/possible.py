@@ -110,13 +110,13 @@ def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
     >>> possible_places(b"{:value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}")
     {1: frozenset({0, 2})}
     """
-    found: dict[int, frozenset[int]] = {}
+    places: dict[int, frozenset[int]] = {}
     for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):
         fields = _fields(line) if FIELD in line else {}
         if FIELD in fields:
             entries = enumerate(_forms(line, *_inside(fields[FIELD])))
-            found[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
-    return found
+            places[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
+    return places
 
 
 def count_possible_facts(text: bytes, name: str) -> int:
@@ -263,7 +263,7 @@ def _operation(line: bytes, span: Span, where: str) -> tuple[int, dict[bytes, by
 
 def _fields(line: bytes) -> dict[bytes, Span]:
     """Return the places of the values in a line's map, by field."""
-    begin = line.find(b"{")  # of a map, which may stand in a comment
+    begin = line.find(b"{")  # of a map, perhaps in a comment
     forms = [*_forms(line, begin + 1, len(line))] if begin >= 0 else []
     return {line[a:b]: value for (a, b), value in zip(forms[::2], forms[1::2], strict=False)}
 

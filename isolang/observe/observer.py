@@ -236,7 +236,7 @@ class Observer:
         return self._last_mark
 
     def _read_log(self) -> list[LoggedChange]:
-        """Read the log, unless only marks are looked for and none was written."""
+        """Read the log; without versions, only if a mark was written."""
         if self._log is None or not (self._states_versions or self._last_mark):
             return []
         self._log.flush()

@@ -310,7 +310,7 @@ class Unseen(Counter[str]):
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
-        for what, number in other.items():  # Counter.update asks whether this counter is empty
+        for what, number in other.items():  # Counter.update relies on the truth of a counter
             self[what] += number
         self.examples = other.examples | self.examples
         self.tables = other.tables | self.tables

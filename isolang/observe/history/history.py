@@ -156,7 +156,7 @@ class ObservedHistory:
 
     def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
-        if outcome == "fail":  # the log shows nothing of it
+        if outcome == "fail":  # the log lacks its changes
             one.operations = [o for o in one.operations if not isinstance(o, LoggedWrites)]
         one.awaits_log = any(isinstance(o, LoggedWrites) for o in one.operations)
         one.outcome, one.error = outcome, error

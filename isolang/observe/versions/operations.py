@@ -31,7 +31,7 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
-from isolang.observe.sql.proposed import keys_left_out
+from isolang.observe.sql.proposed import skipped_keys
 from isolang.observe.sql.rewriting import (
     PreparedStatement,
     ReportedTable,
@@ -589,7 +589,7 @@ class StatementOperations:
             self._note(LIMITED)
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
-            self._note_left_out(table, writes)
+            self._note_skipped_keys(table, writes)
         if made.kind == "merge" and not finds_chosen(self._done, table, len(writes)):
             self._note(CONDITIONS)
         if made.kind in ("insert", "merge"):
@@ -599,11 +599,11 @@ class StatementOperations:
         for write in writes:
             one.write(write)
 
-    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+    def _note_skipped_keys(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note that the keys of the rows that an INSERT left out existed."""
         one, done = self._transaction, self._done
         written = {write.version.values for write in writes if write.version is not None}
-        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        keys = skipped_keys(self._statement.part, table, done.parameters, written)
         if keys is None:
             self._note(NO_ROW)
             return
