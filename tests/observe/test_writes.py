@@ -93,7 +93,7 @@ def test_writes_of_a_trigger_between_statements(logged):
     last = history.columns.transactions() - 1
     statements = [str(one).partition(" ")[0] for one in history.statements_of(last)]
     assert statements == sorted(statements)
-    assert "" not in statements
+    assert "None" not in statements
     assert logged.verdict("ser") == "valid"
 
 

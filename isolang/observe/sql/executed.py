@@ -215,8 +215,10 @@ def looked_up_key_count(
     """Return how many rows a condition looks up by whole keys; ``None`` for other conditions."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
+    fixed = condition.equal.keys()
     for name, node in condition.among.items():
-        if frozenset({name}) in table.unique and name in table.columns:
+        by_key = any(name in key and key <= {name, *fixed} for key in table.unique)
+        if by_key and name in table.columns:
             alone = ParsedCondition(node=node, columns=frozenset({name}))
             try:
                 found = alone.predicate(table.columns, done.statement.part, done.parameters)

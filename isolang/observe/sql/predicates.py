@@ -318,6 +318,10 @@ class _ConditionParser:
             low = self.constant()
             self.expect("and")
             found = ("and", (">=", left, low), ("<=", left, self.constant()))
+        elif self.accept("in", "(", "select", "unnest", "("):
+            found = ("in-array", left, self.constant(array=True))
+            self.expect(")")
+            self.expect(")")
         elif self.accept("in", "("):
             values = [self.constant()]
             while self.accept(","):

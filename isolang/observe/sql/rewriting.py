@@ -473,7 +473,6 @@ class Rewriter:
             return None
         whole = compound.plan
         unseen = [*whole.unseen]
-        tables = tuple(map(self.tables.get, compound.tables))
         members: list[PreparedStatement] = []
         additions: list[str] = []
         for one in compound.members:
@@ -486,10 +485,13 @@ class Rewriter:
             members.append(
                 PreparedStatement(
                     plan=one.plan, text=whole_text, part=own, reported=reported,
-                    condition=one.condition, names=compound.tables, tables=tables, member=one,
+                    condition=one.condition, member=one,
+                    names=tuple(source.name for source in one.plan.sources),
+                    tables=tuple(column.table for column in reported),
                 )
             )  # fmt: skip
         sources = [source for source, _ in compound.blocks]
+        hidden = {*compound.hidden}
         blocks = []
         for source, condition in compound.blocks:
             block = self._block(source, condition, sources, part)
@@ -498,6 +500,7 @@ class Rewriter:
             if not blocks and len(members) == 1 and not compound.members[0].name:
                 return None
             unseen.append(SUBQUERIES)
+            hidden |= {source.name for source in sources}
         functions = tuple(self._database.functions_called(part, whole.names))
         unseen += [CALLED] if functions else []
         unseen = list(dict.fromkeys(unseen))
@@ -513,7 +516,7 @@ class Rewriter:
             plan=whole, text=whole_text, part=part,
             reported=tuple(reported for one in members for reported in one.reported),
             hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
-            names=compound.tables, tables=tables, members=tuple(members),
+            names=tuple(hidden), tables=tuple(map(self.tables.get, hidden)), members=tuple(members),
             functions=functions,
             triggered=tuple(table for one in members for table in self._triggered(one.plan)),
             logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",

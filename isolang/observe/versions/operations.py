@@ -588,7 +588,7 @@ class StatementOperations:
         if self._done.cut and not is_whole(self._done, table, len(writes)):
             self._note(LIMITED)
             one.unclear = True
-        elif made.may_skip and len(writes) != made.proposed:
+        elif made.may_skip and len(writes) not in (made.proposed or -1, self._done.chosen):
             self._note_skipped_keys(table, writes)
         if made.kind == "merge" and not finds_chosen(self._done, table, len(writes)):
             self._note(CONDITIONS)
