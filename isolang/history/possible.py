@@ -5,15 +5,10 @@ decided an answer of the database, but perhaps did not. Each has the number of o
 ``:value`` before it, and optionally its statement, its caller and its remark, as in the fields
 ``:statements``, ``:callers`` and ``:rows``.
 
-<<<<<<< HEAD
 While an observation is running, the versions follow on which an operation rests, each a vector of
 its table and its name. At the end, the operation becomes certain if all of them were kept, and is
 dropped otherwise.
 
-A line ``;:perhaps {…}`` is a whole transaction of such operations; it orders others.
-
-=======
->>>>>>> integration
 Two histories result. The history of the certain facts consists of the operations in ``:value``.
 Every reader of a file reads this one. The history of all facts also contains those of ``:perhaps``.
 A violation counts only in the first, and a history is valid only if the second is.
@@ -73,7 +68,7 @@ def with_settled_facts(line: bytes, is_kept: Callable[[str, str], bool]) -> byte
     b'{:value [[:w :x 1]], :perhaps [[1 [:r :z 2]]]}'
     """
     fields = _fields(line) if FIELD in line else {}
-    if FIELD not in fields or line.startswith(_WHOLE):
+    if FIELD not in fields:
         return line
     span = fields[FIELD]
     entries = [(line[a:b], _entries(line, (a, b))) for a, b in _forms(line, *_inside(span))]
