@@ -80,7 +80,7 @@ def with_settled_facts(line: bytes, is_kept: Callable[[str, str], bool]) -> byte
     rest = [(entry, parts) for entry, parts in entries if len(parts) <= _WITH_DETAILS]
     if len(rest) == len(entries):
         return line
-    places = [int(_entries(one, (0, len(one)))[0]) for one in certain]
+    places = [int(_entries(entry, (0, len(entry)))[0]) for entry in certain]
     moved = [
         b"[%d" % (int(parts[0]) + sum(place <= int(parts[0]) for place in places))
         + entry[1 + len(parts[0]) :]
