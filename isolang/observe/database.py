@@ -26,10 +26,12 @@ class Wire(Protocol):
     Attributes:
         cancels: whether the connection only requests that a statement be cancelled.
         broken: whether the server's messages can no longer be understood.
+        call: the number of the application's call that the connection belongs to; 0 if unknown.
     """
 
     cancels: bool
     broken: bool
+    call: int
 
     @property
     def is_waiting(self) -> bool:

@@ -55,6 +55,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
+        refused: whether a function of an advisory lock returned false.
+        answered: a position after the statement took its snapshot; -1 for the current one.
         chosen: the number of rows of another query that choose those of a write; -1 if unknown.
     """
 
@@ -68,6 +70,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     position: PortalPosition | None = None
     note: CallNote | None = None
     mark: int = 0
+    answered: int = -1
+    refused: bool = False
     chosen: int = -1
 
 

@@ -158,7 +158,7 @@ def constant_between(
     """Return the value of the constant between two positions, in the form used in histories.
 
     Raises:
-        CannotEvaluateError: there is no constant, or its value is uncertain.
+        CannotEvaluateError: the constant is missing, or its value is uncertain.
     """
     parser = _ConditionParser(part, begin, end, lambda names: None)
     constant = parser.constant()

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
-from isolang.observe.sql.blocks import plan_with_blocks
+from isolang.observe.sql.blocks import is_complete, plan_with_blocks
 from isolang.observe.sql.catalogue import (
     AGGREGATES,
     CALLED_BY_WORDS,
@@ -24,6 +24,8 @@ from isolang.observe.sql.catalogue import (
     quoted_name,
 )
 from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
+from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
+from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -33,6 +35,7 @@ from isolang.observe.sql.lexer import (
     statements,
     tokens,
 )
+from isolang.observe.sql.locks import LockCall, lock_calls
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.tables import tables_read
@@ -87,6 +90,19 @@ class ReportedBlock(Struct, frozen=True):
     is_parent: bool = False
 
 
+class ReportedCover(Struct, frozen=True):
+    """A join's cover.
+
+    Attributes:
+        tables: for each table in FROM, what reports the rows that the cover reads of it, in a
+            column like those of query blocks. Its key also has the columns that other tables are
+            compared with. Empty if the join's own rows are all that the cover reads.
+    """
+
+    cover: Cover
+    tables: tuple[ReportedTable, ...] = ()
+
+
 class PreparedStatement(Struct, kw_only=True):
     """An application's statement, as sent to the server.
 
@@ -107,9 +123,14 @@ class PreparedStatement(Struct, kw_only=True):
         logged: whether the statement may write rows that only the server's log shows.
         snapshot: for a join that locks rows at READ COMMITTED, the root with the rows that the
             join finds without the locks, in a column like those of query blocks.
+        cover: what decides the rows of a join, if they need not be exactly those of one table.
         names: the names of the tables that it reads or writes, whatever its form; ``None`` if
             unknown.
         tables: these tables; ``None`` for each one that was not found.
+        declares: the cursor that the statement declares. If there is one, everything else is about
+            its query, and ``part`` are the query's tokens.
+        requests: what the statement requests of a cursor.
+        locks: the advisory locks and locks of tables that it takes or releases.
         members: the queries of the statement that report rows, if it has several.
         member: the query that the statement is, if it is one of several.
         tag: the words of the tag to send for that of a SELECT; empty to send that.
@@ -130,8 +151,12 @@ class PreparedStatement(Struct, kw_only=True):
     triggered: tuple[Table, ...] = ()
     logged: bool = False
     snapshot: ReportedTable | None = None
+    cover: ReportedCover | None = None
     names: tuple[str, ...] | None = None
     tables: tuple[Table | None, ...] = ()
+    declares: Declaration | None = None
+    requests: CursorRequest | None = None
+    locks: tuple[LockCall, ...] = ()
     members: tuple[PreparedStatement, ...] = ()
     member: Member | None = None
     tag: str = ""
@@ -145,6 +170,8 @@ class PreparedStatement(Struct, kw_only=True):
             self.columns += (None, *[one.reported for one in self.blocks])
         elif self.snapshot is not None:
             self.columns += (None, self.snapshot)
+        elif self.cover is not None and self.cover.tables:
+            self.columns += (None, *self.cover.tables)
 
     @property
     def adds_to_partitions(self) -> bool:
@@ -288,7 +315,12 @@ class Rewriter:
         if len(cut) > _MOST_TOKENS:
             return _unexamined(text, TOO_LONG)
         parts = list(statements(cut))
-        shapes = [(part, self.shape_of(part)) for part in parts]
+        declared = [declaration(part) for part in parts]
+        shapes = [
+            (query, self.shape_of(query))
+            for part, cursor in zip(parts, declared, strict=True)
+            for query in [part if cursor is None else part[cursor.query :]]
+        ]
         defined = {one.plan.name for _, one in shapes if one.plan.kind == "routine"} - {""}
         if not defined <= self._database.defined:
             self._database.defined |= defined
@@ -309,15 +341,18 @@ class Rewriter:
         made = Prepared(sent=text)
         edited = _EditedText(text, made.shifts)
         redefined = False  # whether names may have another meaning than before the text
-        for part, found in shapes:
-            whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            compound = None if redefined else self._compound(found, part, text, whole_text)
+        for (part, found), whole, cursor in zip(shapes, parts, declared, strict=True):
+            whole_text = text if len(parts) == 1 else text[whole[0].start : whole[-1].end]
+            compound = None
+            if not redefined and cursor is None:
+                compound = self._compound(found, part, text, whole_text)
             if compound is not None:
                 statement, additions = compound
                 made.statements.append(statement)
                 edited.insert(additions)
                 continue
-            seen = () if redefined else self._blocks(found, part)
+            encloses = not redefined and (cursor is None or _may_enclose(cursor))
+            seen = self._blocks(found, part) if encloses else ()
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
             if redefined and planned.sources:
@@ -325,7 +360,11 @@ class Rewriter:
             redefined = redefined or _may_redefine(part, planned)
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
-            snapshot = _snapshot_of(planned, join, reported)
+            snapshot = _snapshot_of(planned, join, reported) if encloses else None
+            cover = None
+            is_covered = join is None or any(not edge.key for edge in join.edges)
+            if joins and encloses and not seen and is_covered:
+                cover = self._cover(part, planned, reported)
             made.statements.append(
                 PreparedStatement(
                     plan=planned,
@@ -338,11 +377,15 @@ class Rewriter:
                     blocks=seen,
                     join=join,
                     snapshot=snapshot,
+                    cover=cover,
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=tuple(self._database.functions_called(part, planned.names)),
                     triggered=self._triggered(planned),
-                    logged=may_write_unseen(part, unseen, reported),
+                    logged=cursor is None and may_write_unseen(part, unseen, reported),
+                    declares=cursor,
+                    requests=cursor_request(whole),
+                    locks=lock_calls(whole),
                 )
             )
             place = planned.place
@@ -350,12 +393,13 @@ class Rewriter:
             if addition and reported[0].source.text[1]:
                 addition = addition.format(*(_text_of(one, part, text) for one in reported))
             additions = [(where, addition)]
-            if seen or snapshot is not None:
-                front, behind = (
-                    _enclosing_texts([block.reported for block in seen], part, text)
-                    if snapshot is None
-                    else _enclosing_texts([snapshot], part, text, only_if=_READ_COMMITTED)
-                )
+            if seen or snapshot is not None or (cover is not None and cover.tables):
+                only_if = _READ_COMMITTED if snapshot is not None else ""
+                blocks = [block.reported for block in seen] or ([snapshot] if snapshot else [])
+                queries = [_query_of(block, part, text) for block in blocks]
+                if cover is not None and not queries:
+                    queries = _cover_queries(cover, planned, part, text)
+                front, behind = _enclosing(queries, only_if=only_if)
                 additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
             edited.insert(additions)
         made.sent = edited.text()
@@ -478,7 +522,7 @@ class Rewriter:
             logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
         )  # fmt: skip
         texts = _texts_of_queries(queries, additions, part)
-        selected = [_block_rows(block.reported, part, text) for block in blocks]
+        selected = [_query_of(block.reported, part, text) for block in blocks]
         selected += [
             f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
             for query in queries
@@ -512,6 +556,30 @@ class Rewriter:
         if len(self._joins) < _MOST_CACHED:
             self._joins[id(first)] = first, join
         return join
+
+    def _cover(
+        self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
+    ) -> ReportedCover | None:
+        """Return the cover of a join, and what reports its rows if the join does not."""
+        if planned.partial != JOINS or planned.locks or len(reported) < len(planned.sources):
+            return None
+        tables = [one.table for one in reported]
+        cover = cover_of(part, planned.sources, tables)
+        if cover is None or not is_complete(part):
+            return None
+        if cover.exact and cover.is_in_keys(tables) and not (planned.limit or planned.offset):
+            return ReportedCover(cover)
+        return ReportedCover(
+            cover,
+            tuple(
+                ReportedTable(
+                    replace(source, how="all"), replace(table, key=_with(table.key, columns))
+                )
+                for source, table, columns in zip(
+                    planned.sources, tables, cover.columns, strict=True
+                )
+            ),
+        )
 
     def _edit_of(
         self, part: Sequence[Token], planned: StatementPlan
@@ -619,6 +687,14 @@ def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
     )
 
 
+def _may_enclose(cursor: Declaration) -> bool:
+    """Return whether another statement may enclose a cursor's query.
+
+    The enclosing query cannot be read backwards or named in WHERE CURRENT OF, where its own could.
+    """
+    return cursor.holds and cursor.only_forward
+
+
 def _braced(text: str) -> str:
     """Escape the braces in a text so that ``format`` returns the text itself."""
     return text.replace("{", "{{").replace("}", "}}")
@@ -642,17 +718,26 @@ def _snapshot_of(
     return ReportedTable(replace(root.source, how="all", text=planned.body), root.table)
 
 
-def _enclosing_texts(
-    seen: Sequence[ReportedTable], part: Sequence[Token], text: str, *, only_if: str = ""
-) -> tuple[str, str]:
-    """Return the texts to put before and after a statement to enclose it in another statement."""
-    front, behind = _enclosing([_block_rows(one, part, text) for one in seen], only_if=only_if)
-    return front, behind
+def _with(key: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a key with others."""
+    return (*key, *(name for name in columns if name not in key))
 
 
-def _block_rows(one: ReportedTable, part: Sequence[Token], text: str) -> str:
-    """Return the query of the row versions in a query block."""
+def _query_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
+    """Return the query for the rows of a query block."""
     return f"SELECT {one.table.identity_sql(one.source.alias)} {_text_of(one, part, text)}"
+
+
+def _cover_queries(
+    cover: ReportedCover, planned: StatementPlan, part: Sequence[Token], text: str
+) -> list[str]:
+    """Return the queries for the rows that a cover reads of each table."""
+    tables = [one.table for one in cover.tables]
+    whole = CoveredStatement(cover.cover, text, part, planned.sources, tables)
+    return [
+        whole.query(number, one.table.identity_sql(one.source.alias))
+        for number, one in enumerate(cover.tables)
+    ]
 
 
 def _enclosing(
