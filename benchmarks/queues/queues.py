@@ -54,7 +54,9 @@ def drive(name: str, command: list[str], table: str, folder: Path) -> None:
     options = ["--spec", "ser", "--into", str(history), "--unseen", str(unseen), "--", *command]
     done = subprocess.run([*isocheck, *options], capture_output=True, text=True, check=False)
     lines = (done.stdout + done.stderr).splitlines()
-    shown = [one.split("  ")[0] for one in lines if re.match(r"VALID|INVALID|UNKNOWN|jobs ", one)]
+    shown = [
+        line.split("  ")[0] for line in lines if re.match(r"VALID|INVALID|UNKNOWN|jobs ", line)
+    ]
     counts: Counter[str] = Counter()
     with unseen.open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
