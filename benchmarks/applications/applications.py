@@ -20,7 +20,7 @@ def with_server():
         target.close()
 
 
-def asserted(setup, function, arguments, conninfo, folder):  # noqa: PLR0917 - what a test states
+def asserted(setup, function, arguments, conninfo, folder):
     """Make a call for each argument at once, and return the error of the assertion.
 
     Return ``None`` if the calls were serializable.
