@@ -34,7 +34,7 @@ def asserted(setup, function, arguments, conninfo, folder):
         isolation.setup(setup)
         isolation.watch_psycopg(conninfo)
         call = function()
-        calls = [lambda one=one: isolation.call(call, one) for one in arguments]
+        calls = [lambda x=argument: isolation.call(call, x) for argument in arguments]
         isolation.concurrently(*calls, times=1)
         isolation.assert_level("ser", allow_unseen=True)
     except IsolationError as error:

@@ -305,6 +305,7 @@ def observe(
         if specs:
             from isolang.jobs.job import Job, run_job
 
+            reading = replace(reading, allow_unseen=tuple(sorted(set(allow_unseen or ()))))
             job = Job(
                 history=str(path), specs=routes, reading=reading, options=options,
                 parallel=1, output=replace(output, all_anomalies=False, html=""), form="",
@@ -450,6 +451,7 @@ def _wait(
 
 def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
     """Return the unseen operations by kind, and whether each kind is harmless or allowed."""
+    from isolang.observe.sql.named_tables import tables_of
     from isolang.observe.unseen import kind_of, output_wording
 
     return tuple(
@@ -457,7 +459,7 @@ def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
             kind=kind_of(what), what=output_wording(what), count=count,
             first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
             forms=tuple(
-                UnseenForm(statement=statement, count=number, tables=unseen.tables_of(statement))
+                UnseenForm(statement=statement, count=number, tables=tables_of(unseen, statement))
                 for statement, number in unseen.most_frequent(what)
             ),
         )
@@ -477,6 +479,7 @@ def _report_with_unseen(
     A valid verdict becomes unknown if the unseen operations may matter, or if the command failed
     and thus did not finish its work.
     """
+    from isolang.history.not_seen import allowing_hint
     from isolang.observe.unseen import reason_for_unknown
 
     fields: Mapping[str, object] = {
@@ -484,10 +487,10 @@ def _report_with_unseen(
     }
     found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
     reason, kinds = reason_for_unknown(unseen, accepted)
-    if found.verdict != "valid" or not (kinds or code):
+    lacks_only_unseen = bool(reason) and found.reason.startswith(reason)
+    if not (found.verdict == "valid" and (kinds or code)) and not (lacks_only_unseen and code):
         return found
-    hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
-    reasons = [f"{reason}; hint: {hint} accepts this"] if kinds else []
+    reasons = [f"{reason}; {allowing_hint(kinds)}"] if kinds else []
     if code:
         reasons.append(
             f"the observed history is valid, but the command ended with exit code {code}"

@@ -66,8 +66,8 @@ def differences(
 def _without_repetitions(listed: Sequence[HarmDifference]) -> list[HarmDifference]:
     """Return differences, with the number of those that are equal, such as two new rows'."""
     return [
-        one if count == 1 else replace(one, text=f"{one.text}, {_times(count)}")
-        for one, count in Counter(listed).items()
+        equal if count == 1 else replace(equal, text=f"{equal.text}, {_times(count)}")
+        for equal, count in Counter(listed).items()
     ]
 
 

@@ -121,12 +121,15 @@ class ReportedWrite(Struct, frozen=True, gc=False):
         old: the replaced version; ``None`` for an INSERT, or if it is unknown.
         new: the new version; ``None`` for a deletion.
         row: the columns of the new version, for :meth:`Table.row`.
+        by_number: whether the new version is named by the number of the transaction, which it has
+            not if it was written behind a savepoint.
     """
 
     transaction: int
     old: StoredVersion | None
     new: StoredVersion | None
     row: Sequence[Any] | None
+    by_number: bool = False
 
 
 class InitialSnapshot(Protocol):

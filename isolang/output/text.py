@@ -438,7 +438,7 @@ def _standing(report: Report) -> str:
     strongest, weakest = (
         ", ".join(names) or "none" for names in (found.strongest, found.weakest_violated)
     )
-    more = "; some levels were not decided within the limit" if found.unknown else ""
+    more = "; some levels are unknown" if found.unknown else ""
     return f"strongest satisfied: {strongest}; weakest violated: {weakest}{more}"
 
 

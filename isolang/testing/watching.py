@@ -189,7 +189,10 @@ class Watches(Recordings):
         }
 
     def unseen(self) -> Unseen:
-        """Return the counts of unseen activity over all watches, by kind, with examples."""
+        """Return the counts of unseen activity over all watches, by kind, with examples.
+
+        The result is false if all that it counts is harmless.
+        """
         from isolang.observe.unseen import Unseen
 
         every = Unseen()
