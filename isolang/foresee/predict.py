@@ -159,6 +159,8 @@ class _Levels:
     def run(self, history: History) -> PassedRun:
         """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
+        unseen = [phrase for some in history.harmful_unseen().values() for phrase in some]
+        history = replace(history.with_all_facts() or history, unseen={})
         if self.direct:
             history = history.written_out()
         verdict = check(history, self.against)
@@ -173,7 +175,8 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
-        return run_of(verdict, serial=self._serial, predicates=self.direct is not None)
+        run = run_of(verdict, serial=self._serial, predicates=self.direct is not None)
+        return replace(run, unchanged=(*run.unchanged, *unseen))
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
         """Return a search of a run at these levels."""
@@ -240,6 +243,8 @@ class _RunSearch:
             f"{count:,} of {every:,} transactions were left out: they {why}"
             for why, count in run.omitted.items()
         ]
+        if run.unchanged:
+            self.gave_up.append(f"no prediction changes {'; '.join(run.unchanged)}")
 
     def one_stranger(self) -> None:
         """Search for predictions by rule B1."""

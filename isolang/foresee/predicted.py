@@ -300,8 +300,12 @@ class _TransactionWriter:
         written: dict[int, list[Any]] = {}
         at, end = 0, len(program.steps)
         for scan in (*program.scans, Scan(-1, end, end)):
-            ops += (self._operation(i, n, sources, written) for n in range(at, scan.begin))
-            if scan.number >= 0:
+            ops += (
+                self._operation(i, n, sources, written)
+                for n in range(at, scan.begin)
+                if not program.steps[n].possible
+            )
+            if scan.number >= 0 and not scan.possible:
                 ops.append(self._scan(program, scan, sources, written))
             at = scan.end
         columns = history.columns
@@ -405,6 +409,8 @@ def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> l
             sources = [order.programs[i].steps[at].source for at in recorded.reads]
         for at, source in zip(recorded.reads, sources, strict=True):
             step = recorded.steps[at]
+            if step.possible:
+                continue
             assert step.source is not None
             assert source is not None
             now = INITIAL if source == INITIAL else who[source]
