@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.foresee.blind_writes import OverlookRule
+from isolang.foresee.branches import Branches
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST_MEMBERS, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
@@ -212,10 +213,18 @@ def _programs_on_cycle(kind: Kind) -> tuple[str, ...]:
 
 
 class _FoundKind:
-    """The first example of a kind of prediction, and the number of its occurrences."""
+    """An example of a kind of prediction, and the number of its occurrences.
 
-    def __init__(self, candidate: Candidate, who: Sequence[int]) -> None:
-        self.candidate, self.who, self.count = candidate, who, 1
+    Attributes:
+        supported: whether the run shows the same statements after conditions that find so many
+            rows. The first such example is preferred to the first one.
+    """
+
+    def __init__(
+        self, candidate: Candidate, who: Sequence[int], count: int = 1, *, supported: bool = True
+    ) -> None:
+        self.candidate, self.who, self.count = candidate, who, count
+        self.supported = supported
 
 
 class _RunSearch:
@@ -237,6 +246,8 @@ class _RunSearch:
         ]
         self.found: dict[Kind, _FoundKind] = {}
         self.rejected: Counter[Kind] = Counter()
+        self._branches = Branches(run, self.what)
+        self._contradicted: set[Kind] = set()
         self._shown: set[tuple[str, ...]] = set()
         every = len(run.order) + sum(run.omitted.values())
         self.gave_up: list[str] = [
@@ -261,8 +272,13 @@ class _RunSearch:
         if candidate is None:
             return False
         kind = self.kind(rule, candidate, who)
-        if kind in self.found:
-            self.found[kind].count += 1
+        support = self._branches.support(candidate, who)
+        if support is False:
+            self._contradicted.add(kind)
+            return False
+        known = self.found.get(kind)
+        if known is not None and (known.supported or not support):
+            known.count += 1
             return True
         if self.rejected[kind] >= _MOST_REJECTED and not whole:
             return False
@@ -272,7 +288,8 @@ class _RunSearch:
         if self.levels.separates(
             history_of(self.run, candidate, who, least=least, timed=self.timed)
         ):
-            self.found[kind] = _FoundKind(candidate, who)
+            count = 1 if known is None else known.count + 1
+            self.found[kind] = _FoundKind(candidate, who, count, supported=support is True)
             return True
         self.rejected[kind] += 1
         return False
@@ -300,6 +317,11 @@ class _RunSearch:
                 certified.append(prediction)
             else:
                 self.gave_up.append("a candidate was not certified on the whole history")
+        if number := len(self._contradicted - self.found.keys()):
+            self.gave_up.append(
+                f"{number:,} kind{'s' * (number > 1)} left out: a program that finds so many rows "
+                "executed other statements in this run"
+            )
         order = self.run.order
         if not ranked and len(order) > 1 and self.run.has_one_session():
             self.gave_up.append(
