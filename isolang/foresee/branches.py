@@ -26,14 +26,13 @@ class Branches:
         self._run, self._programs = run, programs
         self._shapes = [run.shape(i) for i in range(len(run.order))]
         self._counts = [self._rows_found(i) for i in range(len(run.order))]
-        # For a program, and the numbers of rows found so far: the transactions' operations.
+        # For a program, the place of its condition, and the number of rows found: the operations.
         self._seen: dict[tuple[str, int, int], set[str]] = {}
-        self._seen_none: dict[tuple[str, int, bool], set[str]] = {}
+        self._numbers: dict[tuple[str, int], set[int]] = {}
         for i, counts in enumerate(self._counts):
             for n, count in enumerate(counts):
                 self._seen.setdefault((programs[i], n, count), set()).add(self._shapes[i])
-                key = (programs[i], n, count == 0)
-                self._seen_none.setdefault(key, set()).add(self._shapes[i])
+                self._numbers.setdefault((programs[i], n), set()).add(count)
 
     def support(self, candidate: Candidate, who: Sequence[int]) -> bool | None:
         """Return whether the run shows that transactions execute the same statements.
@@ -69,15 +68,34 @@ class Branches:
             )
             if count == before:
                 continue
-            exactly = self._seen.get((name, n, count))
-            seen = exactly
-            if exactly is None and (count == 0) != (before == 0):
-                seen = self._seen_none.get((name, n, count == 0))
+            seen = self._seen_at(name, n, before, count)
             if seen is not None and shape not in seen:
                 return False
-            if exactly is None:
+            if (name, n, count) not in self._seen:
                 support = None
         return support
+
+    def _seen_at(self, name: str, n: int, before: int, count: int) -> set[str] | None:
+        """Return the operations of a program's transactions that found as many rows, or nearly.
+
+        If none found exactly as many, these are the transactions that found the next number of
+        rows away from the recorded one.
+        """
+        numbers = self._numbers[name, n]
+        beyond = [one for one in numbers if (one >= count if count > before else one <= count)]
+        nearest = min(beyond, key=lambda one: abs(one - count), default=None)
+        return None if nearest is None else self._seen[name, n, nearest]
+
+    def takes_others(self, i: int, n: int, more: int) -> bool:
+        """Return whether a transaction executes other statements if a condition finds more rows.
+
+        Args:
+            n: the place of the condition among those of the transaction.
+            more: how many more rows it finds; negative for fewer.
+        """
+        before = self._counts[i][n]
+        seen = self._seen_at(self._programs[i], n, before, before + more)
+        return seen is not None and self._shapes[i] not in seen
 
     def _rows_found(self, i: int) -> list[int]:
         columns = self._run.history.columns

@@ -72,7 +72,7 @@ def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRu
         [sessions[txn] for txn in numbers],
         facts,
     )
-    run = PassedRun(history, order, tuple(numbers), {}, _possible_reads(order))
+    run = PassedRun(history, order, tuple(numbers), {})
     gone = 0
     for i, txn in enumerate(numbers):
         if txn in unclear:
@@ -264,7 +264,7 @@ def _without_transactions(run: PassedRun, gone: int, why: str) -> PassedRun:
     )
     numbers = tuple(run.numbers[i] for i in kept)
     omitted = {f"{why}, or depend on one that did": gone.bit_count()}
-    return PassedRun(run.history, order, numbers, omitted, run.unchanged)
+    return PassedRun(run.history, order, numbers, omitted)
 
 
 def _included(history: History, witness: Witness) -> list[int]:
@@ -293,14 +293,6 @@ def _with_possible_facts(history: History) -> frozenset[int]:
         return frozenset()
     ops = range(history.columns.operations())
     return frozenset(history.transaction_of(op) for op in ops if history.is_possible_fact(op))
-
-
-def _possible_reads(order: Arrangement) -> tuple[str, ...]:
-    """Return a phrase for the reads that only may have decided an answer, if there are any."""
-    steps = [step for program in order.programs for step in program.steps if step.possible]
-    number = len({step.op if step.scan < 0 else -1 - step.scan for step in steps})
-    reads = "1 read" if number == 1 else f"{number:,} reads"
-    return (f"{reads} that only may have decided an answer",) if number else ()
 
 
 def _set_reads(history: History) -> list[int]:

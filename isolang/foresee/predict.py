@@ -129,6 +129,8 @@ def predict(
     levels = _Levels(_spec(at), _spec(against))
     run = levels.run(history)
     search = levels.search(run, Work(work), programs or {})
+    if lacking := history.lacking():
+        search.gave_up.append(f"the search does not consider everything: {lacking}")
     search.one_stranger()
     search.same_statements()
     return search.predictions(most)
@@ -160,11 +162,13 @@ class _Levels:
     def run(self, history: History) -> PassedRun:
         """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
-        unseen = [phrase for some in history.harmful_unseen().values() for phrase in some]
-        history = replace(history.with_all_facts() or history, unseen={})
-        if self.direct:
+        history = replace(history, unseen={})
+        if self.direct and not history.possible_facts:
             history = history.written_out()
         verdict = check(history, self.against)
+        if isinstance(verdict, Valid) and history.possible_facts:
+            whole = verdict.history  # with all facts
+            verdict = check(whole.written_out() if self.direct else whole, self.against)
         if isinstance(verdict, Invalid):
             raise HistoryError(
                 f"{history.name}: the run itself violates {name} ({verdict.violation.anomaly}), so "
@@ -176,8 +180,7 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
-        run = run_of(verdict, serial=self._serial, predicates=self.direct is not None)
-        return replace(run, unchanged=(*run.unchanged, *unseen))
+        return run_of(verdict, serial=self._serial, predicates=self.direct is not None)
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
         """Return a search of a run at these levels."""
@@ -254,8 +257,6 @@ class _RunSearch:
             f"{count:,} of {every:,} transactions were left out: they {why}"
             for why, count in run.omitted.items()
         ]
-        if run.unchanged:
-            self.gave_up.append(f"no prediction changes {'; '.join(run.unchanged)}")
 
     def one_stranger(self) -> None:
         """Search for predictions by rule B1."""
@@ -402,9 +403,29 @@ class _DirectSearch(_RunSearch):
             complete &= self._attempt_all(
                 everywhere, lambda t: self._try_all_sources("one stranger", on, t, everywhere)
             )
+        if not self.found:
+            self._note_other_branches()
         if not complete:
             self.gave_up.append(
                 "one stranger: the search did not try every transaction, version and path"
+            )
+
+    def _note_other_branches(self) -> None:
+        """Note the programs that execute other statements if they overlook one row."""
+        order, noted = self.run.order, dict[str, None]()
+        for i, program in enumerate(order.programs):
+            for n, scan in enumerate(program.scans):
+                for step in program.steps[scan.begin : scan.end]:
+                    writers, initial = order.shown(step)
+                    versions = order.writers.get(step.key, 0) & ~order.descendants[i]
+                    hidden = versions & ~writers or not initial
+                    changes = hidden if step.shown else writers & versions or initial
+                    if changes and self._branches.takes_others(i, n, -1 if step.shown else 1):
+                        noted[self.what[i]] = None
+        if noted:
+            self.gave_up.append(
+                f"{', '.join(noted)}: the run shows other statements after a condition finds one "
+                "row more or fewer; no prediction has them"
             )
 
     def _attempt_all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:

@@ -206,6 +206,24 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         read: Callable[[], History] | None = self._lazy.get("all facts")
         return None if read is None else read()
 
+    def lacking(self) -> str:
+        """Return in words what happened, or may have, besides the operations; empty if nothing.
+
+        Kinds that cannot change a verdict count, because they matter in other runs.
+        """
+        phrases = []
+        if self.possible_facts and "possible_facts" not in self.options:
+            count = f"{self.possible_facts:,} fact{'' if self.possible_facts == 1 else 's'}"
+            phrases.append(f"{count} that only may have decided an answer (:perhaps)")
+        allowed = self.options.get("allow_unseen", ())
+        phrases += [
+            f"not seen: {phrase}"
+            for kind, listed in self.unseen.items()
+            if kind not in allowed
+            for phrase in listed
+        ]
+        return "; ".join(phrases)
+
     @property
     def lacks_facts(self) -> bool:
         """Whether the facts that only may have decided an answer are neither here nor known."""

@@ -6,12 +6,15 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from isolang.observe.cursors import Cursors
 from isolang.observe.history.seen import Outcome, SeenTransaction
+from isolang.observe.locks import SessionLocks
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
+from isolang.observe.sql.plan import StatementKind
 from isolang.observe.sql.rewriting import Prepared
-from isolang.observe.sql.units import units_of_statement
+from isolang.observe.sql.units import program_of_statement, units_of_statement
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
@@ -40,7 +43,8 @@ _CHANGES_ROLE: Final = re.compile(
 )
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
-_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete")  # kinds of statements
+# Kinds of statements.
+_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete", "merge", "compound")
 
 
 class Session:
@@ -51,11 +55,18 @@ class Session:
         backend: the number of the server's process for this connection.
     """
 
-    def __init__(self, observation: Observation) -> None:
-        self.observation = observation
+    def __init__(self, observation: Observation, call: int = 0) -> None:
+        """Begin a session.
+
+        Args:
+            call: the number of the application's call that it belongs to; 0 if unknown.
+        """
+        self.observation, self._call = observation, call
         self._history = observation.history
         self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
+        self.cursors = Cursors(observation)
+        self._locks = SessionLocks()
         self.label = ""
         self.backend = 0
         self.default_level = "read committed"
@@ -115,11 +126,18 @@ class Session:
             if (one := self.transaction or before) is not None:
                 for source, name in units_of_statement(done.statement.text).items():
                     one.name_unit(source, name)
+                program = program_of_statement(done.statement.text)
+                if program and program not in one.labels:
+                    one.labels = (*one.labels, program)
         except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
         self._history.caller = ""
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
+        if done.statement.locks:
+            self._locks.note(done, self.transaction)
+        if self._complete_cursor(done):
+            return
         made, one = done.statement.plan, self.transaction
         kind = made.kind
         is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
@@ -170,6 +188,7 @@ class Session:
             one.release(made.name)
         elif kind == "back":
             one.roll_back_to(made.name)
+            self.cursors.forget_rolled_back(one)
             one.has_doubtful_times = True
         elif kind == "ddl":
             one.altered = True
@@ -192,10 +211,38 @@ class Session:
             if kind == "other":
                 self.rewriter.forget()
             record_statement(self.observation, one, done)
-            if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
-                one.snapshot = self._history.ticket()[0]
+            self._note_snapshot(one, kind)
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
+
+    def _complete_cursor(self, done: ExecutedStatement) -> bool:
+        """Note a statement that declares or uses a cursor; return whether all of it is known."""
+        declares, request = done.statement.declares, done.statement.requests
+        one = self.transaction
+        if request is not None and self.cursors.is_unknown(request):
+            return False
+        if request is not None and request.what != "fetch":
+            self.cursors.serve(request, done)
+            if one is not None and done.note is not None:
+                one.sent += 1
+            return True
+        if declares is None and request is None:
+            return False
+        one = self._begin(done, implicit=True)
+        self._name_call(one, done)
+        self._name_statement(one, done)
+        if request is not None:
+            self.cursors.serve(request, done)
+        else:
+            one.unclear |= bool(done.statement.unseen)
+            self._note_snapshot(one, "select")
+            self.cursors.declare(done, one)
+        return True
+
+    def _note_snapshot(self, one: SeenTransaction, kind: StatementKind) -> None:
+        """Note that a statement may have taken the snapshot of its transaction."""
+        if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
+            one.snapshot = self._history.ticket()[0]
 
     def bind(self) -> PortalPosition:
         """Return the position in the transaction of a statement that is bound now."""
@@ -210,7 +257,8 @@ class Session:
         is_noted = self.observation.notes is None or done.note is not None
         if made.kind in ("savepoint", "release", "back") and not is_noted:
             return
-        one.execute(made.lock)
+        locks = "" if done.statement.declares else made.lock
+        one.execute(locks, self._locks.held)
         if done.position is not None:
             done.position.statement = one.statement
 
@@ -225,6 +273,9 @@ class Session:
         """Note a statement that may change the meaning of names, or the isolation level."""
         self.rewriter.forget()
         lower = text.lower()
+        if lower.split()[:2] == ["discard", "all"]:
+            self.cursors.close_all()
+            self._locks.held.clear()
         level = _LEVEL.search(lower)
         if level and "default_transaction_isolation" in lower:
             self.default_level = level[1]
@@ -253,6 +304,9 @@ class Session:
                 one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
             if self.label and self.observation.application_is_unit:
                 one.name_unit("application_name", self.label)
+            if self._call:
+                one.client = self._call
+                one.name_unit("call", f"call {self._call}")
             self.transaction = one
         elif not implicit:
             one.implicit = False
@@ -284,6 +338,7 @@ class Session:
             done.cut = True
             one.caller = "" if done.note is None else done.note.caller
             record_statement(self.observation, one, done)
+        self.cursors.end(one, outcome)
         self.transaction = None
         self._history.end(one, outcome, error or one.error)
         if one.altered:
@@ -319,6 +374,8 @@ class Session:
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error reported by the server."""
+        if done is not None and done.statement.requests is not None:
+            self.cursors.skip(done.statement.requests.name)
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
                 return
@@ -333,6 +390,7 @@ class Session:
 
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
         """Note that the connection ended before the ``waiting`` statements were answered."""
+        self.cursors.close_all()
         one = self.transaction
         if one is not None:
             one.unclear |= any(w.statement.plan.kind not in _WRITES_NOTHING for w in waiting)

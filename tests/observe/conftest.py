@@ -23,18 +23,22 @@ def server():
 
 
 class Observed:
-    """A proxy before the server, and the history that it writes."""
+    """A proxy before the server, and the history that it writes.
 
-    def __init__(self, folder, path, most_rows, **more):
-        self.folder, self.path, self._most, self._more = folder, path, most_rows, more
+    Commit times excuse no unseen read, so that a test of what is seen does not pass by them.
+    """
+
+    def __init__(self, folder, path, most_rows, *, server_on_trial=True, **more):
+        self.folder, self.path, self._most = folder, path, most_rows
+        self._more = {"server_on_trial": server_on_trial, **more}
         self.observer = None
         self.unseen = {}
 
     def direct(self, *statements):
         """Run statements past the proxy."""
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
-            for one in statements:
-                connection.execute(one)
+            for statement in statements:
+                connection.execute(statement)
 
     @property
     def _conninfo(self):
@@ -66,8 +70,8 @@ class Observed:
     def stop(self):
         """End the observation; return what was not seen, without what is harmless."""
         if self.observer is not None:
-            found = self.observer.stop()
-            self.unseen = {kind: n for kind, n in found.items() if kind_of(kind) in HARMFUL_KINDS}
+            unseen = self.observer.stop()
+            self.unseen = {kind: n for kind, n in unseen.items() if kind_of(kind) in HARMFUL_KINDS}
             self.observer = None
         return self.unseen
 
@@ -87,8 +91,14 @@ def most_rows():
 
 
 @pytest.fixture
-def observed(server, tmp_path, most_rows):
+def server_on_trial():
+    """Whether commit times excuse no unseen read, as for tests of watches."""
+    return True
+
+
+@pytest.fixture
+def observed(server, tmp_path, most_rows, server_on_trial):
     """A proxy that has not begun yet."""
-    one = Observed(server, tmp_path / "observed.edn", most_rows)
-    yield one
-    one.stop()
+    proxy = Observed(server, tmp_path / "observed.edn", most_rows, server_on_trial=server_on_trial)
+    yield proxy
+    proxy.stop()

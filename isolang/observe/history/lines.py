@@ -6,13 +6,14 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from itertools import compress, count
 from operator import not_
 from pathlib import Path
 from typing import Any, Final
 
+from isolang.history.possible import with_settled_facts
 from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, UNIQUE_COMMENT, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
 from isolang.observe.history.recorded import (
@@ -57,6 +58,7 @@ class HistoryLines:
         self._states_versions = states_versions
         self._tables: dict[str, Table] = {}
         self.written = 0
+        self.rests_on_versions = False  # whether some possible facts do
         self.clients: dict[int, int] = {}
         self._number = 0  # of the last line
         if states_versions:
@@ -128,6 +130,8 @@ class HistoryLines:
                 lines = self._existence(operation)
             else:
                 lines = self._predicate_read_operations(operation)
+            if isinstance(operation, ScannedRows) and operation.kept:
+                self.rests_on_versions = True
             if not isinstance(operation, WrittenRow) and operation.perhaps:
                 possible += _possible_facts(operation, len(reported), lines)
                 continue
@@ -261,12 +265,15 @@ def _possible_facts(
     """Yield the operations of a read that only may have decided an answer, each with its place.
 
     The place is the number of the transaction's other operations before it. The statement, the
-    caller and the remark follow, as the other operations have them in fields of their own.
+    caller and the remark follow, as the other operations have them in fields of their own; then the
+    versions on which the read rests, if it rests on any (:func:`settle_possible_facts`).
     """
+    kept = operation.kept if isinstance(operation, ScannedRows) else ()
+    rests = f" {edn([*kept])}" if kept else ""
     caller = edn(operation.caller or operation.shown)
     shown = _condition_shown(operation, len(lines))
     for (text, _), remark in zip(lines, shown, strict=True):
-        yield f"[{before} {text} {edn(operation.statement)} {caller} {edn(remark)}]"
+        yield f"[{before} {text} {edn(operation.statement)} {caller} {edn(remark)}{rests}]"
 
 
 def _read(one: RecordedVersion) -> tuple[str, int | None]:
@@ -297,6 +304,16 @@ def without_predicate_reads(
             out.write(changed)
 
 
+def settle_possible_facts(path: Path, is_kept: Callable[[str, str], bool], into: Path) -> None:
+    """Write a history whose possible facts rest on no versions any more.
+
+    Those that rest only on versions that were kept become certain; others on versions are dropped.
+    """
+    with path.open("rb") as lines, into.open("xb") as out:
+        for line in lines:
+            out.write(with_settled_facts(line, is_kept))
+
+
 def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, str]]]:
     """Return a line without the operations that begin in some way, and the texts of each."""
     head, value, rest = _split_at_vector(line, ":value [")
@@ -323,7 +340,8 @@ def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, st
         for entry in inside.split(TAB):
             place, _, fact = entry[1:].partition(" ")
             if fact.startswith(heads):
-                _, caller, remark = json.loads(f"[{', '.join(_strings_after(fact))}]", strict=False)
+                named = ", ".join(_strings_after(fact)[:3])
+                _, caller, remark = json.loads(f"[{named}]", strict=False)
                 texts_of.append((remark, caller))
             else:
                 possible.append(f"[{int(place) - keep[: int(place)].count(False)} {fact}")

@@ -55,6 +55,9 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
+        refused: whether a function of an advisory lock returned false.
+        answered: a position after the statement took its snapshot; -1 for the current one.
+        chosen: the number of rows of another query that choose those of a write; -1 if unknown.
     """
 
     statement: PreparedStatement
@@ -67,6 +70,9 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     position: PortalPosition | None = None
     note: CallNote | None = None
     mark: int = 0
+    answered: int = -1
+    refused: bool = False
+    chosen: int = -1
 
 
 def predicate_of(
@@ -93,6 +99,8 @@ def predicate_of(
     condition = statement.condition if join is None else join.condition
     writes = made.kind != "select"
     looked = looked_up_key_count(condition, table, done)
+    if made.chosen:
+        return ("" if finds_chosen(done, table, found) else CONDITIONS), "", None
     if made.claims and {made.claims} != set(table.key):
         return CONDITIONS, "", None
     if looked is not None and found >= looked:
@@ -116,6 +124,18 @@ def predicate_of(
         return RECHECKED, "", None
     used = condition.columns | ({order[0]} if order else set())
     return *_predicate(condition, table, used, done), order
+
+
+def finds_chosen(done: ExecutedStatement, table: Table, found: int) -> bool:
+    """Return whether a write has seen no other rows than those that it has written, or chosen.
+
+    SOUND BECAUSE: each row of the other query chooses at most one row, by a whole key. If that
+    query has locked rows of this table, those that the write leaves out are among its rows.
+    """
+    made = done.statement.plan
+    fixed = made.chosen | done.statement.condition.equal.keys()
+    by_key = any(key <= fixed for key in table.unique)
+    return by_key and (made.keeps_chosen or 0 <= done.chosen <= found)
 
 
 def predicate_of_block(
@@ -195,8 +215,10 @@ def looked_up_key_count(
     """Return how many rows a condition looks up by whole keys; ``None`` for other conditions."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
+    fixed = condition.equal.keys()
     for name, node in condition.among.items():
-        if frozenset({name}) in table.unique and name in table.columns:
+        by_key = any(name in key and key <= {name, *fixed} for key in table.unique)
+        if by_key and name in table.columns:
             alone = ParsedCondition(node=node, columns=frozenset({name}))
             try:
                 found = alone.predicate(table.columns, done.statement.part, done.parameters)

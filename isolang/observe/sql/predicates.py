@@ -158,7 +158,7 @@ def constant_between(
     """Return the value of the constant between two positions, in the form used in histories.
 
     Raises:
-        CannotEvaluateError: there is no constant, or its value is uncertain.
+        CannotEvaluateError: the constant is missing, or its value is uncertain.
     """
     parser = _ConditionParser(part, begin, end, lambda names: None)
     constant = parser.constant()
@@ -183,7 +183,7 @@ def parse_known_parts(
         why = str(error) or "its shape"
     equal: dict[str, Constant] = {}
     among: dict[str, Node] = {}
-    for first, last in _conjuncts(part, begin, end):
+    for first, last in conjuncts(part, begin, end):
         try:
             found = parse_condition(part, first, last, column)
         except CannotEvaluateError:
@@ -193,7 +193,7 @@ def parse_known_parts(
     return ParsedCondition(equal=equal, among=among, why=why)
 
 
-def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
+def conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of each part of a condition connected by AND.
 
     Yield nothing if OR or CASE occurs outside parentheses, because a part then need not hold.
@@ -216,11 +216,11 @@ def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[in
         between = text == "between" or (between and text != "and")
     found.append((first, end))
     if len(found) == 1 and begin < end and part[begin].text == "(" and closed == end - 1:
-        yield from _conjuncts(part, begin + 1, end - 1)
+        yield from conjuncts(part, begin + 1, end - 1)
         return
     for first, last in found:
         if len(found) > 1 and first < last and part[first].text == "(":
-            yield from _conjuncts(part, first, last)
+            yield from conjuncts(part, first, last)
         else:
             yield first, last
 
@@ -318,6 +318,10 @@ class _ConditionParser:
             low = self.constant()
             self.expect("and")
             found = ("and", (">=", left, low), ("<=", left, self.constant()))
+        elif self.accept("in", "(", "select", "unnest", "("):
+            found = ("in-array", left, self.constant(array=True))
+            self.expect(")")
+            self.expect(")")
         elif self.accept("in", "("):
             values = [self.constant()]
             while self.accept(","):

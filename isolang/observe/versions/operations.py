@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from isolang.observe.database import StoredVersion
@@ -20,6 +21,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.executed import (
     ExecutedStatement,
+    finds_chosen,
     has_reached_limit,
     is_joined_by_key,
     looked_up_key_count,
@@ -29,8 +31,13 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
-from isolang.observe.sql.proposed import keys_left_out
-from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
+from isolang.observe.sql.proposed import skipped_keys
+from isolang.observe.sql.rewriting import (
+    PreparedStatement,
+    ReportedTable,
+    keeps_key,
+    limit_value,
+)
 from isolang.observe.unseen import (
     ALTERED,
     CALLED,
@@ -58,11 +65,13 @@ from isolang.observe.unseen import (
     form_of,
     table_added_to,
 )
+from isolang.observe.versions.covers import JoinedRows, cover_facts
 
 # The kinds of unseen reads whose tables may be known.
 _READS: Final = frozenset({
     CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
 }) - {COPIED}  # fmt: skip
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
 _READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
@@ -74,6 +83,7 @@ def record_statement(
     done: ExecutedStatement,
     *,
     only_rows: bool = False,
+    skips: bool = False,
 ) -> None:
     """Record the operations of a statement, where they belong in its transaction.
 
@@ -84,17 +94,24 @@ def record_statement(
 
     Args:
         only_rows: whether more rows may follow.
+        skips: whether rows before the last one may be missing, because a cursor was moved.
     """
     position, plan, named = done.position, done.statement.plan, one.statement
     operations = StatementOperations(observation, one, done)
     if position is None:
         operations.record()
         return
-    one.statement = position.statement
     is_last = position.at >= len(one.operations)
+    # A lock of rows is taken when they are requested.
+    now = plan.locks and (not is_last or done.statement.declares is not None)
+    one.statement = one.statement_now(plan.lock) if now else position.statement
     record = operations.record_rows if only_rows else operations.record
+    if skips:
+        record = operations.record_some_rows
     operations.all_matched = is_last or not plan.locks
-    if is_last or plan.locks or plan.kind != "select":
+    # A savepoint that was set since stands behind the operations, which its rollback keeps.
+    is_before = plan.kind == "select" and position.savepoints < len(one.savepoints)
+    if (is_last and not is_before) or plan.locks or plan.kind != "select":
         record()
         if is_last:
             position.at = len(one.operations)
@@ -122,8 +139,18 @@ class StatementOperations:
 
     def record_rows(self) -> None:
         """Record the rows received by the application so far."""
+        cover = self._statement.cover
+        added = {id(one) for one in cover.tables} if cover is not None else set()
         for reported, text in self._done.reported:
-            self._note_read_rows(reported.table, self._versions(reported, text))
+            if id(reported) not in added:
+                self._note_read_rows(reported.table, self._versions(reported, text))
+
+    def record_some_rows(self) -> None:
+        """Record the rows that a cursor fetched, and count its condition as unseen."""
+        self._count_hidden()
+        if self._statement.plan.kind == "select":
+            self.record_rows()
+            self._note(CONDITIONS)
 
     def record(self) -> None:
         """Record the statement's reads and writes, and count those that cannot be seen."""
@@ -136,6 +163,8 @@ class StatementOperations:
         ):
             self._transaction.unclear = True
             self._note(RULES)
+        elif statement.plan.kind == "compound":
+            self._note_queries()
         elif statement.plan.kind == "select":
             if statement.reported:
                 self._note_select()
@@ -155,7 +184,7 @@ class StatementOperations:
         tables = self._tables()
         if tables is not None:
             one = self._transaction
-            answered = history.ticket()[0]
+            answered = self._done.answered if self._done.answered >= 0 else history.ticket()[0]
             keeps = one.keeps_snapshot
             one.unseen_reads.append(
                 UnseenRead(
@@ -174,7 +203,7 @@ class StatementOperations:
         partition may be written under its own name.
         """
         statement = self._statement
-        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        writes = bool(statement.part) and statement.part[0].text in _WRITES
         if statement.names is None or (writes and not statement.reported):
             return None
         found: list[Table] = []
@@ -194,7 +223,10 @@ class StatementOperations:
             unseen.read.update([name_parts(one)[-1] for one in made.tables])
         in_log = [what for what in self._statement.unseen if self._log_shows(what)]
         hidden = {*self._statement.unseen}.difference(in_log)
-        if hidden and not table_added_to(self._statement.text):
+        # SOUND BECAUSE: an INSERT with a subquery counts that, too.
+        only_adds = made.kind == "insert" and not (made.upserts or made.may_skip)
+        only_adds = only_adds and hidden <= _KINDS_OF_TABLES
+        if hidden and not only_adds and not table_added_to(self._statement.text):
             unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
         if any(table.readers for table in self._statement.triggered):
             unseen.note_read(None)
@@ -269,24 +301,55 @@ class StatementOperations:
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
         only = whole and statement.plan.partial == JOINS
-        join = statement.join
-        if only and join is not None and self._keeps_rows(join):
-            self._note_key_join(join, [found[id(reported)] for reported in statement.reported])
+        join, each = statement.join, [found[id(reported)] for reported in statement.reported]
+        if only and join is not None and self._keeps_rows(join) and self._has_parents(join, each):
+            self._note_key_join(join, each)
             return
         joined = only and all(
             is_joined_by_key(statement.part, other.source, other.table)
             for other in statement.reported[1:]
         )
+        outer = all(one.source.join == "left" for one in statement.reported[1:])
+        has_all = joined and all(len(versions) == self._done.rows for versions in each)
+        if only and not (has_all and (outer or self._has_all_keys(table, rows))):
+            if self._takes_any_rows(each):
+                for reported, versions in zip(statement.reported, each, strict=True):
+                    self._note_read_rows(reported.table, _distinct(versions))
+                return
+            if self._note_cover(each):
+                return
         for reported in statement.reported[joined:]:
             versions = found[id(reported)]
             if not self._is_large(versions):
                 self._note_read_rows(reported.table, _distinct(versions))
-        if not joined or any(len(versions) != self._done.rows for versions in found.values()):
+        if not has_all:
             # If a LEFT JOIN finds no row, the statement has observed that a row is missing.
             self._note(CONDITIONS)
         if joined:
-            outer = all(one.source.join == "left" for one in statement.reported[1:])
             self._note_condition(table, rows, "" if outer else JOINS)
+
+    def _has_all_keys(self, table: Table, rows: Sequence[RowVersion]) -> bool:
+        """Return whether a condition names whole keys of the first table, and has found each."""
+        looked = looked_up_key_count(self._statement.condition, table, self._done)
+        return looked is not None and len(rows) >= looked
+
+    def _takes_any_rows(self, versions: Sequence[Sequence[RowVersion]]) -> bool:
+        """Return whether a LIMIT was reached by rows that the server may choose.
+
+        SOUND BECAUSE: each row in the answer is a row of the join wherever its tables' rows are
+        visible. Behind a LEFT JOIN that found no row, the row also shows that there is none.
+        """
+        statement, done = self._statement, self._done
+        made = statement.plan
+        most = limit_value(statement.part, made.limit, done.parameters) if made.limit else None
+        is_reached = done.cut or (most is not None and done.rows >= most)
+        return (
+            is_reached
+            and not (made.order[1] or made.offset or made.locks)
+            and all(len(rows) == done.rows <= self._observation.most_rows for rows in versions)
+            and all(reported.source.how == "row" for reported in statement.reported)
+            and all(token.text != "over" for token in statement.part)
+        )
 
     def _keeps_rows(self, join: KeyJoin) -> bool:
         """Return whether a join left out no row of its root.
@@ -314,15 +377,63 @@ class StatementOperations:
                 later.add(number)
             elif number != join.root and not self._is_large(versions[number]):
                 self._note_read_rows(reported.table, _distinct(versions[number]))
-        # A parent by a foreign key is missing only if the key is NULL, which the child says.
-        others = [edge.parent for edge in join.edges if edge.key is None]
-        if any(len(versions[number]) != len(versions[join.root]) for number in others):
+        if not self._has_parents(join, versions):
             self._note(CONDITIONS)
         unclear = RECHECKED if locks and not self._keeps_locked_rows(join, rows) else ""
         self._note_condition(root, rows, "", join, unclear)
         for number in later - {join.root}:
             if not self._is_large(versions[number]):
                 self._note_read_rows(statement.reported[number].table, _distinct(versions[number]))
+
+    def _has_parents(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> bool:
+        """Return whether each row in the answer has the rows that it was joined with.
+
+        SOUND BECAUSE: a parent by a foreign key is missing only if the key is NULL, which the child
+        says.
+        """
+        others = [edge.parent for edge in join.edges if edge.key is None]
+        return all(len(versions[number]) == len(versions[join.root]) for number in others)
+
+    def _note_cover(self, versions: Sequence[Sequence[RowVersion]]) -> bool:
+        """Record the rows of a join, and what decided that it has no others.
+
+        Return whether this is known; if not, nothing is recorded.
+        """
+        statement, done, cover = self._statement, self._done, self._statement.cover
+        if cover is None:
+            return False
+        tables = [reported.table for reported in statement.reported]
+        answered = [_distinct(rows) for rows in versions]
+        if any(len(rows) > self._observation.most_rows for rows in answered):
+            return False
+        is_whole = not (has_reached_limit(done) or statement.plan.offset)
+        if cover.tables:
+            texts = {id(reported): text for reported, text in done.reported}
+            found = [
+                JoinedRows.of(
+                    table,
+                    reported.table.key,
+                    self._versions(reported, texts.get(id(reported), b"null")),
+                )
+                for table, reported in zip(tables, cover.tables, strict=True)
+            ]
+        elif is_whole:
+            found = [
+                JoinedRows.of(table, table.key, rows)
+                for table, rows in zip(tables, answered, strict=True)
+            ]
+        else:
+            return False
+        facts = cover_facts(cover.cover, done, tables, found, answered, is_whole=is_whole)
+        if facts is None:
+            return False
+        for table, rows in zip(tables, answered, strict=True):
+            self._note_read_rows(table, rows)
+        for fact in facts:
+            self._note_predicate_read(
+                fact.table, fact.rows, fact.predicate, perhaps=fact.perhaps, kept=fact.kept
+            )
+        return True
 
     def _is_locked(self, reported: ReportedTable) -> bool:
         """Return whether a SELECT locks the rows of a table."""
@@ -357,6 +468,11 @@ class StatementOperations:
         if has_reached_limit(done):  # the statement itself may have read fewer rows
             self._note(LIMITED)
             return
+        self._note_rows_of_blocks()
+
+    def _note_rows_of_blocks(self) -> None:
+        """Note the rows found by query blocks."""
+        done = self._done
         by_block = {id(reported): found for reported, found in done.reported}
         for block in self._statement.blocks:
             reported = block.reported
@@ -379,6 +495,51 @@ class StatementOperations:
             else:
                 self._note_read_rows(reported.table, rows)
 
+    # --- statements with several queries ---
+
+    def _note_queries(self) -> None:
+        """Note the rows read and written by the queries of a statement.
+
+        SOUND BECAUSE: all its queries read the snapshot of the statement, without its own writes.
+        """
+        one, before = self._transaction, self._transaction.operations
+        one.operations = []
+        if self._statement.blocks:
+            self._note_rows_of_blocks()
+        rows: dict[str, int] = {}
+        for query in self._statement.members:
+            assert query.member is not None
+            done = self._executed(query, rows)
+            rows[query.member.name] = done.rows
+            operations = StatementOperations(self._observation, one, done)
+            if query.plan.kind == "select":
+                operations._note_select()
+            else:
+                operations._note_writes()
+        added, one.operations = one.operations, before
+        one.operations += sorted(added, key=lambda operation: isinstance(operation, WrittenRow))
+
+    def _executed(self, query: PreparedStatement, rows: Mapping[str, int]) -> ExecutedStatement:
+        """Return the execution of one query of a statement.
+
+        Args:
+            rows: the number of rows of each query before it.
+        """
+        done, member = self._done, query.member
+        assert member is not None
+        reported: list[tuple[ReportedTable, bytes]] = []
+        for column in query.reported:
+            texts = [text for other, text in done.reported if other is column]
+            if member.name:
+                texts = [row.encode() for text in texts for row in json.loads(text)]
+            reported += [(column, text) for text in texts]
+        chosen = rows.get(member.chooser, -1) if member.chooser else query.plan.proposed or -1
+        number = len(reported) // max(len(query.reported), 1)
+        return ExecutedStatement(
+            statement=query, ticket=done.ticket, parameters=done.parameters, rows=number,
+            reported=reported, cut=done.cut and not member.name, chosen=chosen,
+        )  # fmt: skip
+
     # --- INSERT, UPDATE and DELETE ---
 
     def _note_writes(self) -> None:
@@ -394,19 +555,22 @@ class StatementOperations:
     def _note_writes_of(self, table: Table) -> None:
         """Note the rows of one table that a statement wrote, and those that it found."""
         one, made = self._transaction, self._statement.plan
-        modern, lost = self._observation.database.returns_old_rows, False
+        modern, lost, unnamed = self._observation.database.returns_old_rows, False, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in self._done.reported:
             written = self._observation.versions.of_write(table, text)
             one.number = written.transaction
+            if written.by_number and one.savepoints:
+                unnamed = True
+                continue
             old = self._version_in(table, written.old)
             new = self._version_in(table, written.new)
             if old is None and new is None:
                 continue
             if old is not None:
                 olds.append(old)
-            row = None if written.row is None else table.row(written.row)
+            row = None if written.row is None or new is None else table.row(written.row)
             unknown = old is None and not modern and (made.kind == "update" or made.upserts)
             lost = lost or unknown
             writes.append(
@@ -416,25 +580,30 @@ class StatementOperations:
                     caller=one.caller,
                 )
             )  # fmt: skip
+        if unnamed and not self._done.mark:
+            self._note(PARTITIONED)
+            one.unclear = True
         if lost:
             self._note_unknown_order(table, writes)
         if self._done.cut and not is_whole(self._done, table, len(writes)):
             self._note(LIMITED)
             one.unclear = True
-        elif made.may_skip and len(writes) != made.proposed:
-            self._note_left_out(table, writes)
-        if made.kind == "insert":
+        elif made.may_skip and len(writes) not in (made.proposed or -1, self._done.chosen):
+            self._note_skipped_keys(table, writes)
+        if made.kind == "merge" and not finds_chosen(self._done, table, len(writes)):
+            self._note(CONDITIONS)
+        if made.kind in ("insert", "merge"):
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
 
-    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+    def _note_skipped_keys(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note that the keys of the rows that an INSERT left out existed."""
         one, done = self._transaction, self._done
         written = {write.version.values for write in writes if write.version is not None}
-        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        keys = skipped_keys(self._statement.part, table, done.parameters, written)
         if keys is None:
             self._note(NO_ROW)
             return
@@ -510,14 +679,27 @@ class StatementOperations:
         rows: Sequence[RowVersion],
         predicate: Predicate,
         order: tuple[str, bool] | None = None,
+        *,
+        perhaps: bool = False,
+        kept: tuple[tuple[str, str], ...] = (),
     ) -> None:
         """Note a predicate read: the rows found, and that no other rows matched."""
         one = self._transaction
         where = predicate_edn(predicate)
         one.operations.append(
-            ScannedRows(table, where, tuple(rows), self._shown, order, one.statement, one.caller)
+            ScannedRows(
+                table,
+                where,
+                tuple(rows),
+                self._shown,
+                order,
+                one.statement,
+                one.caller,
+                perhaps,
+                kept,
+            )
         )
-        for version in rows:
+        for version in rows if not perhaps else ():
             one.seen.add((table.name, version.number))
 
     # --- versions of rows ---

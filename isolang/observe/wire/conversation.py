@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
+from isolang.observe.sql.cursors import CursorRequest
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.plan import StatementPlan
@@ -115,6 +116,13 @@ MARK: Final = PreparedStatement(plan=StatementPlan(kind="quiet"), text="", part=
 """The statement that writes a number into the server's log."""
 
 
+def fetching(name: bytes) -> PreparedStatement:
+    """Return a statement that stands for messages about a cursor's portal."""
+    request = CursorRequest("fetch", name.decode("utf-8", "surrogateescape"))
+    plan = StatementPlan(kind="other")
+    return PreparedStatement(plan=plan, text="", part=(), requests=request)
+
+
 def with_marks(made: Prepared, numbers: Mapping[int, int]) -> Prepared:
     """Return a text with a number for the server's log in front of some statements.
 
@@ -151,6 +159,7 @@ class ExpectedAnswer(Struct, gc=False):
         kind: the letter of the message; ``L`` is a catalogue query by the proxy.
         executed: the executions that the server will complete, in order.
         described: the statement that the server will describe after a ``D``.
+        closes: the name of the portal that a ``C`` closes; ``None`` if it closes a statement.
     """
 
     kind: str
@@ -160,6 +169,7 @@ class ExpectedAnswer(Struct, gc=False):
     described: NamedStatement | None = None
     portal: Portal | None = None
     query: CatalogueQuery | None = None
+    closes: str | None = None
 
     def current(self) -> ExecutedStatement | None:
         """Return the next execution for the server to complete; ``None`` if there is none."""
