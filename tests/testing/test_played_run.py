@@ -2,8 +2,8 @@
 
 import importlib
 import json
-import re
 import os
+import re
 import sys
 
 import pytest
