@@ -428,7 +428,7 @@ class _CompoundReader:
         elif made.kind != "insert" and not made.claims:
             chosen, rest = chosen_columns(reader, target.where, target.alias, queries)
             rest, more = self._without_lists(reader, rest, target.alias)
-            chosen |= more.keys()
+            chosen = frozenset({*chosen, *more})
             choosers = set(more.values()) | (choosers if choosers else set())
             columns = self._columns_of(others.values())
             condition = _condition(part, rest, target.alias, others=columns)
@@ -442,8 +442,8 @@ class _CompoundReader:
                 partial = "subqueries" if condition.why else ""
         elif made.claims:
             condition = _condition(part, [target.where], target.alias)
-        elif (source := self._only_query(query)) and made.may_skip:
-            choosers = {source}
+        elif made.may_skip and (proposer := self._only_query(query)):
+            choosers = {proposer}
         self._unseen += {*made.unseen} - _READS
         chooser = self._origin(choosers.pop(), members) if len(choosers) == 1 else ""
         chosen_by = members[chooser].plan if chooser else None
