@@ -167,7 +167,7 @@ def test_a_prediction_is_harmful_if_no_order_explains_what_was_played(folder, ur
     run = run_here(capfd, *command, "--play", "played_bank.py")
     assert run.code == 1, run.err
     assert "lost update, certified\n" in run.out
-    assert "\n     harmful: savings/1 balance 1"
+    assert "\n     harmful: savings/1 balance 1" in run.out
     assert "0, every order gives 130; deposit(" in run.out
 
 
