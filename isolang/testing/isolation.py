@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -54,7 +54,6 @@ class Isolation(Calls):
         Raises:
             IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a driver watch.
         """
-        from isolang.api import load_history
         from isolang.foresee.played import Stage, foresee
         from isolang.harm.state import PreparedState
 
@@ -73,7 +72,7 @@ class Isolation(Calls):
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
         proxy = self._proxies[0]
-        history = load_history(proxy.complete())
+        history = self._so_far(proxy)
         self._ending.close()
         stage = Stage(
             setup=self._setup,
@@ -120,16 +119,18 @@ class Isolation(Calls):
 
     def history(self) -> History:
         """Return the history recorded so far: that of the first watch, or else of the recorder."""
+        if not self._proxies:
+            return self.recorder.history()
+        return self._so_far(self._proxies[0], superseded_reads=self.superseded_reads)
+
+    def _so_far(self, proxy: InsideProxy, **options: Any) -> History:
+        """Return the history that a proxy has recorded so far, read as the mark says."""
         from isolang.api import load_history
         from isolang.observe.unseen import accepted_kinds
 
-        if not self._proxies:
-            return self.recorder.history()
-        path = self._proxies[0].complete(accepted_kinds(self.allow_unseen))
-        allowed = accepted_kinds(self.allow_unseen) if self.allow_unseen else ()
-        return load_history(
-            path, superseded_reads=self.superseded_reads, allow_unseen=sorted(allowed)
-        )
+        accepted = accepted_kinds(self.allow_unseen)
+        allowed = sorted(accepted) if self.allow_unseen else ()
+        return load_history(proxy.complete(accepted), allow_unseen=allowed, **options)
 
     @property
     def waiting(self) -> bool:

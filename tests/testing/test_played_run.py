@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -167,8 +168,9 @@ def test_a_prediction_is_harmful_if_no_order_explains_what_was_played(folder, ur
     run = run_here(capfd, *command, "--play", "played_bank.py")
     assert run.code == 1, run.err
     assert "lost update, certified\n" in run.out
-    assert "\n     harmful: savings/1 balance 1" in run.out
-    assert "0, every order gives 130; deposit(" in run.out
+    assert re.search(
+        r"\n     harmful: savings/1 balance 1[12]0, every order gives 130; deposit\(", run.out
+    )
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "read committed"])
