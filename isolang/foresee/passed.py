@@ -182,14 +182,14 @@ class _ProgramReader:
         facts = self._facts
         if facts is None or (PRESENT, key) not in facts.shown:
             return False
-        return key in facts.deleted or (statement is not None and bool(statement.lock))
+        return key in facts.deleted or (statement is not None and statement.guards)
 
     def _rows(self, s: int, ops: range, sent: Sequence[Any], own: set[int]) -> Iterator[Access]:
         """Yield the rows of a predicate read that it locks, or that another transaction wrote."""
         predicate = int(self._history.columns.statement_predicate[s])
         for op, statement in zip(ops, sent, strict=False):
             key = self._keys[op]
-            locked = statement is not None and statement.lock
+            locked = statement is not None and statement.guards
             if self._fine[op] and key not in own and (self._written[key] or locked):
                 source = self._sources[op]
                 yield Access(

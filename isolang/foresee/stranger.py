@@ -331,7 +331,7 @@ class Strangers:
             every = 0
             for where in program.reads:
                 step = program.steps[where]
-                if step.test is not None and step.sent is not None and step.sent.lock:
+                if step.test is not None and step.sent is not None and step.sent.guards:
                     hidden = order.writers.get(step.key, 0) & allowed & ~order.shown(step)[0]
                     for version in bits(hidden & ~every):
                         yield 0, order.ancestors[version]
