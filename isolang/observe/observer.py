@@ -7,8 +7,7 @@ all connections record their transactions in one history.
 from __future__ import annotations
 
 import asyncio
-import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -16,22 +15,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
-from isolang.history.not_seen import unseen_line
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
+from isolang.observe.history.completion import complete_file
 from isolang.observe.history.history import ObservedHistory
-from isolang.observe.history.lines import settle_possible_facts, without_predicate_reads
-from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, unseen_phrases
+from isolang.observe.unseen import Unseen
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
 from isolang.observe.wire.address import ServerAddress
 from isolang.observe.wire.listener import Listener, Send
+from isolang.observe.wire.unobserved import UnobservedProxy
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import LoggedChange
@@ -87,24 +85,10 @@ class Observer:
         """Return the port that the proxy listens on."""
         return self._listener.port
 
-    def pause_after_answers(self, pause: Callable[[], float]) -> None:
-        """Hold each connection after an answer of the server, so that transactions overlap.
-
-        Args:
-            pause: a function that returns for how many seconds.
-        """
-        self._listener.pause = pause
-
-    def ports_of_calls(self, host: str, calls: Sequence[int]) -> list[int]:
-        """Open a port for each of several calls of the application, and return the ports.
-
-        The calls' first connections wait for each other, so that their transactions overlap.
-        """
-        return self._listener.open_ports(host, calls)
-
-    def await_call_no_longer(self, call: int) -> None:
-        """Let the other calls no longer wait for the first connection of one that has ended."""
-        self._listener.await_no_longer(call)
+    @property
+    def listener(self) -> Listener:
+        """The part that forwards messages, and may hold connections so that they overlap."""
+        return self._listener
 
     def start(self) -> None:
         """Read the rows in the database, and start listening.
@@ -211,25 +195,7 @@ class Observer:
             self._add_logged(history, tables)
         history.close()
         audit.audit_at_end()
-        other = path.with_name(f"{path.name}.part")
-        if history.doubtful:
-            for shown, caller in without_predicate_reads(path, history.doubtful, other):
-                history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
-            shutil.move(other, path)
-        if history.rests_on_versions:
-            settle_possible_facts(path, history.keeps_from_start, other)
-            shutil.move(other, path)
-        if self._trusts_server:
-            decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted)
-            for read in decided.reads:
-                history.unseen.note_decided(read.what, read.text, read.caller)
-            if decided.orders:
-                write_orders(path, decided, other)
-                shutil.move(other, path)
-        unseen = history.unseen.settled()
-        with path.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(unseen_phrases(unseen)))
-        return unseen
+        return complete_file(path, history, accepted, trusts_server=self._trusts_server)
 
     def _next_mark(self) -> int:
         self._last_mark += 1
@@ -360,3 +326,12 @@ class Observer:
                 one.refreshed = one.epoch  # even if the database no longer exists
                 with closing(self._server.connect(database)) as connection:
                     self._refresh(connection, one)
+
+
+def unobserved(server: ServerAddress) -> UnobservedProxy:
+    """Return a proxy in front of a server that records nothing.
+
+    Raises:
+        IsolangError: no port can be used.
+    """
+    return UnobservedProxy(server, POSTGRES)

@@ -328,8 +328,8 @@ def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, st
         texts = inside.split(TAB)
         if begin in (_CALLERS, _ROWS):
             removed[begin == _ROWS] = [_text_of(one) for one in compress(texts, map(not_, keep))]
-        # If the outcome is not :ok, the versions are those of the invocation, which has no reads.
-        if begin != _VERSIONS or ":type :ok" in head:
+        # If the outcome is not :ok, these are about the invocation, which has no reads.
+        if begin not in (_VERSIONS, _STATEMENTS) or ":type :ok" in head:
             texts = list(compress(texts, keep))
         made += [frame, TAB.join(texts)]
     callers, shown = removed

@@ -23,6 +23,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.history.statements import GUARDS
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import block_at, is_complete
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
@@ -445,7 +446,7 @@ class _CompoundReader:
             choosers = {proposer}
         self._unseen += {*made.unseen} - _READS
         chooser = self._origin(choosers.pop(), members) if len(choosers) == 1 else ""
-        source = members[chooser].plan if chooser else None
+        chosen_by = members[chooser].plan if chooser else None
         return Member(
             name=query.name,
             named_at=query.named_at,
@@ -455,9 +456,9 @@ class _CompoundReader:
                 partial=partial,
                 unseen=(),
                 chosen=chosen,
-                keeps_chosen=source is not None
-                and bool(source.lock)
-                and [one.name for one in source.sources] == [target.name],
+                keeps_chosen=chosen_by is not None
+                and chosen_by.lock in GUARDS
+                and [one.name for one in chosen_by.sources] == [target.name],
             ),
             condition=condition,
             output=output,
