@@ -265,12 +265,7 @@ def test_reads_precede_writes(record):
     deleted = '["7", "9", "5", "(0,1)", [1], null, null, null, null, null]'
     escaped = deleted.replace('"', '\\"')
     operations, unseen = record(text, [added], ["null"], [f'["{escaped}"]'])
-    assert [type(operation) for operation in operations] == [
-        ScannedRows,
-        ScannedRows,
-        WrittenRow,
-        WrittenRow,
-    ]
+    assert [*map(type, operations)] == [ScannedRows, ScannedRows, WrittenRow, WrittenRow]
     assert [operation.table.name for operation in operations] == ["lane", "task", "task", "lane"]
     assert unseen == {}
 
