@@ -206,3 +206,12 @@ def test_random_histories_agree_with_brute_force():
             assert levels["ser-nosession"].standing == standing, text
         outcomes.add(expected)
     assert outcomes == {"valid", "invalid", "unknown"}
+
+
+@pytest.mark.parametrize(("more", "noted"), [("", True), (", :perhaps [[0 [:r :y 7]]]", False)])
+def test_no_note_promises_a_valid_verdict(tmp_path, capfd, more, noted):
+    """That one would be unknown, or depend on possible facts."""
+    path = tmp_path / "run.edn"
+    path.write_text(f"{{:type :ok, :process 0, :value [[:r :x 1]]{more}}}\n")
+    run = run_here(capfd, "check", "-s", "ser", path)
+    assert (run.code, "then valid" in " ".join(run.out.split())) == (1, noted)

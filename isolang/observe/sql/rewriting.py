@@ -63,6 +63,7 @@ _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached te
 _LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
 _MOST_CACHED: Final = 5000  # the largest number of cached texts
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
+_OTHER_JOINS: Final = frozenset({"right", "full", "natural", "using"})
 _LONGEST_SHAPE: Final = 20_000  # the largest number of characters in a cached shape
 # The largest number of tokens in a text that is examined, which takes about half a second.
 _MOST_TOKENS: Final = 300_000
@@ -75,6 +76,21 @@ class ReportedTable(Struct, frozen=True):
     table: Table
 
 
+class BlockCover(Struct, frozen=True):
+    """The cover of a query block.
+
+    Attributes:
+        sources: the tables in FROM.
+        tables: their descriptions.
+        number: the number of the one whose rows are reported.
+    """
+
+    cover: Cover
+    sources: tuple[StatementTable, ...]
+    tables: tuple[Table, ...]
+    number: int
+
+
 class ReportedBlock(Struct, frozen=True):
     """A table of a query block; its row versions are returned by an enclosing statement.
 
@@ -82,12 +98,14 @@ class ReportedBlock(Struct, frozen=True):
         condition: the block's condition; in a join, that on the root.
         join: the block's join; ``None`` if the block reads one table.
         is_parent: whether the table is one of a join that is not its root.
+        cover: what decides the block's rows, if its condition has no predicate.
     """
 
     reported: ReportedTable
     condition: ParsedCondition
     join: KeyJoin | None = None
     is_parent: bool = False
+    cover: BlockCover | None = None
 
 
 class ReportedCover(Struct, frozen=True):
@@ -166,12 +184,13 @@ class PreparedStatement(Struct, kw_only=True):
         if self.columns:
             return
         self.columns = self.reported
-        if self.blocks:
-            self.columns += (None, *[one.reported for one in self.blocks])
-        elif self.snapshot is not None:
-            self.columns += (None, self.snapshot)
-        elif self.cover is not None and self.cover.tables:
-            self.columns += (None, *self.cover.tables)
+        added = [one.reported for one in self.blocks]
+        if self.snapshot is not None:
+            added.append(self.snapshot)
+        if self.cover is not None:
+            added += self.cover.tables
+        if added:
+            self.columns += (None, *added)
 
     @property
     def adds_to_partitions(self) -> bool:
@@ -362,8 +381,12 @@ class Rewriter:
             join = self._key_join(part, planned.sources) if joins else None
             snapshot = _snapshot_of(planned, join, reported) if encloses else None
             cover = None
-            is_covered = join is None or any(not edge.key for edge in join.edges)
-            if joins and encloses and not seen and is_covered:
+            if seen:
+                is_covered = bool(reported) and planned.partial == "subqueries"
+            else:
+                misses = join is None or any(not edge.key for edge in join.edges)
+                is_covered = joins and encloses and misses and planned.partial == JOINS
+            if is_covered:
                 cover = self._cover(part, planned, reported)
             made.statements.append(
                 PreparedStatement(
@@ -395,10 +418,11 @@ class Rewriter:
             additions = [(where, addition)]
             if seen or snapshot is not None or (cover is not None and cover.tables):
                 only_if = _READ_COMMITTED if snapshot is not None else ""
-                blocks = [block.reported for block in seen] or ([snapshot] if snapshot else [])
-                queries = [_query_of(block, part, text) for block in blocks]
-                if cover is not None and not queries:
-                    queries = _cover_queries(cover, planned, part, text)
+                queries = [_block_query(block, part, text) for block in seen]
+                if snapshot is not None:
+                    queries.append(_query_of(snapshot, part, text))
+                if cover is not None:
+                    queries += _cover_queries(cover, planned, part, text)
                 front, behind = _enclosing(queries, only_if=only_if)
                 additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
             edited.insert(additions)
@@ -434,9 +458,10 @@ class Rewriter:
         if found.wrapped is None:
             return ()
         sources = found.wrapped.wrapped
-        blocks = []
+        blocks: list[ReportedBlock] = []
         for one, condition in zip(sources, found.conditions, strict=True):
             block = self._block(one, condition, sources, part)
+            block = block or self._covered_block(one, sources, part)
             if block is None:
                 return ()
             blocks.append(block)
@@ -557,24 +582,50 @@ class Rewriter:
             self._joins[id(first)] = first, join
         return join
 
+    def _covered_block(
+        self, source: StatementTable, sources: Sequence[StatementTable], part: Sequence[Token]
+    ) -> ReportedBlock | None:
+        """Return a table of a query block that has a cover, one of ``sources``."""
+        joined = tuple(other for other in sources if other.text == source.text)
+        tables = [self.tables.get(other.name) for other in joined]
+        known = tuple(table for table in tables if table is not None and not table.why)
+        if len(known) < len(joined) or _joins_otherwise(part):
+            return None
+        cover = cover_of(part, joined, known)
+        if cover is None:
+            return None
+        number = next(n for n, other in enumerate(joined) if other is source)
+        table = _with_columns(known[number], cover.columns[number])
+        return ReportedBlock(
+            ReportedTable(source, table),
+            ParsedCondition(why="a cover"),
+            cover=BlockCover(cover, joined, known, number),
+        )
+
     def _cover(
         self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
     ) -> ReportedCover | None:
         """Return the cover of a join, and what reports its rows if the join does not."""
-        if planned.partial != JOINS or planned.locks or len(reported) < len(planned.sources):
+        if planned.partial not in (JOINS, "subqueries") or planned.locks:
+            return None
+        if len(reported) < len(planned.sources) or planned.kind != "select":
             return None
         tables = [one.table for one in reported]
-        cover = cover_of(part, planned.sources, tables)
+        cover = None if _joins_otherwise(part) else cover_of(part, planned.sources, tables)
         if cover is None or not is_complete(part):
             return None
-        if cover.exact and cover.is_in_keys(tables) and not (planned.limit or planned.offset):
+        only = planned.partial == JOINS
+        if (
+            only
+            and cover.exact
+            and cover.is_in_keys(tables)
+            and not (planned.limit or planned.offset)
+        ):
             return ReportedCover(cover)
         return ReportedCover(
             cover,
             tuple(
-                ReportedTable(
-                    replace(source, how="all"), replace(table, key=_with(table.key, columns))
-                )
+                ReportedTable(replace(source, how="all"), _with_columns(table, columns))
                 for source, table, columns in zip(
                     planned.sources, tables, cover.columns, strict=True
                 )
@@ -718,9 +769,23 @@ def _snapshot_of(
     return ReportedTable(replace(root.source, how="all", text=planned.body), root.table)
 
 
-def _with(key: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a key with others."""
-    return (*key, *(name for name in columns if name not in key))
+def _with_columns(table: Table, columns: Sequence[str]) -> Table:
+    """Return a table whose key also has other columns, so that they are reported."""
+    return replace(table, key=(*table.key, *(name for name in columns if name not in table.key)))
+
+
+def _joins_otherwise(part: Sequence[Token]) -> bool:
+    """Return whether a statement has a join of whose tables WHERE may hold without their rows."""
+    return any(token.kind == "word" and token.text in _OTHER_JOINS for token in part)
+
+
+def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
+    """Return the query for the rows that a query block, or its cover, reads of a table."""
+    cover, reported = block.cover, block.reported
+    if cover is None:
+        return _query_of(reported, part, text)
+    whole = CoveredStatement(cover.cover, text, part, cover.sources, cover.tables)
+    return whole.query(cover.number, reported.table.identity_sql(reported.source.alias))
 
 
 def _query_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
@@ -839,8 +904,6 @@ def _plan_with_blocks(
         condition = ParsedCondition(why="several tables")
         if texts[one.text] == 1:
             condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
-            if condition.why:
-                return None, ()
         conditions.append(condition)
     return (found, tuple(conditions)) if conditions else (None, ())
 
