@@ -106,7 +106,8 @@ def agree_with_predicates(options: argparse.Namespace) -> int:
             predicted += expected[1]
             if found != expected:
                 different += 1
-                print(f"  {at}: {found}, by definition {expected}", *run, sep="\n    ")
+                print(f"  {at}: {found}, by definition {expected}", run.sessions, run.initial)
+                print(*run.programs, sep="\n    ")
         print(
             f"{at}, with predicate reads: {count:,} runs, {predicted:,} predicted, {different} "
             f"different ({time.process_time() - begun:.0f} s)",

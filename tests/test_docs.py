@@ -15,7 +15,8 @@ from isolang.output import records
 from isolang.watch import chain
 
 PAGES = sorted([
-    *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/recipes").glob("*.md"), *ROOT.glob("*.md")
+    *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/recipes").glob("*.md"),
+    *(ROOT / "docs/applications").glob("*.md"), *ROOT.glob("*.md")
 ])  # fmt: skip
 # Prose names a file from the root, from its own folder, or from a folder that the text is about.
 BASES = ("", "isolang", "isolang/encodings", "isolang/language", "native", "native/engine")

@@ -256,7 +256,8 @@ def compared(run: Rows, at: str) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
         path = Path(folder) / "run.edn"
         path.write_text(edn(run), encoding="utf-8")
         history = isolang.load_history(path)
-        order = [number - 1 for number in levels_of(at).run(history).numbers]
+        numbers = levels_of(at).run(history).numbers
+        order = [number - min(numbers) for number in numbers]  # the initial rows may come first
         found = searched_history(history, at)
     in_order = Rows([run.sessions[i] for i in order], [run.programs[i] for i in order], run.initial)
     whole = at == "postgresql-repeatable-read"

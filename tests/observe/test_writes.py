@@ -98,6 +98,21 @@ def test_writes_of_a_trigger_between_statements(logged):
 
 
 @pytest.mark.server
+def test_an_insert_into_a_partition_behind_a_savepoint(logged):
+    """Its version has the number of the savepoint, which only the log can do without."""
+    with logged.connect("READ_COMMITTED") as connection:
+        connection.execute("INSERT INTO part VALUES (50, 0, 1)")
+        with connection.transaction():
+            connection.execute("INSERT INTO part VALUES (51, 0, 1)")
+        connection.execute("INSERT INTO part VALUES (52, 0, 1)")
+    with logged.connect("READ_COMMITTED") as connection:
+        assert len(connection.execute("SELECT id FROM part WHERE n = 1").fetchall()) == 4
+    assert logged.stop() == {}
+    assert logged.path.read_text().count('[:insert ["part" "5') == 2 * 3
+    assert logged.verdict("ser") == "valid"
+
+
+@pytest.mark.server
 @pytest.mark.parametrize("sets", [True, False])
 def test_a_trigger_that_runs_later(logging, tmp_path, sets):
     """What it writes precedes the first read that shows it; a read before that accuses nobody."""
