@@ -181,7 +181,7 @@ class Observer:
         with closing(self._server.connect()) as connection:
             for table in tables:
                 rows = self._database.versions.rows(connection, table, self._most, whole=False)
-                for version, _ in rows or ():
+                for version, *_ in rows or ():
                     places.note(table, version)
         names = {one.where.replace('"', ""): one for one in tables}
         add_foreign(history, self._changes, names, places, self._snapshot)

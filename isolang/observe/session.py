@@ -11,6 +11,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.sql.settings import SettingsOfSession
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
@@ -40,6 +41,7 @@ class Session:
     Attributes:
         transaction: the current transaction; ``None`` if no transaction is open.
         backend: the number of the server's process for this connection.
+        conditions: the settings that the values of conditions depend on.
     """
 
     def __init__(self, observation: Observation) -> None:
@@ -49,6 +51,8 @@ class Session:
         self.transaction: SeenTransaction | None = None
         self.label = ""
         self.backend = 0
+        self.conditions = SettingsOfSession()
+        self._is_in_block = False
         self.default_level = "read committed"
         self._process = self._history.process()
         self._processes: dict[int, int] = {}  # the session of each call of the application
@@ -66,14 +70,20 @@ class Session:
         if self._epoch != self.observation.epoch:
             self._epoch = self.observation.epoch
             self.rewriter.forget()
-        return self.rewriter.prepare(text, may_ask=may_ask)
+        made = self.rewriter.prepare(text, may_ask=may_ask)
+        if may_ask and not made.asks:
+            asks = self.conditions.asks(made, in_transaction=self._is_in_block)
+            return Prepared(sent=text, asks=asks) if asks else made
+        return made
 
     def store_descriptions(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
         """Store the catalogue's descriptions of tables, one text per table."""
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
-            level, default, name, found = self.observation.dialect.parse_settings(text)
+            told = self.observation.dialect.parse_settings(text)
+            level, default, name, found, settings, now = told
+            self.conditions.store(settings, now if self._is_in_block else "")
             self.default_level = default
             if self.transaction is not None:
                 self.transaction.level = level
@@ -104,6 +114,7 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
+        self.conditions.note_statement(done)
         if one is not None and done.note is not None and kind in ("quiet", "level", "forget"):
             one.sent += 1
         defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
@@ -252,6 +263,7 @@ class Session:
             one.caller = "" if done.note is None else done.note.caller
             record_statement(self.observation, one, done)
         self.transaction = None
+        self.conditions.return_to_earlier(ended=True)
         self._history.end(one, outcome, error or one.error)
         if one.altered:
             self._note_change()
@@ -264,6 +276,9 @@ class Session:
     def note_ready(self, status: str) -> None:
         """Note that the server waits for statements, inside (T, E) or outside (I) a transaction."""
         one = self.transaction
+        self._is_in_block = status == "T"
+        if status == "I":
+            self.conditions.return_to_earlier(ended=True)
         if one is None:
             if status != "I":
                 self._history.unseen.note(NO_BEGIN)
@@ -286,6 +301,7 @@ class Session:
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error reported by the server."""
+        self.conditions.return_to_earlier(ended=False)
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
                 return

@@ -97,18 +97,33 @@ SETTINGS: Final = (
 """The settings that stable functions of pg_catalog and the input of constants depend on."""
 
 
+SETTINGS_SQL: Final = (
+    "pg_catalog.json_build_array(pg_catalog.array_to_json(pg_catalog.current_schemas(true)), "
+    "pg_catalog.json_build_array("
+    + ", ".join(f"pg_catalog.current_setting('{name}', true)" for name in SETTINGS)
+    + "), pg_catalog.to_char(pg_catalog.timezone('UTC', pg_catalog.now()), "
+    "'YYYY-MM-DD HH24:MI:SS.US'))"
+)
+"""The SQL expression for a session's settings, and for the beginning of its transaction in UTC."""
+
+
 class ServerCondition(Struct, frozen=True, kw_only=True):
     """A condition with the constants and settings of an execution.
 
     Attributes:
-        text: its text, with a parameter's number in this condition after each ``$``.
+        columns: the columns that it uses; the next attributes are those of the expression.
+        text: its text, with the numbers of parameters, from 0, between its pieces.
         parameters: for each parameter, its type (0 if the server infers it) and its value.
         reads_clock: whether a constant is a word such as ``today``, if it is taken for a time.
         order: the text of ORDER BY, if a LIMIT was reached; empty otherwise.
         last: the version of the last returned row, if a LIMIT was reached.
     """
 
-    expression: ServerExpression
+    columns: frozenset[str]
+    functions: frozenset[str]
+    operators: frozenset[str]
+    types: frozenset[str]
+    timed: frozenset[str]
     text: tuple[str | int, ...]
     parameters: tuple[tuple[int, str | bytes | None], ...]
     settings: SessionSettings
@@ -154,10 +169,7 @@ def order_expression(
             alone = words[0] if len(words) == 1 else None
             if not words or (alone is not None and alone.kind not in ("word", "quoted")):
                 return None
-            listed = zip(part[:place], part[1:place], strict=False)
-            if alone is not None and any(
-                b.text == alone.text and a.text not in ("select", ",", ".") for a, b in listed
-            ):
+            if alone is not None and renames(part, place, catalogue_name(alone.text)):
                 return None
             first = n + 1
     reader = _ExpressionReader(part, column, orders=True)
@@ -168,10 +180,28 @@ def order_expression(
     return reader.expression()
 
 
+def renames(part: Sequence[Token], place: int, name: str) -> bool:
+    """Return whether a SELECT's result may have another expression under a column's name.
+
+    SOUND BECAUSE: the result's column of ``name::text`` or ``name[1]`` is called ``name``, too.
+    """
+    listed = part[:place]
+    for n, token in enumerate(listed):
+        if token.kind not in ("word", "quoted") or catalogue_name(token.text) != name:
+            continue
+        if listed[n - 1].text not in ("select", ",", "."):
+            return True
+        if n + 1 < place and listed[n + 1].text not in (",", "."):
+            return True
+    return False
+
+
 class _ExpressionReader:
     """Explains each word of an expression."""
 
-    def __init__(self, part: Sequence[Token], column: ColumnLookup, *, orders: bool = False) -> None:
+    def __init__(
+        self, part: Sequence[Token], column: ColumnLookup, *, orders: bool = False
+    ) -> None:
         self._part, self._column, self._orders = part, column, orders
         self.pieces: list[Piece] = []
         self._columns: set[str] = set()
@@ -290,7 +320,7 @@ class _ExpressionReader:
         raise RefusedExpressionError("a name")
 
     def _read_column_or_call(self, at: int, begin: int, end: int) -> int:
-        names = [catalogue_name(self._part[at].text)]
+        names, first = [catalogue_name(self._part[at].text)], at
         at += 1
         while self._text_at(at, end) == "." and at + 1 < end:
             if self._part[at + 1].kind not in ("word", "quoted"):
@@ -303,7 +333,7 @@ class _ExpressionReader:
             self._functions.add(names[-1])
             if _TIMES.fullmatch(names[-1]):
                 self._check_group(at, self._close(at, end))
-            self.text(".".join(_quoted(name) for name in names))
+            self.text(" . ".join(t.text for t in self._part[first:at] if t.text != "."))
             return at
         column = self._column(names)
         if column is None or self._text_at(at, end) == ".":
@@ -413,9 +443,9 @@ def bound_condition(
     part: Sequence[Token],
     values: Sequence[str | bytes | None],
     oids: Sequence[int],
-    settings: SessionSettings | None,
-    now: str,
     *,
+    settings: SessionSettings | None,
+    now: str = "",
     order: ServerExpression | None = None,
     last: str = "",
 ) -> ServerCondition | None:
@@ -424,78 +454,92 @@ def bound_condition(
     SOUND BECAUSE: the server infers the type of a parameter from its first use. If all uses are in
     the condition, it infers the same type from the condition alone.
     """
-    if settings is None or (expression.uses_now and not now):
+    uses_now = expression.uses_now or (order is not None and order.uses_now)
+    if settings is None or (uses_now and not now):
         return None
-    if order is not None and order.uses_now:
+    binder = _Binder(part, values, oids, now)
+    text = binder.text(expression)
+    ordered = () if order is None else binder.text(order)
+    if text is None or ordered is None:
         return None
-    numbers: dict[int, int] = {}
-    parameters: list[tuple[int, str | bytes | None]] = []
-    reads_clock = False
+    used = [expression] if order is None else [expression, order]
+    return ServerCondition(
+        columns=frozenset().union(*(one.columns for one in used)),
+        functions=frozenset().union(*(one.functions for one in used)),
+        operators=frozenset().union(*(one.operators for one in used)),
+        types=frozenset().union(*(one.types for one in used)),
+        timed=frozenset().union(*(one.timed for one in used)),
+        text=text,
+        parameters=tuple(binder.parameters),
+        settings=settings,
+        reads_clock=binder.reads_clock,
+        order=ordered,
+        last=last,
+    )
 
-    def bound(pieces: Sequence[Piece]) -> tuple[str | int, ...] | None:
-        nonlocal reads_clock
+
+class _Binder:
+    """Puts the constants of one execution into expressions."""
+
+    def __init__(
+        self,
+        part: Sequence[Token],
+        values: Sequence[str | bytes | None],
+        oids: Sequence[int],
+        now: str,
+    ) -> None:
+        self._part, self._values, self._oids, self._now = part, values, oids, now
+        self._places: dict[int, int] = {}
+        self.parameters: list[tuple[int, str | bytes | None]] = []
+        self.reads_clock = False
+
+    def text(self, expression: ServerExpression) -> tuple[str | int, ...] | None:
+        """Return the text of an expression; ``None`` if a parameter's type is not certain."""
         texts: list[str | int] = []
-        for kind, piece in pieces:
+        for kind, piece in expression.pieces:
             if kind == "parameter":
                 number = int(piece)
-                if number > len(values):
+                uses = expression.pieces.count((kind, number))
+                if not self._add_parameter(number, uses):
                     return None
-                if number not in numbers:
-                    oid = oids[number - 1] if number <= len(oids) else 0
-                    value = values[number - 1]
-                    uses = sum(t.text == f"${number}" and t.kind == "parameter" for t in part)
-                    within = sum(one == (kind, piece) for one in pieces)
-                    if not oid and uses != within:
-                        return None
-                    numbers[number] = len(parameters)
-                    parameters.append((oid, value))
-                    text = value if isinstance(value, str) else ""
-                    reads_clock |= bool(_READS_CLOCK.search(text))
-                texts.append(numbers[number])
+                texts.append(self._places[number])
                 continue
             if kind == "token":
-                token = part[int(piece)]
-                if token.kind == "text":
-                    # An escape may spell a word that reads the clock.
-                    escaped = token.text[0] in "eE" and "\\" in token.text
-                    reads_clock |= escaped or bool(_READS_CLOCK.search(token.text))
-                text = token.text
+                text = self._token_text(int(piece))
             elif kind == "now":
-                text = f"('{now}+00'::pg_catalog.timestamptz){piece}"
+                text = f"('{self._now}+00'::pg_catalog.timestamptz){piece}"
             else:
                 text = str(piece)
+            # Two strings are one string only with a new line between them, as they were sent.
             if texts and isinstance(texts[-1], str):
-                texts[-1] += "\n" + text
+                texts[-1] += f"\n{text}"
             else:
                 texts.append(text)
         return tuple(texts)
 
-    text = bound(expression.pieces)
-    ordered = bound(order.pieces) if order is not None else ()
-    if text is None or ordered is None:
-        return None
-    if order is not None:
-        expression = ServerExpression(
-            columns=expression.columns | order.columns,
-            functions=expression.functions | order.functions,
-            operators=expression.operators | order.operators | {"<", ">", "="},
-            types=expression.types | order.types,
-            timed=expression.timed | order.timed,
-            uses_now=expression.uses_now,
-        )
-    else:
-        expression = ServerExpression(
-            columns=expression.columns,
-            functions=expression.functions,
-            operators=expression.operators,
-            types=expression.types,
-            timed=expression.timed,
-            uses_now=expression.uses_now,
-        )
-    return ServerCondition(
-        expression=expression, text=text, parameters=tuple(parameters), settings=settings,
-        reads_clock=reads_clock, order=ordered, last=last,
-    )  # fmt: skip
+    def _token_text(self, at: int) -> str:
+        token = self._part[at]
+        if token.kind == "text":
+            # An escape may spell a word that reads the clock.
+            escaped = token.text[0] in "eE" and "\\" in token.text
+            self.reads_clock |= escaped or bool(_READS_CLOCK.search(token.text))
+        return token.text
+
+    def _add_parameter(self, number: int, uses: int) -> bool:
+        """Add a parameter; return whether the server infers its type from the expression alone."""
+        if number in self._places:
+            return True
+        if number > len(self._values):
+            return False
+        oid = self._oids[number - 1] if number <= len(self._oids) else 0
+        others = sum(t.kind == "parameter" and t.text == f"${number}" for t in self._part) - uses
+        if not oid and others:
+            return False
+        value = self._values[number - 1]
+        self._places[number] = len(self.parameters)
+        self.parameters.append((oid, value))
+        self.reads_clock |= isinstance(value, str) and bool(_READS_CLOCK.search(value))
+        return True
 
 
 def _quoted(name: str) -> str:

@@ -7,6 +7,14 @@ from collections.abc import Collection, Sequence
 from msgspec import Struct, field
 
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import (
+    ServerCondition,
+    ServerExpression,
+    SessionSettings,
+    bound_condition,
+    order_expression,
+    renames,
+)
 from isolang.observe.sql.joins import KeyJoin
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.notes import CallNote
@@ -51,6 +59,10 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         position: where the statement's operations belong in its transaction; ``None`` for the
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
+        prepared_with: the session's settings when the statement was prepared; ``None`` if they were
+            unknown.
+        settings: the settings, if they are still the same; ``None`` if that is not certain.
+        now: the beginning of the transaction, in UTC; empty if it is unknown.
     """
 
     statement: PreparedStatement
@@ -62,6 +74,9 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     cut: bool = False
     position: PortalPosition | None = None
     note: CallNote | None = None
+    prepared_with: SessionSettings | None = None
+    settings: SessionSettings | None = None
+    now: str = ""
 
 
 def predicate_of(
@@ -94,20 +109,23 @@ def predicate_of(
         return "", "", None
     if made.skips and not partial:
         return "", "", None  # the statement skips locked rows regardless of its condition
-    if partial or condition.why:
+    if partial or (condition.why and condition.expression is None):
         return CONDITIONS, "", None
     if made.skips or (writes and table.triggers):
         # A trigger may have kept a matching row unchanged, which is already counted as unseen.
         return "", "", None
     source = made.sources[0 if join is None else join.root]
-    kind, order = _kind_beyond_limit(done, source, table, found)
+    kind, order, ranks = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
     # SOUND BECAUSE: each row was judged in one version: the one of the statement's snapshot, or, if
     # it matched there and was replaced since, the newest one. Rows that were left out did not match
     # in their version. But LIMIT chose the rows in the order of the snapshot's versions.
-    if read_committed and made.locks and order is not None:
+    if read_committed and made.locks and (order is not None or ranks is not None):
         return RECHECKED, "", None
+    if ranks is not None:
+        server = _server_condition(condition, table, done, ranks)
+        return ("", server, None) if server is not None else (LIMITED, "", None)
     used = condition.columns | ({order[0]} if order else set())
     return *_predicate(condition, table, used, done), order
 
@@ -144,35 +162,73 @@ def _predicate(
     try:
         predicate = condition.predicate(table.columns, done.statement.part, done.parameters)
     except CannotEvaluateError:
-        return CONDITIONS, ""
+        server = _server_condition(condition, table, done)
+        return (CONDITIONS, "") if server is None else ("", server)
     return "", predicate
+
+
+def _server_condition(
+    condition: ParsedCondition,
+    table: Table,
+    done: ExecutedStatement,
+    order: ServerExpression | None = None,
+) -> ServerCondition | None:
+    """Return the condition that the server evaluates; ``None`` if it cannot."""
+    expression = condition.expression
+    if expression is None or not (table.rows_known and table.has_images):
+        return None
+    return bound_condition(
+        expression,
+        done.statement.part,
+        done.parameters.values,
+        done.parameters.oids,
+        settings=done.settings,
+        now=done.now,
+        order=order,
+    )
 
 
 def _kind_beyond_limit(
     done: ExecutedStatement, source: StatementTable, table: Table, found: int
-) -> tuple[str | None, tuple[str, bool] | None]:
+) -> tuple[str | None, tuple[str, bool] | None, ServerExpression | None]:
     """Return the kind of unseen activity that the rows left out by LIMIT and OFFSET count as.
 
     Returns:
-        The kind, and the column by which LIMIT ordered the rows. The kind is empty if no predicate
-        is needed. It is ``None`` if nothing is unseen: all rows were returned, or, if there is a
-        column, all rows before the last one in the column's order.
+        The kind, and the column or the expressions by which LIMIT ordered the rows. The kind is
+        empty if no predicate is needed. It is ``None`` if nothing is unseen: all rows were
+        returned, or, if there is an order, all rows before the last one in this order.
     """
     statement = done.statement
     made = statement.plan
     if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
-        return LIMITED, None
+        return LIMITED, None, None
     if not (made.limit or done.cut):
-        return None, None
+        return None, None, None
     most = done.rows if done.cut else limit_value(statement.part, made.limit, done.parameters)
     if most is None:
-        return LIMITED, None
+        return LIMITED, None, None
     if max(found, done.rows) < most:
-        return None, None
+        return None, None, None
     if not (made.order[1] and found):
-        return "", None
+        return "", None, None
     order = _first_order_column(statement, source, table)
-    return (LIMITED if order is None else None), order
+    if order is not None:
+        return None, order, None
+    ranks = _ranks(statement, source)
+    return (LIMITED if ranks is None else None), None, ranks
+
+
+def _ranks(statement: PreparedStatement, source: StatementTable) -> ServerExpression | None:
+    """Return the expressions of ORDER BY on one table; ``None`` if they are not certain."""
+    alias, alone = name_parts(source.alias), len(statement.plan.sources) == 1
+
+    def column(names: Sequence[str]) -> str | None:
+        qualifiers = tuple(names[:-1])
+        if not qualifiers:
+            return names[-1] if alone else None
+        return names[-1] if qualifiers == alias[-len(qualifiers) :] else None
+
+    return order_expression(statement.part, *statement.plan.order, statement.plan.place, column)
 
 
 def looked_up_key_count(
@@ -209,11 +265,9 @@ def _first_order_column(
     column = table.columns.get(catalogue_name(first[-1])) if alone else None
     # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
     # occur in the result as the name of another expression.
-    place = statement.plan.place
-    listed = zip(statement.part[:place], statement.part[1:place], strict=False)
-    if any(b.text == first[-1] and a.text not in ("select", ",", ".") for a, b in listed):
+    if column is None or renames(statement.part, statement.plan.place, column.name):
         return None
-    if column is None or not (column.ordered and column.required):
+    if not (column.ordered and column.required):
         return None
     return column.name, descends
 

@@ -13,6 +13,7 @@ from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import plan_with_blocks
 from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, ROW_SETS, Table
+from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -458,7 +459,8 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
             return None if others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
 
-    return predicates.parse_known_parts(part, *one.where, column)
+    parsed = predicates.parse_known_parts(part, *one.where, column)
+    return replace(parsed, expression=server_expression(part, [one.where], column))
 
 
 def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:

@@ -88,7 +88,7 @@ class Audit:
             return f"{table.name} was altered before it could be audited"
         rows = self._versions.rows(connection, table, self._most, whole=False)
         if rows is not None:
-            return {version.number for version, _ in rows}
+            return {version.number for version, *_ in rows}
         if table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         # In a large table, only the rows named in the history are compared.

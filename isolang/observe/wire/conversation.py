@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
+from isolang.observe.sql.evaluated import SETTINGS_SQL, SessionSettings
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.predicates import Parameters
@@ -33,10 +34,12 @@ class NamedStatement(Struct, gc=False):
     Attributes:
         statement: the statement; ``None`` if its text does not contain exactly one statement.
         types: the type numbers of its parameters, as far as they are known.
+        settings: the session's settings when it was prepared; ``None`` if they were unknown.
     """
 
     statement: PreparedStatement | None = None
     types: tuple[int, ...] = ()
+    settings: SessionSettings | None = None
 
 
 class Portal(Struct, gc=False):
@@ -47,6 +50,7 @@ class Portal(Struct, gc=False):
         position: where the statement's operations belong in its transaction, once it is bound.
         note: what the statement's caller noted; ``None`` if nothing is known.
         written: whether the writes of a suspended statement have been recorded.
+        settings: the session's settings when the statement was prepared.
     """
 
     statement: PreparedStatement | None
@@ -58,6 +62,7 @@ class Portal(Struct, gc=False):
     note: CallNote | None = None
     complete: bool = False
     written: bool = False
+    settings: SessionSettings | None = None
 
 
 class CatalogueQuery(Struct):
@@ -72,8 +77,8 @@ class CatalogueQuery(Struct):
         """Return the messages that send this query to the server."""
         query = (
             "SELECT pg_catalog.json_build_array(pg_catalog.current_setting('transaction_isolation')"
-            ", pg_catalog.current_setting('default_transaction_isolation'), described)::text "
-            f"FROM ({lookup_query(self.names)}) found(described)"
+            ", pg_catalog.current_setting('default_transaction_isolation'), described, "
+            f"{SETTINGS_SQL})::text FROM ({lookup_query(self.names)}) found(described)"
         ).encode("utf-8", "surrogateescape")
         if self.simple:
             return message(b"Q", query + b"\0")

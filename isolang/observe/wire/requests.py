@@ -88,7 +88,8 @@ class RequestRewriter:
             raise MustWaitError(query.messages())
         audit = self._session.observation.audit
         changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
-        if changes and audit is not None and self._history.unaudited and delay != "audited":
+        recorded = self._history.unaudited or self._history.evaluated.are_new
+        if changes and audit is not None and recorded and delay != "audited":
             shared.delay = "audits"
             audit(self._continue_after_audit)
             raise MustWaitError
@@ -103,8 +104,10 @@ class RequestRewriter:
         made = self._prepare(body[:-1], simple=True)
         ticket = self._history.ticket()
         note = self._session.take_note(body[:-1])
+        settings = self._session.conditions.settings
         executed = [
-            ExecutedStatement(statement=one, ticket=ticket, note=note) for one in made.statements
+            ExecutedStatement(statement=one, ticket=ticket, note=note, prepared_with=settings)
+            for one in made.statements
         ]
         self._expected.append(ExpectedAnswer("Q", prepared=made, executed=executed))
         sent = made.sent.encode("utf-8", "surrogateescape")
@@ -114,7 +117,9 @@ class RequestRewriter:
         name, raw, types = body.split(b"\0", 2)
         made = self._prepare(raw, simple=False)
         statement = made.statements[0] if len(made.statements) == 1 else None
-        self._named[name] = NamedStatement(statement, types_of(types, 0))
+        self._named[name] = NamedStatement(
+            statement, types_of(types, 0), self._session.conditions.settings
+        )
         self._expected.append(ExpectedAnswer("P", prepared=made))
         sent = made.sent.encode("utf-8", "surrogateescape")
         return None if sent == raw else message(b"P", name + b"\0" + sent + b"\0" + types)
@@ -147,7 +152,12 @@ class RequestRewriter:
             at += size
             is_binary = formats[n] if count > 1 else formats[0] if count else 0
             values.append(raw if is_binary else raw.decode("utf-8", "surrogateescape"))
-        bound = Portal(statement, Parameters(values, named.types), self._history.ticket())
+        bound = Portal(
+            statement,
+            Parameters(values, named.types),
+            self._history.ticket(),
+            settings=named.settings,
+        )
         self._portals[portal] = bound
         if self._shared.bound is None:
             self._shared.bound = bound.ticket[0]
@@ -170,6 +180,7 @@ class RequestRewriter:
             ticket=portal.ticket,
             parameters=portal.parameters,
             note=portal.note or self._session.take_note(portal.statement.text),
+            prepared_with=portal.settings,
         )
         portal.note = done.note
         self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))

@@ -1,0 +1,93 @@
+"""Collects the conditions of a history that the server must evaluate on row versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import ServerCondition
+
+_MOST: Final = 20_000  # the largest number of distinct conditions
+
+
+class EvaluatedCondition(Struct, kw_only=True):
+    """A condition, and which versions satisfy it.
+
+    Attributes:
+        plain: with a LIMIT that was reached, the same condition without it.
+        evaluated: the number of the table's versions that it has been evaluated on.
+        matches: the versions that satisfy it; with a LIMIT, those before the last returned row.
+        ties: with a LIMIT, the versions that satisfy it and have the rank of the last returned row.
+        why: why the versions that satisfy it are not known; empty if they are.
+        is_wrong: whether the server's answers contradict each other, so this is a defect.
+        is_new: whether a statement met it since it was evaluated.
+    """
+
+    table: Table
+    condition: ServerCondition
+    plain: EvaluatedCondition | None = None
+    evaluated: int = 0
+    matches: set[str] = field(default_factory=set)
+    ties: set[str] = field(default_factory=set)
+    why: str = ""
+    is_wrong: bool = False
+    is_new: bool = True
+
+    @property
+    def reason(self) -> str:
+        """Return why the versions that satisfy it are not known; empty if they are."""
+        return self.why or (self.plain.why if self.plain is not None else "")
+
+
+class EvaluatedConditions:
+    """The distinct conditions of a history, by table.
+
+    Attributes:
+        work: how many pairs of a condition and a version the server has evaluated.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[ServerCondition, EvaluatedCondition]] = {}
+        self._count = 0
+        self.work = 0
+
+    def add(self, table: Table, condition: ServerCondition) -> EvaluatedCondition | None:
+        """Return the shared object for a condition; ``None`` if there are too many."""
+        conditions = self._tables.setdefault(table.name, {})
+        known = conditions.get(condition)
+        if known is not None:
+            known.is_new = True
+            if known.plain is not None:
+                known.plain.is_new = True
+            return known
+        if self._count >= _MOST:
+            return None
+        plain = None
+        if condition.order:
+            plain = self.add(table, replace(condition, order=(), last=""))
+        self._count += 1
+        added = EvaluatedCondition(table=table, condition=condition, plain=plain)
+        conditions[condition] = added
+        return added
+
+    def __iter__(self) -> Iterator[tuple[Table, list[EvaluatedCondition]]]:
+        """Yield each table with its conditions."""
+        for conditions in self._tables.values():
+            listed = [*conditions.values()]
+            yield listed[0].table, listed
+
+    @property
+    def are_new(self) -> bool:
+        """Return whether a statement met a condition since it was evaluated."""
+        return any(c.is_new and not c.why for _, of_table in self for c in of_table)
+
+    def refuse_new(self, why: str) -> None:
+        """Note that the meaning of conditions may have changed before they were evaluated."""
+        for _, of_table in self:
+            for condition in of_table:
+                if condition.is_new:
+                    condition.why = condition.why or why
