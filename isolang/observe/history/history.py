@@ -20,7 +20,9 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Final
 
-from isolang.observe.history.lines import HistoryLines
+from isolang.observe.history.evaluated import EvaluatedConditions
+from isolang.observe.history.images import RowImages
+from isolang.observe.history.lines import EvaluatedRead, HistoryLines
 from isolang.observe.history.present import PresentRows
 from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
 from isolang.observe.history.rolled_back import RolledBackRows
@@ -68,6 +70,8 @@ class ObservedHistory:
         self.initial: dict[tuple[str, str], RowVersion] = {}
         self.unclear = False
         self.present = PresentRows()
+        self.images = RowImages()
+        self.evaluated = EvaluatedConditions()
         self.versions = RecordedVersions(self.unseen, self.doubtful, self._write_loaded_row)
         self._lines = HistoryLines(path, self.versions, states_versions=versions)
         self.oldest_event: Callable[[], int] = lambda: 1 << 62
@@ -81,6 +85,11 @@ class ObservedHistory:
     def clients(self) -> dict[int, int]:
         """The number of the application's call of each transaction, by the file's line (from 1)."""
         return self._lines.clients
+
+    @property
+    def evaluated_reads(self) -> list[EvaluatedRead]:
+        """The predicate reads in the file whose conditions the server evaluates at the end."""
+        return self._lines.evaluated
 
     @property
     def written(self) -> int:
@@ -138,15 +147,19 @@ class ObservedHistory:
             if isinstance(operation, WrittenRow):
                 self.versions.ended(one, operation)
                 self.present.ended(outcome, operation)
+                if operation.version is not None and outcome != "fail":
+                    number = operation.version.number
+                    self.images.add(operation.table.name, number, operation.image)
             elif isinstance(operation, ScannedRows):
                 self.unaudited[operation.table.name] = operation.table
 
     def write_initial_rows(
-        self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]
+        self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any], bytes | None]]
     ) -> None:
         """Write the rows that existed before the first transaction."""
         reported = []
-        for table, version, row in rows:
+        for table, version, row, image in rows:
+            self.images.add(table.name, version.number, image)
             self._lines.note_table(table)
             known = self.versions.register(table, version, row, rank=0)
             self.present.add_version(table.name, version)

@@ -12,8 +12,11 @@ from operator import not_
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, read_columns
-from isolang.observe.history.edn import column_edn, edn, end_of_bracket
+from isolang.observe.history.edn import column_edn, edn, end_of_bracket, predicate_edn
+from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.history.recorded import (
     RecordedVersion,
     RecordedVersions,
@@ -40,6 +43,25 @@ _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committe
                   "read uncommitted": "pl-2"}  # fmt: skip
 
 
+class EvaluatedRead(Struct, frozen=True, gc=False):
+    """A predicate read in a history whose condition the server evaluates at the end.
+
+    Until then, the file has a predicate read of the versions that were found, and of no others.
+
+    Attributes:
+        line: the number of its line, from 1.
+        place: the number of its operation in the line.
+        rows: the numbers of the versions that were found.
+    """
+
+    line: int
+    place: int
+    condition: EvaluatedCondition
+    rows: tuple[str, ...]
+    shown: str
+    caller: str
+
+
 class HistoryLines:
     """The file of a history."""
 
@@ -52,6 +74,7 @@ class HistoryLines:
         self._states_versions = states_versions
         self._tables: dict[str, Table] = {}
         self.written = 0
+        self.evaluated: list[EvaluatedRead] = []
         self.clients: dict[int, int] = {}
         self._number = 0  # of the last line
         if states_versions:
@@ -118,6 +141,8 @@ class HistoryLines:
             if not isinstance(operation, WrittenRow) and operation.perhaps:
                 possible += _possible_facts(operation, len(reported), lines)
                 continue
+            if isinstance(operation, ScannedRows) and operation.condition is not None:
+                self._note_evaluated(one, operation, len(reported), lines)
             reported += lines
             callers += [operation.caller or operation.shown] * len(lines)
             conditions += _condition_shown(operation, len(lines))
@@ -139,13 +164,36 @@ class HistoryLines:
             self.clients[self._number] = one.client
         self.written += 1
 
+    def _note_evaluated(
+        self,
+        one: SeenTransaction,
+        scan: ScannedRows,
+        place: int,
+        lines: Sequence[tuple[str, int | None]],
+    ) -> None:
+        """Remember a predicate read whose condition the server evaluates at the end."""
+        if one.outcome == "ok" and lines and lines[0][0].startswith("[:rp "):
+            assert scan.condition is not None
+            rows = tuple(version.number for version in scan.rows)
+            self.evaluated.append(
+                EvaluatedRead(
+                    self._number + 1, place, scan.condition, rows, scan.shown, scan.caller
+                )
+            )
+
     def _predicate_read_operations(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
         rows = [self._versions.find(scan.table, one, scan.shown) for one in scan.rows]
         known = [one for one in rows if one is not None]
         if len(known) < len(rows):
             return [*map(_read, known)]
         where = scan.where
+        if scan.condition is not None:
+            where = predicate_edn(("in", "xmin", tuple(one.number for one in scan.rows)))
+            if scan.condition.condition.order or not known:
+                where = "[:not :true]"
         last: list[RecordedVersion] = []
+        if scan.condition is not None and scan.condition.condition.order:
+            known, last = [], known
         if scan.order is not None:
             column, descends = scan.order
             values = [one.columns[column] for one in known]
@@ -210,7 +258,7 @@ def _condition_shown(operation: Observed, lines: int) -> list[str]:
     """
     if isinstance(operation, ReadRow):
         return [read_columns(operation.columns) if operation.columns else ""] * lines
-    asks = isinstance(operation, ScannedRows) and operation.caller
+    asks = isinstance(operation, ScannedRows) and (operation.caller or operation.condition)
     first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
     return [first, *[""] * (lines - 1)] if lines else []
 

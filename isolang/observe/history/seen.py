@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
+from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.sql.catalogue import Table, is_key_of
 from isolang.observe.sql.executed import PortalPosition
 
@@ -61,6 +62,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
             before the last returned row were returned, but perhaps not all rows with the same value
             in this column. ``None`` if no LIMIT applied.
         perhaps: as for :class:`ReadRow`.
+        condition: the condition, if the server evaluates it at the end; ``where`` is then empty.
     """
 
     table: Table
@@ -71,6 +73,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     statement: str = ""
     caller: str = ""
     perhaps: bool = False
+    condition: EvaluatedCondition | None = None
 
 
 class WrittenRow(Struct, frozen=True, gc=False):
@@ -80,6 +83,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
         row: the version's column values; ``None`` for a deletion.
         old: the replaced version; ``None`` for an INSERT, or if it is unknown.
         same_key: whether the replaced version, which is unknown, had the same key.
+        image: the version in binary format; ``None`` if it is unknown.
     """
 
     table: Table
@@ -91,6 +95,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
     statement: str = ""
     same_key: bool = False
     caller: str = ""
+    image: bytes | None = None
 
 
 Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow

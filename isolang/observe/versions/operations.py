@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from typing import Final
 
+from msgspec.structs import replace
+
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
@@ -15,6 +17,7 @@ from isolang.observe.history.seen import (
 )
 from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import ServerCondition
 from isolang.observe.sql.executed import (
     ExecutedStatement,
     has_reached_limit,
@@ -306,7 +309,7 @@ class StatementOperations:
                 WrittenRow(
                     table, new, row, old, self._shown, inserts=old is None and not unknown,
                     statement=one.statement, same_key=unknown and keeps_key(made, table),
-                    caller=one.caller,
+                    caller=one.caller, image=written.image,
                 )
             )  # fmt: skip
         if lost:
@@ -394,10 +397,25 @@ class StatementOperations:
     ) -> None:
         """Note a predicate read: the rows found, and that no other rows matched."""
         one = self._transaction
-        where = predicate_edn(predicate)
+        condition, where = None, ""
+        if isinstance(predicate, ServerCondition):
+            last = rows[-1].number if predicate.order and rows else ""
+            named = replace(predicate, last=last)
+            # The names of a definition that is not committed mean nothing to other sessions.
+            if not one.altered:
+                condition = self._observation.history.evaluated.add(table, named)
+            if condition is None:
+                self._note(CONDITIONS)
+                self._note_read_rows(table, rows)
+                return
+        else:
+            where = predicate_edn(predicate)
         one.operations.append(
-            ScannedRows(table, where, tuple(rows), self._shown, order, one.statement, one.caller)
-        )
+            ScannedRows(
+                table, where, tuple(rows), self._shown, order, one.statement, one.caller,
+                condition=condition,
+            )
+        )  # fmt: skip
         for version in rows:
             one.seen.add((table.name, version.number))
 
