@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
+from isolang.observe.history.completed import with_evaluated_conditions
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
 from isolang.observe.history.seen import RowVersion
@@ -24,7 +25,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
+from isolang.observe.unseen import CONDITIONS, CONDITIONS_ON_UNSEEN_WRITES, ERRORS, Unseen
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.foreign import KnownPlaces, add_foreign
 from isolang.observe.wire.address import ServerAddress
@@ -160,12 +161,33 @@ class Observer:
             self._add_foreign(history, tables)
         history.close()
         audit.audit_at_end()
+        self._write_evaluated(history, path)
         if history.doubtful:
             other = path.with_name(f"{path.name}.part")
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
             shutil.move(other, path)
         return history.unseen.settled()
+
+    def _write_evaluated(self, history: ObservedHistory, path: Path) -> None:
+        """Write the conditions that the server has evaluated, and count those that it has not."""
+        reads = []
+        for read in history.evaluated_reads:
+            condition = read.condition
+            selected = condition.matches | condition.ties
+            if not condition.reason and not selected.issuperset(read.rows):
+                condition.why, condition.is_wrong = "a returned row does not satisfy it", True
+        for read in history.evaluated_reads:
+            condition = read.condition
+            if not condition.reason:
+                reads.append(read)
+                continue
+            wrong = condition.is_wrong or (condition.plain is not None and condition.plain.is_wrong)
+            history.unseen.note(ERRORS if wrong else CONDITIONS, read.shown, read.caller)
+        if reads:
+            other = path.with_name(f"{path.name}.part")
+            with_evaluated_conditions(path, reads, other)
+            shutil.move(other, path)
 
     def _read_log(self) -> None:
         if self._log is not None:
@@ -227,7 +249,7 @@ class Observer:
     def _initial_rows(self, connection: Any, observation: Observation) -> None:
         """Read the rows of all tables that are not too large, in one snapshot."""
         versions = self._database.versions
-        rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
+        rows: list[tuple[Table, RowVersion, dict[str, Any], bytes | None]] = []
         with versions.snapshot(connection) as self._snapshot:
             self.history.versions.is_initial = self._snapshot.is_older
             for described_table in self._database.dialect.tables(connection):
@@ -239,7 +261,10 @@ class Observer:
                 except IsolangError:
                     reported = None
                 table.rows_known = reported is not None
-                rows += [(table, version, table.row(row or ())) for version, row in reported or ()]
+                rows += [
+                    (table, version, table.row(row or ()), image)
+                    for version, row, image in reported or ()
+                ]
             readable = [table for table in observation.tables.current() if not table.why]
             # Rows may be older than their constraints' triggers, or loaded without these.
             observation.database.keys_hold &= not any(

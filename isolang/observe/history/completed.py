@@ -25,9 +25,7 @@ _VERSION: Final = '"xmin" "'
 _VALUE: Final = ":value ["
 
 
-def with_evaluated_conditions(
-    path: Path, reads: Sequence[EvaluatedRead], into: Path
-) -> None:
+def with_evaluated_conditions(path: Path, reads: Sequence[EvaluatedRead], into: Path) -> None:
     """Write a history with the predicates of the reads whose conditions were evaluated."""
     by_table: defaultdict[str, dict[int, EvaluatedCondition]] = defaultdict(dict)
     by_line: defaultdict[int, list[EvaluatedRead]] = defaultdict(list)
