@@ -286,6 +286,7 @@ def write_jepsen(
     labels: Sequence[str],
     levels: Sequence[str],
     statements: Sequence[str],
+    units: Sequence[str],
     write: Callable[[bytes], object],
 ) -> tuple[int, int] | None: ...
 

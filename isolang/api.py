@@ -14,7 +14,15 @@ from isolang.history.load import read_history
 from isolang.language.classify.route import Route, route
 from isolang.language.load import load_spec
 from isolang.limits import Deadline, default_memory, memory_cap
-from isolang.options import FailedCas, Options, PossibleFacts, ReadOptions, SupersededReads
+from isolang.options import (
+    Carry,
+    FailedCas,
+    Options,
+    PossibleFacts,
+    ReadOptions,
+    SupersededReads,
+    Unit,
+)
 from isolang.pipeline.possible import judge
 
 if TYPE_CHECKING:
@@ -36,6 +44,8 @@ def load_history(
     failed_cas: FailedCas = "auto",
     ignore_versions: bool = False,
     superseded_reads: SupersededReads = "auto",
+    unit: Unit = "transaction",
+    carry: Carry = "rows",
     possible_facts: PossibleFacts = "auto",
     clock_error: str = "",
     timeout: float | None = None,
@@ -63,6 +73,11 @@ def load_history(
         superseded_reads: what to do with a read whose transaction read the row again under a lock,
             with another result (docs/formats.md): ``ignore`` it; ``count`` it like any other; or
             ``auto``, so that ``check`` answers *unknown* if the verdict depends on it.
+        unit: ``request`` to ask about requests: a transaction that writes has the reads that its
+            request made before, in other transactions (docs/language.md). Transactions as such are
+            judged with ``transaction``.
+        carry: with ``unit="request"``, ``rows`` for the reads of the rows that the transaction
+            writes, and ``all`` for those of other rows, too.
         possible_facts: what to do with facts that only may have decided an answer (``:perhaps``,
             docs/formats.md): ``ignore`` them; ``count`` them like all others; or ``auto``, so that
             ``check`` accuses without them and acquits with them.
@@ -97,6 +112,8 @@ def load_history(
         failed_cas=failed_cas,
         ignore_versions=ignore_versions,
         superseded_reads=superseded_reads,
+        unit=unit,
+        carry=carry,
         possible_facts=possible_facts,
         clock_error=clock_error,
     )

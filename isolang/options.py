@@ -25,6 +25,8 @@ _NO_LIMIT: Final = "; leave it out for no limit"
 
 FailedCas: TypeAlias = Literal["auto", "compared", "nothing"]
 SupersededReads: TypeAlias = Literal["auto", "ignore", "count"]
+Unit: TypeAlias = Literal["transaction", "request"]
+Carry: TypeAlias = Literal["rows", "all"]
 PossibleFacts: TypeAlias = Literal["auto", "ignore", "count"]
 
 
@@ -98,11 +100,28 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             READING,
         ),
     ] = "auto"
+    unit: Annotated[
+        Unit,
+        About(
+            "Also ask whether requests race that check in one transaction and act in another: a "
+            "transaction that writes has the reads that its request made before.",
+            "",
+            READING,
+        ),
+    ] = "transaction"
+    carry: Annotated[
+        Carry,
+        About(
+            "With --unit request: carry the reads of the rows that a transaction writes, or all.",
+            "",
+            READING,
+        ),
+    ] = "rows"
     possible_facts: Annotated[
         PossibleFacts,
         About(
-            "What to do with facts that only may have decided an answer (:perhaps): ignore or count "
-            "them; auto: a violation counts without them, a valid verdict with them.",
+            "What to do with facts that only may have decided an answer (:perhaps): ignore or "
+            "count them; auto: a violation counts without them, a valid verdict with them.",
             "",
             READING,
         ),
@@ -123,6 +142,11 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             raise OptionError(
                 "initial-value and unwritten-initial: initial values are either given or taken "
                 "from the reads (got both options, expected one)"
+            )
+        if self.carry != "rows" and self.unit != "request":
+            raise OptionError(
+                f"carry: only requests carry reads (got {self.carry} without unit=request); hint: "
+                "--unit request"
             )
 
     def non_default(self) -> dict[str, Any]:

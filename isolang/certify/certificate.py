@@ -52,6 +52,8 @@ class Certificate(Struct, frozen=True, kw_only=True):
         history_options: the other options used to read the history, by name.
         set_reads: the implicit set-reads that became operations, as in ``History.set_reads``;
             ``None`` if the history had no implicit set-reads when the certificate was made.
+        carried: the carried reads, as :meth:`CarriedRead.plain` writes them; ``None`` if the
+            history was read without ``--unit request``.
         spec_name: the name of the specification.
         spec_sha256: the SHA-256 of all texts of the specification.
         spec_texts: the texts of the specification's files by file name, in the order they were
@@ -68,6 +70,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
     spec_texts: Mapping[str, str]
     history_options: Mapping[str, Any] = field(default_factory=dict)
     set_reads: tuple[tuple[int, int], ...] | Literal["all"] | None = None
+    carried: tuple[tuple[Any, ...], ...] | None = None
     tool: str = ""
 
     @property
@@ -83,8 +86,11 @@ class Certificate(Struct, frozen=True, kw_only=True):
         proof: Proof,
     ) -> Certificate:
         """Make the certificate for a proof, whose kind determines the verdict on ``history``."""
+        carrying = history.carrying
+        carried = None if carrying is None else tuple(tuple(r.plain()) for r in carrying.reads)
         return cls(
             proof=proof,
+            carried=carried,
             history_name=history.name,
             history_sha256=history.sha256,
             history_format=history.format,
@@ -153,6 +159,7 @@ class Certificate(Struct, frozen=True, kw_only=True):
                     "format": self.history_format,
                     "options": dict(self.history_options),
                     **({} if self.set_reads is None else {"set_reads": self.set_reads}),
+                    **({} if self.carried is None else {"carried": self.carried}),
                 },
                 "spec": {
                     "name": self.spec_name,
@@ -252,6 +259,7 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
         NotCertifiedError: if the checkers cannot decide the proof for this specification or
             history.
     """
+    from isolang.certify.carried import check_carried_reads
     from isolang.certify.verification import accept
 
     if certificate.history_sha256 != history.sha256:
@@ -267,6 +275,7 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
             f"(got sha256 {spec.sha256 or 'none'}, expected "
             f"{certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
+    check_carried_reads(history, () if certificate.carried is None else certificate.carried)
     return accept(certificate.about(history), spec, certificate.proof)
 
 
@@ -312,7 +321,10 @@ def _parsed(data: dict[str, Any], where: str) -> Certificate:
     kind = next((name for name in kinds if name in data), kinds[-1])
     fields(data, "", ("format", "tool", "verdict", "history", "spec", kind))
     history = fields(
-        data["history"], "history", ("name", "sha256", "format", "options"), ("set_reads",)
+        data["history"],
+        "history",
+        ("name", "sha256", "format", "options"),
+        ("set_reads", "carried"),
     )
     spec = fields(data["spec"], "spec", ("name", "sha256", "texts"))
     raw = data[kind]
@@ -325,6 +337,7 @@ def _parsed(data: dict[str, Any], where: str) -> Certificate:
         history_format=of(history["format"], "history.format", text_of),
         history_options=of(history["options"], "history.options", _map_of),
         set_reads=of(history.get("set_reads"), "history.set_reads", _set_reads),
+        carried=of(history.get("carried"), "history.carried", _carried),
         spec_name=of(spec["name"], "spec.name", text_of),
         spec_sha256=of(spec["sha256"], "spec.sha256", text_of),
         spec_texts={
@@ -360,6 +373,16 @@ def _set_reads(raw: Any) -> tuple[tuple[int, int], ...] | Literal["all"] | None:
         return "all"
     pairs = [numbers_of(pair) for pair in raw]
     return tuple((s, key) for s, key in pairs)
+
+
+def _carried(raw: Any) -> tuple[tuple[Any, ...], ...] | None:
+    if raw is None:
+        return None
+    reads = []
+    for *numbers, without in raw:
+        reader, source, op, scan = numbers_of(numbers)
+        reads.append((reader, source, op, scan, tuple(numbers_of(without))))
+    return tuple(reads)
 
 
 def _written(path: Path, text: str) -> Path:

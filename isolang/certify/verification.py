@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.certify.carried import check_carried_reads
 from isolang.certify.errors import CertificateRejected, NotCertifiedError
 from isolang.certify.proofs import Proof, Refutation, Witness, check_proof
 from isolang.certify.steps import AnomalyStep
@@ -77,6 +78,7 @@ def accept(
         CertificateRejected: if a checker rejects the proof; the message says which checker.
         NotCertifiedError: if no checker can decide the whole proof.
     """
+    check_carried_reads(history)
     beyond_native = _natively(history, spec, proof, seconds)
     try:
         accepted, beyond = _by_definition(history, spec, proof, seconds)

@@ -123,6 +123,12 @@ def check(
                 raise Mistake(
                     f"{flag} shows a single verdict: name one history and one --spec{folder}"
                 )
+    if reading.unit == "request":
+        for flag, file in (("--minimal", output.minimal), ("--plot", output.plot)):
+            if file:
+                raise Mistake(f"{flag} shows a single verdict, and --unit request gives two")
+        if output.html.endswith(".html"):
+            raise Mistake("--html FILE.html shows a single verdict: name a folder")
     if workers and "-" in histories:
         raise Mistake("--workers: the workers cannot read this machine's standard input (-)")
     if histories.count("-") > 1:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid, Verdict
 
 _PORT: Final = "6543"
+_OWN_SERVERS: Final = ("postgres", "postgresql")  # the targets that start a server
 _PACE: Final = 0.2  # the seconds between two polls of the live check's result
 _LONGEST: Final = 60  # the time limit for one live check, in seconds
 _SHOWN: Final = 110  # the maximum number of characters to print of a statement
@@ -56,10 +57,12 @@ class UnseenForm(Struct, frozen=True, kw_only=True):
     Attributes:
         statement: the statement, with ``?`` for each value.
         count: how often it occurred.
+        tables: the tables that it reads or writes, as far as they are known.
     """
 
     statement: str
     count: int
+    tables: tuple[str, ...] = ()
 
 
 class NotSeen(Struct, frozen=True, kw_only=True):
@@ -94,6 +97,13 @@ class ObserveReport(Report, frozen=True, kw_only=True):
     command_code: int | None = None
 
 
+def _unit_source(text: str) -> str:
+    """Return what names units besides comments, as an option names it."""
+    if text not in ("", "application_name"):
+        raise typer.BadParameter(f"got {text!r}, expected application_name")
+    return text
+
+
 def observe(
     *,
     target: Annotated[
@@ -114,7 +124,7 @@ def observe(
     output: Annotated[
         OutputOptions, SelectedOptions(forms=("text", "json"), about={"all_anomalies": _ALL})
     ],
-    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads")],
+    reading: Annotated[ReadOptions, SelectedOptions("superseded_reads", "unit", "carry")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
     into: Annotated[
         str,
@@ -169,6 +179,22 @@ def observe(
             "server's log; the history is checked only at the end.",
         ),
     ] = False,
+    server_on_trial: Annotated[
+        bool,
+        typer.Option(
+            "--server-on-trial",
+            help="Do not rely on when the server shows commits to decide which unseen reads cannot "
+            "matter.",
+        ),
+    ] = False,
+    unit_from: Annotated[
+        str,
+        typer.Option(
+            "--unit-from", metavar="application_name", show_default=False,
+            help="Take application_name as the name of a transaction's request, too.",
+            parser=_unit_source,
+        ),
+    ] = "",
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
@@ -196,17 +222,20 @@ def observe(
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
-        where = stack.enter_context(_server(target, versions=versions))
+        where = stack.enter_context(_server(target))
         observer = Observer(
-            where, path, listen=(host, port), most_rows=most_rows, versions=versions
-        )
+            where, path, listen=(host, port), most_rows=most_rows, versions=versions,
+            reads_log=target in _OWN_SERVERS,
+            server_on_trial=server_on_trial,
+            application_is_unit=unit_from == "application_name",
+        )  # fmt: skip
         observer.start()
         code = None
         try:
             with _live_check(observer, path, () if versions else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
-            unseen = observer.stop()
+            unseen = observer.stop(accepted)
         seen = _not_seen(unseen, accepted)
         if listing is not None:
             _write_unseen(listing, seen)
@@ -247,21 +276,21 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _server(target: str, *, versions: bool) -> Iterator[ServerAddress]:
+def _server(target: str) -> Iterator[ServerAddress]:
     """Yield the address of the server named by the target.
 
-    If the target is just ``postgres``, start a server and stop it at the end; with ``versions``,
-    its log records the changed rows.
+    If the target is just ``postgres``, start a server whose log records the changed rows, and stop
+    it at the end.
     """
     from isolang.observe.wire.address import ServerAddress, address_of
 
-    if target in ("postgres", "postgresql"):
+    if target in _OWN_SERVERS:
         from isolang.run.targets import target_named
         from isolang.run.targets.postgres import Postgres
 
         made = target_named("postgres")
         assert isinstance(made, Postgres)
-        made.reports_versions = versions
+        made.reports_versions = True
         try:
             made.start()
             assert made.server is not None
@@ -359,7 +388,7 @@ def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
             kind=kind_of(what), what=output_wording(what), count=count,
             first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
             forms=tuple(
-                UnseenForm(statement=statement, count=number)
+                UnseenForm(statement=statement, count=number, tables=unseen.tables_of(statement))
                 for statement, number in unseen.most_frequent(what)
             ),
         )
@@ -489,11 +518,12 @@ def _new_file(name: str) -> Path:
 
 
 def _write_unseen(path: Path, seen: Sequence[NotSeen]) -> None:
-    """Write each statement that was not seen on a line: count, kind, description, statement."""
-    lines = ["count\tkind\twhat\tstatement\n"]
+    """Write each statement that was not seen on a line, with its count, kind and tables."""
+    lines = ["count\tkind\twhat\ttables\tstatement\n"]
     for kind in seen:
-        forms = [(form.count, form.statement) for form in kind.forms] or [(kind.count, "")]
-        lines += [f"{count}\t{kind.kind}\t{kind.what}\t{text}\n" for count, text in forms]
+        for form in kind.forms or (UnseenForm(statement="", count=kind.count),):
+            columns = (kind.kind, kind.what, ", ".join(form.tables), form.statement)
+            lines.append("\t".join((str(form.count), *columns)) + "\n")
     path.write_text("".join(lines), encoding="utf-8")
 
 

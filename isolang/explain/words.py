@@ -91,8 +91,16 @@ class Phrases:
             words = condition_in_words(columns.predicates[number], self.history.row_texts().forms)
             words = words if len(words) <= _LONGEST else words[: _LONGEST - 1] + "…"
             under = f" with {words}" if words else ""
+        return f"{self.reader(op)} did not find {self.key(self.facts.key[op])}{under}"
+
+    def reader(self, op: int) -> str:
+        """Return who made a read, such as ``T5``, or who made it for whom if it was carried."""
         reader = self.txn(self.facts.txn_of[op])
-        return f"{reader} did not find {self.key(self.facts.key[op])}{under}"
+        source, writes_others = self.history.carried_from(op)
+        if not source:
+            return reader
+        writes = "writes other rows than" if writes_others else "writes what"
+        return f"{reader} {writes} {source} had read for the same request: {source}"
 
     def state_after(self, writer: int) -> str:
         """Return a phrase for the state of a row, such as ``as T5 left it``."""
@@ -100,7 +108,7 @@ class Phrases:
 
     def read_from(self, op: int, writer: int) -> str:
         """Return a clause such as ``T914 read x = 5 from T904``."""
-        reader = self.txn(self.facts.txn_of[op])
+        reader = self.reader(op)
         if self.is_missed(op):
             return f"{self.not_found(op)}, {self.state_after(writer)}"
         if writer == self.facts.n:
@@ -185,10 +193,9 @@ class Phrases:
 
     def overwritten(self, edge: Edge, only_rw: bool) -> str:
         """Return the reason for an anti-dependency, in words; arguments as for :meth:`edge`."""
-        a, b = self.txn(edge.a), self.txn(edge.b)
+        b = self.txn(edge.b)
         if self.is_missed(edge.op):
-            writer = self.txn(edge.b)
-            return f"{self.not_found(edge.op)}: it read {self.key(edge.key)} before {writer} " + (
+            return f"{self.not_found(edge.op)}: it read {self.key(edge.key)} before {b} " + (
                 self.wrote(edge.b, edge.key)
             )
         past = f"but {b} had overwritten it" if only_rw else f"which {b} overwrote"
@@ -196,7 +203,7 @@ class Phrases:
             value = self.value(self.facts.last[edge.b][edge.key])
             past = f"{'but ' if only_rw else ''}without the {value} that {b} "
             past += "had appended" if only_rw else "appended"
-            return f"{a} read {self.seen(edge.op)}, {past}"
+            return f"{self.reader(edge.op)} read {self.seen(edge.op)}, {past}"
         return f"{self.read_from(edge.op, edge.writer)}, {past}"
 
     def operations_of_edge(self, edge: Edge) -> list[int]:

@@ -220,7 +220,10 @@ class _Player:
         if isinstance(found, str):
             raise _UnplayableError(found)
         if found is not None and found.number > 1:
-            raise _UnplayableError(f"{found} ran {found.number} transactions")
+            raise _UnplayableError(
+                f"{found} ran {found.number} transactions, and a prediction is about one; hint: "
+                'unit="request" judges what a call checks in one and acts on in another'
+            )
         return found
 
     def play(self, folder: Path) -> PlayedPrediction:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
-
-from msgspec import Struct, field
+from typing import TYPE_CHECKING, Any, Final
 
 from isolang._native import Columns
 from isolang.history import columns as c
+from isolang.history.recorded_fields import RecordedFields, checked_number
 from isolang.history.transaction import StatusName
 from isolang.history.values import atom_text, key_name
 
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from isolang.history.remarks import Named, Remark
+    from isolang.history.remarks import Remark
     from isolang.history.row_text import RowTexts
     from isolang.history.statements import Statements
 
@@ -30,33 +28,12 @@ _VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?: "xmin class"
 _PLACES = {"line": ":{}", "byte": " byte {}"}
 
 
-class DescribedColumns(Struct, frozen=True, kw_only=True):
+class DescribedColumns(RecordedFields, frozen=True, kw_only=True):
     """A history's columns, with names, places and texts for its transactions and operations.
 
     The methods are meant for messages and small histories. Performance-critical code reads the
     columns directly.
-
-    Attributes:
-        columns: the native columns, described in ``native/core/history.hpp``. Transactions are
-            numbered 0 … n-1, and T0, the initial transaction, has number n.
-        name: the history's name in messages: a path, or ``<memory>``.
-        files: the files that the history was read from; ``columns.txn_file`` holds indices into
-            this tuple.
-        session_names: the names of the sessions in the input; empty if they have no names.
     """
-
-    columns: Columns
-    name: str
-    format: str
-    files: tuple[str, ...] = ()
-    position_unit: Literal["line", "byte", "record"] = "record"
-    session_names: tuple[str, ...] = ()
-    _lazy: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def t0(self) -> int:
-        """The number of T0, the initial transaction."""
-        return self.columns.transactions()
 
     def name_of(self, txn: int) -> str:
         """Return the name of a transaction, such as ``T914``. Names are unique within the history.
@@ -73,9 +50,6 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return f"T{number}"
         session = self.session_name(int(self.columns.txn_session[txn]))
         return f"T{number}@{session}" + (f"#{txn}" if rank > 1 else "")
-
-    def _is_t0(self, txn: int) -> bool:
-        return _checked_number(txn) == self.t0
 
     def _is_initial(self, txn: int) -> bool:
         return self._is_t0(txn) or int(self.columns.txn_status[txn]) == c.INITIAL
@@ -134,10 +108,23 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             return "the initial state"
         return self._place(self.columns.txn_file[txn], int(self.columns.txn_position[txn]))
 
+    def carried_from(self, op: int) -> tuple[str, bool]:
+        """Return the name of the transaction that a read was carried from; empty if it was not.
+
+        The second value is whether the transaction that has the read writes other rows only.
+        """
+        if self.carrying is None:
+            return "", False
+        columns = self.columns
+        place = int(columns.txn_position[self.transaction_of(op)]), int(columns.op_position[op])
+        return self.carrying.names.get(place, ("", False))
+
     def where_op(self, op: int) -> str:
         """Return the place in the input where an operation is, such as ``a.bincode byte 234``."""
         txn = self.transaction_of(op)
         position = int(self.columns.op_position[op])
+        if position < 0:
+            return f"the reads of {self.carried_from(op)[0]}"
         if self.position_unit == "record":
             return f"{self.where(txn)}, operation {position}"
         return self._place(self.columns.txn_file[txn], position)
@@ -170,7 +157,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         row, the text shows them: ``{age: 4 → 5}``. If a predicate read did not return the row, the
         text is ``not found``, no matter which versions of the row would match.
         """
-        value = int(self.columns.op_value[_checked_number(op)])
+        value = int(self.columns.op_value[checked_number(op)])
         if row := self.recorded_row(op):
             return row
         kind = int(self.columns.op_kind[op])
@@ -214,23 +201,6 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         texts: RowTexts = self._lazy["rows"]
         return texts
 
-    def remarks(self) -> Mapping[int, Mapping[Named, Remark]]:
-        """Return all remarks in the recording, keyed by line and operation.
-
-        Most histories have no remarks. A history built from a window of a growing log has none
-        either, because its positions are not lines and the file may not fit in memory.
-        """
-        if "remarks" not in self._lazy:
-            from isolang.history.remarks import read_remarks
-
-            self._lazy["remarks"] = read_remarks(self.files[0]) if self.is_recording() else {}
-        found: Mapping[int, Mapping[Named, Remark]] = self._lazy["remarks"]
-        return found
-
-    def is_recording(self) -> bool:
-        """Return whether the history is a file of events, which may contain remarks."""
-        return self.format == "edn" and self.position_unit == "line" and len(self.files) == 1
-
     def statements_of(self, txn: int) -> Statements:
         """Return the recorded statement of each operation in a transaction.
 
@@ -242,26 +212,12 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
             HistoryError: the recorded statements are malformed, or their number differs from the
                 number of operations.
         """
-        statements = self._statements().get(int(self.columns.txn_position[txn]), ())
+        statements = self.statements_by_position().get(int(self.columns.txn_position[txn]), ())
         if not statements:
             return ()
         from isolang.history.objects import statements_of_operations
 
         return statements_of_operations(self, txn, statements)
-
-    def has_statements(self) -> bool:
-        """Return whether the recording contains a statement for any operation."""
-        return bool(self._statements())
-
-    def _statements(self) -> Mapping[int, Statements]:
-        if "statements" not in self._lazy:
-            from isolang.history.statements import read_statements
-
-            lines = self.position_unit == "line" and self.format in ("edn", "jepsen-json")
-            one = lines and len(self.files) == 1
-            self._lazy["statements"] = read_statements(self.files[0]) if one else {}
-        found: Mapping[int, Statements] = self._lazy["statements"]
-        return found
 
     def describe_op(self, op: int) -> str:
         """Return an operation as text, such as ``r(x, 5)`` or ``w(user/7 {age: 4 → 5})``.
@@ -271,13 +227,19 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         kind = int(self.columns.op_kind[op])
         if kind == c.READ_NONE_OF and self.of_predicate(op):
             key = self.key(int(self.columns.op_key[op]))
-            return f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found"
+            source = self.carried_from(op)[0]
+            carried = f" carried from {source}" if source else ""
+            return (
+                f"{'key ' if key[:1].isdigit() or key[:1] == '-' else ''}{key} not found{carried}"
+            )
         if self.is_delete(op):
             text = f"delete({self.key(int(self.columns.op_key[op]))})"
             return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
         name = "r" if kind in c.SET_READS else c.KIND_NAMES[kind]
         between = " " if self.recorded_row(op) else ", "
         text = f"{name}({self.key(int(self.columns.op_key[op]))}{between}{self.op_value(op)})"
+        if source := self.carried_from(op)[0]:
+            text = f"{text} carried from {source}"
         return text if self.columns.op_ok[op] else f"{text} {_failed(self.format)}"
 
     def is_delete(self, op: int) -> bool:
@@ -289,10 +251,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the number of the predicate read that an operation belongs to, or -1 if none."""
         import numpy as np
 
-        s = (
-            int(np.searchsorted(self.columns.statement_start, _checked_number(op), side="right"))
-            - 1
-        )
+        s = int(np.searchsorted(self.columns.statement_start, checked_number(op), side="right")) - 1
         return s if s >= 0 and op < self.columns.statement_end[s] else -1
 
     def of_predicate(self, op: int) -> bool:
@@ -312,7 +271,7 @@ class DescribedColumns(Struct, frozen=True, kw_only=True):
         """Return the number of the transaction that an operation belongs to."""
         import numpy as np
 
-        return int(np.searchsorted(self.columns.op_start, _checked_number(op), side="right")) - 1
+        return int(np.searchsorted(self.columns.op_start, checked_number(op), side="right")) - 1
 
     def operations_of(self, txn: int) -> range:
         """Return the range of a transaction's operation numbers; empty for T0."""
@@ -364,13 +323,6 @@ def _values_differing_in_version(columns: Columns) -> frozenset[int]:
         text = _VERSION.sub("", value_with_version(columns, atom))
         same.setdefault((key, text), []).append(atom)
     return frozenset(atom for atoms in same.values() if len(atoms) > 1 for atom in atoms)
-
-
-def _checked_number(i: int) -> int:
-    """Check that a transaction or operation number is not negative, and return it unchanged."""
-    if i < 0:
-        raise IndexError(f"no transaction or operation has the number {i}")
-    return i
 
 
 def _has_equal_row(*columns: NDArray[np.generic]) -> NDArray[np.bool_]:

@@ -28,12 +28,8 @@ _SHOWN: Final = 20
 _LONG: Final = 400  # the maximum number of characters in a table cell in a notebook
 
 
-_OF_THE_FILE: Final = (
-    "statements",
-    "remarks",
-    "possible",
-    "all facts",
-)  # what ``_lazy`` has of the file
+# The entries of ``_lazy`` that are about the file.
+_OF_THE_FILE: Final = ("statements", "remarks", "units", "possible", "all facts")
 _CHANGE_NOTHING: Final = (("superseded_reads", "count"),)
 
 
@@ -129,7 +125,8 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         """
         from isolang.history.build import build
 
-        built = build(list(transactions), initial=initial, versions=versions, name=name)
+        transactions = list(transactions)
+        built = build(transactions, initial=initial, versions=versions, name=name)
         return cls(
             columns=built.columns,
             name=name,
@@ -141,6 +138,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
             ignored=built.ignored,
             sha256=_digest(built.columns),
             session_names=built.session_names,
+            _lazy={"units": {i: t.unit for i, t in enumerate(transactions, 1) if t.unit}},
         )
 
     # --- predicate reads whose set-reads are implicit ---
@@ -210,7 +208,9 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         of_line = places.get(int(self.columns.txn_position[txn]))
         if not of_line:
             return False
-        return operation_indices(self, txn)[op - self.operations_of(txn).start] in of_line
+        index = operation_indices(self, txn)[op - self.operations_of(txn).start]
+        carried = () if self.carrying is None else self.carrying.reads
+        return index - sum(read.reader == txn for read in carried) in of_line
 
     # --- sizes ---
 

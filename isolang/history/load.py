@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final
@@ -65,6 +66,10 @@ def _history(source: HistoryInput, options: ReadOptions, timeout: float) -> Hist
         from isolang.history.superseded import without_superseded_reads
 
         history = without_superseded_reads(history)
+    if options.unit == "request":
+        from isolang.history.carried import with_carried_reads
+
+        history = with_carried_reads(history, everything=options.carry == "all")
     return history
 
 
@@ -136,11 +141,13 @@ def _statements_of_stream(name: str, files: Files) -> dict[str, Any]:
     if path.is_file() and path.stat().st_size == len(text):
         return {}
     from isolang.history.statements import statements_in
+    from isolang.history.units import units_in
 
-    try:
-        return {"statements": statements_in(text, file)}
-    except HistoryError:
-        return {}  # only what needs the statements may complain
+    read: dict[str, Any] = {}
+    for what, read_text in (("statements", statements_in), ("units", units_in)):
+        with suppress(HistoryError):  # only what needs them may complain
+            read[what] = read_text(text, file)
+    return read
 
 
 def _split_by_key(reading: Reading, name: str) -> tuple[str, ...]:

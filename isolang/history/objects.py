@@ -62,6 +62,7 @@ def transaction_object(history: History, txn: int) -> Transaction:
         versions=_stated_versions(history, txn),
         label=label_value(history.labels_of(txn)),
         level=history.level_of(txn) or None,
+        unit=history.unit_of(txn) or None,
     )
 
 

@@ -5,6 +5,8 @@ decided an answer of the database, but perhaps did not. Each has the number of o
 ``:value`` before it, and optionally its statement, its caller and its remark, as in the fields
 ``:statements``, ``:callers`` and ``:rows``.
 
+A line ``;:perhaps {…}`` is a whole transaction of such operations; it orders others.
+
 Two histories result. The history of the certain facts consists of the operations in ``:value``.
 Every reader of a file reads this one. The history of all facts also contains those of ``:perhaps``.
 A violation counts only in the first, and a history is valid only if the second is.
@@ -22,17 +24,15 @@ from typing import Final
 from isolang.errors import HistoryError
 
 FIELD: Final = b":perhaps"
+WHOLE_LINE: Final = ";:perhaps "
+"""The beginning of a line that is a transaction only in the history of all facts."""
+_WHOLE: Final = WHOLE_LINE.encode()
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
-# The fields with one entry per operation, and the entry of an operation of :perhaps that has none.
-_PARALLEL: Final = {
-    b":versions": b"nil",
-    b":statements": b'""',
-    b":callers": b'""',
-    b":rows": b'""',
-}
 _DETAILS: Final = (b":statements", b":callers", b":rows")
+# The fields with one entry per operation, and what stands for an entry that :perhaps lacks.
+_PARALLEL: Final = {b":versions": b"nil", **dict.fromkeys(_DETAILS, b'""')}
 
 
 def with_possible_facts(text: bytes, name: str) -> bytes:
@@ -50,7 +50,9 @@ def with_possible_facts(text: bytes, name: str) -> bytes:
         return text
     lines = text.split(b"\n")
     for at, line in enumerate(lines):
-        if FIELD in line:
+        if line.startswith(_WHOLE):
+            lines[at] = line[len(_WHOLE) :]
+        elif FIELD in line:
             lines[at] = _merged(line, f"{name}:{at + 1}")
     return b"\n".join(lines)
 
@@ -58,29 +60,34 @@ def with_possible_facts(text: bytes, name: str) -> bytes:
 def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
     """Return the places of the operations of ``:perhaps`` among all of a line, by line number.
 
-    >>> possible_places(b'{:type :ok, :value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}')
+    >>> possible_places(b"{:value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}")
     {1: frozenset({0, 2})}
     """
     found: dict[int, frozenset[int]] = {}
     for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):
         fields = _fields(line) if FIELD in line else {}
-        if FIELD in fields:
+        if line.startswith(_WHOLE):
+            found[number] = frozenset(range(len(_entries(line, fields[b":value"]))))
+        elif FIELD in fields:
             entries = enumerate(_forms(line, *_inside(fields[FIELD])))
             found[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
     return found
 
 
 def count_possible_facts(text: bytes) -> int:
-    """Return the number of operations in all ``:perhaps`` fields of a recording.
+    """Return the number of reads among the operations that may have decided an answer.
 
     >>> count_possible_facts(b'{:type :ok, :value [], :perhaps [[0 [:r :y nil]] [0 [:r :z 1]]]}')
     2
     """
-    if FIELD not in text:
-        return 0
-    lines = (line for line in text.split(b"\n") if FIELD in line)
-    found = ((line, _fields(line).get(FIELD)) for line in lines)
-    return sum(len([*_forms(line, *_inside(span))]) for line, span in found if span is not None)
+    number = 0
+    for line in text.split(b"\n") if FIELD in text else ():
+        whole = line.startswith(_WHOLE)
+        span = _fields(line).get(b":value" if whole else FIELD) if FIELD in line else None
+        if span is not None:
+            for entry in _entries(line, span):
+                number += entry.startswith(b"[:r") or b" [:r" in entry[:24]
+    return number
 
 
 Span = tuple[int, int]
@@ -137,7 +144,7 @@ def _operation(line: bytes, span: Span, where: str) -> tuple[int, dict[bytes, by
 
 def _fields(line: bytes) -> dict[bytes, Span]:
     """Return the places of the values in a line's map, by field."""
-    begin = line.find(b"{")
+    begin = line.find(b"{")  # of a map, which may stand in a comment
     forms = [*_forms(line, begin + 1, len(line))] if begin >= 0 else []
     return {line[a:b]: value for (a, b), value in zip(forms[::2], forms[1::2], strict=False)}
 

@@ -164,7 +164,8 @@ class RowTexts:
             recorded = kind == OTHER and f'"{_VERSION}" ' in text
             row = row_columns(text) if recorded else {}
             known = len(row) > 1 and _VERSION in row
-            without_version = {name: value for name, value in row.items() if name not in (_VERSION, CLASS_COLUMN)}
+            added = (_VERSION, CLASS_COLUMN)
+            without_version = {name: value for name, value in row.items() if name not in added}
             self._rows[atom] = without_version if known else None
         return self._rows[atom]
 

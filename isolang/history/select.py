@@ -54,5 +54,6 @@ def sub_history(
         ignored=(),
         sha256=digest,
         session_names=tuple(history.session_name(s) for s in sessions),
-        _lazy={"statements": {}},  # the file has one for each operation of the whole history
+        # The file has a statement for each operation of the whole history.
+        _lazy={**history.about_the_file(), "statements": {}},
     )

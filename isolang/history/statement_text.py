@@ -14,11 +14,13 @@ _MOST: Final = 4000  # the largest number of characters of a text to look at
 # A list of columns is omitted if it has more characters than this.
 _LONGEST_LIST: Final = 16
 _PIECE: Final = re.compile(
-    r"(?P<string>[eE]?'[^']*(?:''[^']*)*'?)|(?P<quoted>\"[^\"]*\"?)|(?P<parameter>\$\d+|%s|%\(\w+\)s)"
+    r"(?P<string>[eE]?'[^']*(?:''[^']*)*'?|\$(?P<tag>(?:[^\W\d]\w*)?)\$.*?(?:\$(?P=tag)\$|\Z))"
+    r"|(?P<quoted>\"[^\"]*\"?)|(?P<parameter>\$\d+|%s|%\(\w+\)s)"
     r"|(?P<number>(?<![\w.])[-+]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?(?!\w))|(?P<word>\w+)"
     r"|(?P<blank>\s+)|(?P<mark>.)",
     re.DOTALL,
 )
+_LONG_NUMBER: Final = re.compile(r"\d{6,}")  # in a name
 _LITERAL_LIST: Final = re.compile(r"\?(?:\s*,\s*\?)+")
 _ROWS: Final = re.compile(r"(\([^()]*\))(?:\s*,\s*\1)+")
 _CALLER: Final = re.compile(r"\S+:\d+(?: \(flush\))?")
@@ -99,8 +101,9 @@ def _start_of_name(pieces: Sequence[re.Match[str]], n: int) -> int:
 def shape_of_text(text: str) -> str:
     """Return a statement with its literals and parameters replaced, on one line.
 
-    Statements that differ only in values have the same text. An application's ``file:line`` is
-    returned unchanged.
+    Statements that differ only in values have the same text. So have those that differ in long
+    numbers within names, such as ``"_django_curs_140565977134784"``. An application's ``file:line``
+    is returned unchanged.
 
     >>> shape_of_text("SELECT * FROM t WHERE a IN (1, 2, 3) AND b = 'it''s' AND t1.c = $2")
     'SELECT * FROM t WHERE a IN (?, …) AND b = ? AND t1.c = ?'
@@ -110,8 +113,9 @@ def shape_of_text(text: str) -> str:
     if _CALLER.fullmatch(text):
         return text
     pieces = (
-        "?" if piece["string"] or piece["number"] or piece["parameter"] else piece[0]
+        "?" if piece["string"] or piece["number"] or piece["parameter"]
+        else _LONG_NUMBER.sub("?", piece[0])
         for piece in _PIECE.finditer(text[:_MOST])
-    )
+    )  # fmt: skip
     shown = _LITERAL_LIST.sub("?, …", " ".join("".join(pieces).split()))
     return _ROWS.sub(r"\1, …", shown)

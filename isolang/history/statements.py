@@ -30,7 +30,7 @@ _JSON_FIELD: Final = b'"statements"'
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN: Final = re.compile(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
 _TEXTS: Final = re.compile(rb"((?:%s[\s,]*)*)\]" % _STRING)
-_TEXT: Final = re.compile(r"([1-9][0-9]{0,8})(?: for (update|share))?")
+_TEXT: Final = re.compile(r"([1-9][0-9]{0,8})(?: for (update|share))?( shown)?")
 
 
 class SentStatement(Struct, frozen=True):
@@ -39,6 +39,8 @@ class SentStatement(Struct, frozen=True):
     Attributes:
         number: the position of the statement among those sent by the client in the transaction,
             counted from 1.
+        shown: whether the statement writes rows and shows them to the program, too: it returns
+            them, or found them by what it compared them with.
 
     >>> str(SentStatement(2, "update"))
     '2 for update'
@@ -46,9 +48,11 @@ class SentStatement(Struct, frozen=True):
 
     number: int
     lock: Lock = ""
+    shown: bool = False
 
     def __str__(self) -> str:
-        return f"{self.number} for {self.lock}" if self.lock else str(self.number)
+        lock = f" for {self.lock}" if self.lock else ""
+        return f"{self.number}{lock}{' shown' if self.shown else ''}"
 
 
 Statements: TypeAlias = Sequence[SentStatement | None]
@@ -128,11 +132,11 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
         if form is None:
             raise HistoryError(
                 f"{where}: not a statement number (got {text!r}, expected a number from 1, alone "
-                "or with ' for update' or ' for share')"
+                "or with ' for update', ' for share' or ' shown')"
             )
         numbers.append(int(form[1]))
         lock: Lock = "update" if form[2] == "update" else "share" if form[2] else ""
-        yield SentStatement(numbers[-1], lock)
+        yield SentStatement(numbers[-1], lock, form[3] is not None)
     for one, other in pairwise(numbers):
         if other < one:
             raise HistoryError(

@@ -103,6 +103,12 @@ def without_superseded_reads(history: History) -> History:
     import numpy as np
 
     options = {**history.options, "superseded_reads": "ignore"}
+    if history.carrying is not None:
+        from isolang.history.carried import with_carried_reads
+
+        plain = without_superseded_reads(history.carrying.plain)
+        everything = options.get("carry") == "all"
+        return replace(with_carried_reads(plain, everything=everything), options=options)
     reads = superseded_reads(history)
     if any(history.statement_of(read.op) >= 0 for read in reads):
         # Leaving out a row of a predicate read would take its implicit set-reads with it.

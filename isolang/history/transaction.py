@@ -75,6 +75,8 @@ class Transaction(Struct, frozen=True):
         label: one name, or several names. Specifications may require more, or less, from
             transactions with a label.
         level: the level requested by the transaction, by its name in ``.iso`` files (``ser``).
+        unit: the name of the request, or the job, that the transaction belongs to. It is used only
+            if the history is read with ``unit="request"``.
         failed: the indices, counted from 0, of operations that failed by themselves. These
             operations are kept, but have no effect on verdicts.
     """
@@ -92,6 +94,7 @@ class Transaction(Struct, frozen=True):
     versions: Sequence[Any] | None = None
     label: str | Sequence[str] | None = None
     level: str | None = None
+    unit: str | None = None
 
 
 def label_value(names: tuple[str, ...]) -> str | tuple[str, ...] | None:

@@ -91,7 +91,10 @@ def run_job(
     progress: Progress,
     decided: Callable[[Verdict, Route], object] = lambda verdict, route: None,
 ) -> None:
-    """Read the history once, check it against each specification, and emit the reports in order."""
+    """Read the history once, check it against each specification, and emit the reports in order.
+
+    With ``--unit request``, the reports about transactions come before those about requests.
+    """
     # Import these large modules before timing starts.
     import numpy as np  # noqa: F401
 
@@ -113,13 +116,31 @@ def run_job(
             return
         progress(f"{history.columns.transactions():,} transactions read")
         spent = {"read": reading.seconds().read}
-        summary = _HistorySummary(job, history, progress)
-        for spec in job.specs:
-            deadline = Deadline(job.options.timeout, already=spent)
-            report = _check_spec(
-                job, history, spec, deadline, progress, summary=summary, decided=decided
-            )
-            finished(summary.attach_to(report))
+        judged = [history]
+        if job.reading.unit == "request":
+            judged += _with_requests(job, history, reading, finished)
+        for each in judged:
+            summary = _HistorySummary(job, each, progress)
+            for spec in job.specs:
+                deadline = Deadline(job.options.timeout, already=spent)
+                report = _check_spec(
+                    job, each, spec, deadline, progress, summary=summary, decided=decided
+                )
+                finished(summary.attach_to(report))
+
+
+def _with_requests(job: Job, history: History, reading: Deadline, emit: Emit) -> list[History]:
+    """Return the history as requests are judged; on failure, emit reports and return nothing."""
+    from isolang.history.carried import with_carried_reads
+
+    try:
+        with reading.during("read"):
+            carried = with_carried_reads(history, everything=job.reading.carry == "all")
+    except IsolangError as error:
+        for name, _ in job.specs:
+            emit(error_report(job.history, name, str(error), reading.seconds()))
+        return []
+    return [carried]
 
 
 class _HistorySummary:
@@ -236,7 +257,8 @@ def _read_history(job: Job, reading: Deadline, emit: Emit) -> History | None:
 
     try:
         with reading.during("read"):
-            return read_history(job.history, job.reading, timeout=job.options.timeout)
+            options = replace(job.reading, unit="transaction", carry="rows")
+            return read_history(job.history, options, timeout=job.options.timeout)
     except IsolangError as error:
         make, reason = error_report, str(error)
     except TimeoutError:
@@ -376,7 +398,8 @@ def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
 
     path = Path(job.output.html)
     if path.suffix != ".html":
-        stem = f"{Path(job.history).name}-{Path(report.spec).name}"
+        requests = "-requests" if report.unit == "request" else ""
+        stem = f"{Path(job.history).name}-{Path(report.spec).name}{requests}"
         path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
     return save_page(page(verdict, name=job.history), path)
 

@@ -86,6 +86,12 @@ class StatementDialect(Protocol):
     def tables(self, connection: Any) -> Iterator[Table]:
         """Yield all tables of a database."""
 
+    def partitions(self, connection: Any) -> Iterator[tuple[str, str]]:
+        """Yield each partition that has rows, and the table that it belongs to, with schemas."""
+
+    def altered(self, connection: Any, tables: Iterable[int]) -> dict[int, int]:
+        """Return the last transaction that altered each table, by the object identifiers."""
+
     def is_empty(self, connection: Any, table: Table) -> bool:
         """Return whether a table has no rows."""
 
@@ -183,6 +189,12 @@ class ChangeLog(Protocol):
 
     def changes(self) -> Iterator[LoggedChange]:
         """Yield the changes since the last call, by transaction."""
+
+    def is_writable(self) -> bool:
+        """Return whether applications' connections can write marks into the log."""
+
+    def flush(self) -> None:
+        """Let the log contain all transactions whose COMMIT has been answered."""
 
     def close(self) -> None:
         """Stop reading the log."""

@@ -23,6 +23,9 @@ class Observation(Struct, kw_only=True):
         refreshed: the epoch when the names of functions were last read.
         audit: a function that runs an audit before a definition changes, and then calls its
             argument; ``None`` if no audit is possible.
+        next_mark: a function that returns a new number for the server's log; ``None`` if the log is
+            not read.
+        application_is_unit: whether ``application_name`` names the request of each transaction.
         notes: what callers in the same process noted; ``None`` if applications are other processes.
     """
 
@@ -35,4 +38,6 @@ class Observation(Struct, kw_only=True):
     epoch: int = 0
     refreshed: int = 0
     audit: Callable[[Callable[[], None]], None] | None = None
+    next_mark: Callable[[], int] | None = None
+    application_is_unit: bool = False
     notes: CallNotes | None = None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -20,6 +20,7 @@ from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabas
 from isolang.observe.history.completed import with_evaluated_conditions
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
+from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
@@ -27,7 +28,8 @@ from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import CONDITIONS, CONDITIONS_ON_UNSEEN_WRITES, ERRORS, Unseen
 from isolang.observe.versions.audit import Audit
-from isolang.observe.versions.foreign import KnownPlaces, add_foreign
+from isolang.observe.versions.logged import ReadLog, changed_rows
+from isolang.observe.versions.sightings import Sightings
 from isolang.observe.wire.address import ServerAddress
 from isolang.observe.wire.listener import Listener, Send
 
@@ -46,8 +48,11 @@ class Observer:
         listen: tuple[str, int],
         most_rows: int,
         versions: bool = False,
+        reads_log: bool = False,
         names: Mapping[str, str] | None = None,
         notes: CallNotes | None = None,
+        server_on_trial: bool = False,
+        application_is_unit: bool = False,
         database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
@@ -55,13 +60,22 @@ class Observer:
         Args:
             versions: whether the history states the versions of rows. If so, versions are read from
                 the server's log at the end, together with the writes of unobserved sessions.
+            reads_log: whether the server's log is read at the end for writes that statements do not
+                return. With ``versions``, it always is.
             names: the names of tables in the history, where they differ from those in the database.
             notes: what callers in this process note about their statements.
+            server_on_trial: whether the server may show a commit too early or too late. If so, no
+                unseen read is harmless because of the times of commits.
+            application_is_unit: whether ``application_name`` names the request of a transaction.
         """
+        self._application_is_unit = application_is_unit
+        self._trusts_server = not server_on_trial
         self._names, self._notes = names or {}, notes
         self._changes: list[LoggedChange] = []
         self._server, self._path, self._listen = server, path, listen
         self._most, self._states_versions = most_rows, versions
+        self._reads_log = versions or reads_log
+        self._last_mark = 0
         self._observations: dict[str, Observation] = {}
         self._database, self._main = database, ""
         self._snapshot: InitialSnapshot
@@ -80,28 +94,40 @@ class Observer:
             IsolangError: the database cannot be reached, or the port or file cannot be used.
         """
         self.history = ObservedHistory(self._path, versions=self._states_versions)
+        self.history.keeps_initial = self._reads_log
         self.history.oldest_event = self._oldest
         self._audit = Audit(self.history, self._database.versions, self._server.connect, self._most)
-        if self._states_versions:
+        if self._reads_log:
             self._log = self._database.log(self._server.connect, "observe: --versions")
         with closing(self._server.connect()) as connection:
             self._main = connection.info.dbname
             made = self._new_observation(connection, self._main, prefix="")
+            if self._log is not None and self._log.is_writable():
+                made.next_mark = self._next_mark
             self._initial_rows(connection, made)
         self._listener.start(*self._listen)
 
-    def stop(self) -> Unseen:
-        """End all connections, audit the database, and complete the history."""
+    def stop(self, accepted: Collection[str] = ()) -> Unseen:
+        """End all connections, audit the database, and complete the history.
+
+        Args:
+            accepted: the kinds of unseen activity that do not prevent a valid verdict.
+        """
         self._listener.stop()
         self._read_log()
-        self.close_log()
         tables = self._observations[self._main].tables
-        return self._complete(self.history, tables, self._audit, self._path)
+        try:
+            return self._complete(self.history, tables, self._audit, self._path, accepted)
+        finally:
+            self.close_log()
 
-    def complete(self, into: Path) -> tuple[Unseen, dict[int, int]]:
+    def complete(self, into: Path, accepted: Collection[str] = ()) -> tuple[Unseen, dict[int, int]]:
         """Write the history recorded so far to a new file, as if the observation ended now.
 
         The observation goes on. Transactions that are open are recorded as unknown.
+
+        Args:
+            accepted: as for :meth:`stop`.
 
         Returns:
             What was not seen; and for each line of a transaction of a call of the application, the
@@ -110,7 +136,7 @@ class Observer:
         self._read_log()
         history, tables = self._listener.call(partial(self._copied, into))
         audit = Audit(history, self._database.versions, self._server.connect, self._most)
-        return self._complete(history, tables, audit, into), history.clients
+        return self._complete(history, tables, audit, into, accepted), history.clients
 
     def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
         """Name the ``file:line`` that caused the last write of a row by an open transaction.
@@ -154,19 +180,31 @@ class Observer:
         return history, deepcopy(self._observations[self._main].tables, memo)
 
     def _complete(
-        self, history: ObservedHistory, tables: Tables, audit: Audit, path: Path
+        self,
+        history: ObservedHistory,
+        tables: Tables,
+        audit: Audit,
+        path: Path,
+        accepted: Collection[str],
     ) -> Unseen:
         """Audit the database, and complete a history."""
-        if self._states_versions:
-            self._add_foreign(history, tables)
+        if self._reads_log and (self._states_versions or history.awaits_log()):
+            self._add_logged(history, tables)
         history.close()
         audit.audit_at_end()
+        other = path.with_name(f"{path.name}.part")
         self._write_evaluated(history, path)
         if history.doubtful:
-            other = path.with_name(f"{path.name}.part")
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
             shutil.move(other, path)
+        if self._trusts_server:
+            decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted)
+            for read in decided.reads:
+                history.unseen.note_decided(read.what, read.text, read.caller)
+            if decided.orders:
+                write_orders(path, decided, other)
+                shutil.move(other, path)
         return history.unseen.settled()
 
     def _write_evaluated(self, history: ObservedHistory, path: Path) -> None:
@@ -189,24 +227,45 @@ class Observer:
             with_evaluated_conditions(path, reads, other)
             shutil.move(other, path)
 
-    def _read_log(self) -> None:
-        if self._log is not None:
-            self._changes += self._log.changes()
+    def _next_mark(self) -> int:
+        self._last_mark += 1
+        return self._last_mark
 
-    def _add_foreign(self, history: ObservedHistory, known: Tables) -> None:
-        """Add the unobserved transactions in the server's log."""
-        places = KnownPlaces(self._database.versions, {})
-        tables = [one for one in known.current() if not (one.why or one.partitioned)]
-        for one in history.recorded():
-            for table, version in one.versions():
-                places.note(table, version)
+    def _read_log(self) -> list[LoggedChange]:
+        """Read the log, unless only marks are looked for and none was written."""
+        if self._log is None or not (self._states_versions or self._last_mark):
+            return []
+        self._log.flush()
+        changes = [*self._log.changes()]
+        self._changes += changes
+        return changes
+
+    def _add_logged(self, history: ObservedHistory, known: Tables) -> None:
+        """Add the writes that only the server's log shows, and unobserved transactions."""
+        dialect, versions = self._database.dialect, self._database.versions
+        changes = [*self._changes]
         with closing(self._server.connect()) as connection:
-            for table in tables:
-                rows = self._database.versions.rows(connection, table, self._most, whole=False)
-                for version, *_ in rows or ():
-                    places.note(table, version)
-        names = {one.where.replace('"', ""): one for one in tables}
-        add_foreign(history, self._changes, names, places, self._snapshot)
+            for described in dialect.tables(connection):
+                if not known.knows(described):
+                    known.add(described)
+            tables = {table.where.replace('"', ""): table for table in known.current()}
+            sightings = Sightings(versions, self._snapshot)
+            for table in tables.values():
+                if not table.why:
+                    with suppress(IsolangError):
+                        rows = versions.rows(connection, table, self._most, whole=False)
+                        sightings.note_present(table, [version for version, *_ in rows or ()])
+            for part, whole in dialect.partitions(connection):
+                if whole in tables:
+                    tables[part] = tables[whole]
+            altered = dialect.altered(connection, known.changed())
+        for table, key in changed_rows(self._read_log(), tables):
+            sightings.note_later_change(table, key)
+        log = ReadLog(
+            history, changes, tables=tables, sightings=sightings, start=self._snapshot,
+            altered=altered,
+        )  # fmt: skip
+        log.add(foreign=self._states_versions)
 
     # --- the observer's own connection ---
 
@@ -222,6 +281,7 @@ class Observer:
             most_rows=self._most,
             audit=self._audit.audit_before_changes,
             notes=self._notes,
+            application_is_unit=self._application_is_unit,
         )
         self.history.versions.is_old |= not made.database.returns_old_rows
         self._observations[database] = made

@@ -12,9 +12,11 @@ from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.sql.settings import SettingsOfSession
+from isolang.observe.sql.units import units_of_statement
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
+    CATALOGUE,
     CURSORS,
     DEFINITIONS,
     ERRORS,
@@ -31,8 +33,15 @@ _LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read u
 _IGNORES_KEYS: Final = re.compile(
     r"session_replication_role|disable\s+trigger|pg_constraint|pg_trigger", re.IGNORECASE
 )
+# After these, policies may hide rows from a session that saw all rows before.
+_CHANGES_ROLE: Final = re.compile(
+    r"\b(role|session_authorization|session\s+authorization|row_security)\b"
+    r"|set_config\s*\(\s*[^'\s]",
+    re.IGNORECASE,
+)
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
+_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete")  # kinds of statements
 
 
 class Session:
@@ -64,6 +73,11 @@ class Session:
         self.label = "" if name in (b"psql", b"pgbench") else name.decode(errors="replace")
 
     # --- texts ---
+
+    @property
+    def knows_definitions(self) -> bool:
+        """Return whether no definition has changed since the last statement was prepared."""
+        return self._epoch == self.observation.epoch
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
         """Return a statement's text in the form to send to the server."""
@@ -105,8 +119,12 @@ class Session:
     def complete(self, done: ExecutedStatement, tag: str) -> None:
         """Record the operations of a statement executed by the server."""
         self._history.caller = "" if done.note is None else done.note.caller
+        before = self.transaction
         try:
             self._complete(done, tag)
+            if (one := self.transaction or before) is not None:
+                for source, name in units_of_statement(done.statement.text).items():
+                    one.name_unit(source, name)
         except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
         self._history.caller = ""
@@ -115,16 +133,17 @@ class Session:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
         self.conditions.note_statement(done)
-        if one is not None and done.note is not None and kind in ("quiet", "level", "forget"):
+        is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
+        if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
         defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
         if defines and _IGNORES_KEYS.search(done.statement.text):
             self.observation.database.keys_hold = False
-        if kind == "quiet":
+        if defines and _CHANGES_ROLE.search(done.statement.text):
+            self.observation.database.roles_change = True
+        if is_quiet:
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
-            if one is not None and done.statement.unseen:
-                one.unclear = True
             return
         if kind == "level":
             if made.name and one is not None and not _RETURNS_TO_SESSION.match(done.statement.text):
@@ -134,6 +153,8 @@ class Session:
             return
         if kind == "forget":
             self._forget(done.statement.text)
+            if one is not None and "snapshot" in done.statement.text.lower():
+                one.has_doubtful_times = True  # SET TRANSACTION SNAPSHOT
             return
         if kind == "begin":
             one = self._begin(done, implicit=False)
@@ -142,6 +163,7 @@ class Session:
             return
         if kind in ("commit", "rollback"):
             if one is not None:
+                one.commit_sent = done.ticket[0]
                 self._finish("ok" if tag == "COMMIT" and not one.failed else "fail")
             if made.name == "chain":
                 begun = ExecutedStatement(statement=done.statement, ticket=self._history.ticket())
@@ -159,11 +181,17 @@ class Session:
             one.release(made.name)
         elif kind == "back":
             one.roll_back_to(made.name)
+            one.has_doubtful_times = True
         elif kind == "ddl":
             one.altered = True
             self._note_change()
             for what in (DEFINITIONS, *done.statement.unseen):
                 self._history.unseen.note(what, done.statement.text)
+            if done.statement.unseen:
+                self._history.unseen.note_read(None)
+        elif kind == "routine":
+            self.observation.epoch += 1  # the names of functions have changed
+            self._history.unseen.note(DEFINITIONS, done.statement.text)
         elif kind == "truncate":
             one.altered = True
             for name in made.tables:
@@ -175,6 +203,8 @@ class Session:
             if kind == "other":
                 self.rewriter.forget()
             record_statement(self.observation, one, done)
+            if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
+                one.snapshot = self._history.ticket()[0]
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
 
@@ -232,6 +262,8 @@ class Session:
             comment = _COMMENT.match(done.statement.text)
             if self.label or comment:
                 one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
+            if self.label and self.observation.application_is_unit:
+                one.name_unit("application_name", self.label)
             self.transaction = one
         elif not implicit:
             one.implicit = False
@@ -248,6 +280,7 @@ class Session:
         if note is None or not note.client or one.client:
             return
         one.client = note.client
+        one.name_unit("call", f"call {note.client}")
         if note.label and note.label not in one.labels:
             one.labels = (*one.labels, note.label)
         if note.client not in self._processes:
@@ -320,6 +353,8 @@ class Session:
         if one is not None:
             one.unclear |= any(w.statement.plan.kind not in _WRITES_NOTHING for w in waiting)
             commits = any(w.statement.plan.kind == "commit" for w in waiting) or one.implicit
+            sent = [w.ticket[0] for w in waiting if w.statement.plan.kind == "commit"]
+            one.commit_sent = min(sent, default=-1)
             self._finish("info" if commits and not one.failed else "fail", "connection lost")
             if one.outcome == "fail":
                 return

@@ -52,6 +52,7 @@ TRUNCATED: Final = "truncate"
 NO_ANSWER: Final = "unanswered"
 ERRORS: Final = "errors"
 UNREAD: Final = "unread"
+DECIDED: Final = "decided"
 CATALOGUE: Final = "catalogue"
 DEFINITIONS: Final = "definitions"
 TEMPORARY: Final = "temporary"
@@ -61,6 +62,7 @@ RECHECKED: Final = "conditions that READ COMMITTED checks again"
 OLD_SERVER: Final = "conditions, before PostgreSQL 18"
 CONDITIONS_ON_UNSEEN_WRITES: Final = "conditions on tables with writes that were not seen"
 LARGE_TABLES: Final = "conditions on tables with more rows than --most-rows"
+TOO_LONG: Final = "statements too long to examine"
 CALLED: Final = "functions of the database"
 CALLED_BY_PROTOCOL: Final = "function calls of the protocol"
 PROCEDURES: Final = "procedures"
@@ -117,7 +119,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     ),
     TRUNCATED: Kind("rows that TRUNCATE removed"),
     LIMITED: Kind("rows that LIMIT may have left out"),
-    LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES,)),
+    LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES, TOO_LONG)),
     NO_ROW: Kind("inserts that conflicted with an existing row"),
     COPY: Kind("rows that were copied (COPY)"),
     CURSORS: Kind("server-side cursors and streams"),
@@ -131,6 +133,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     AUTOCOMMIT: Kind("statements outside a transaction, each recorded as a transaction of its "
     "own", harmless=True),
     UNREAD: Kind("writes to tables that no recorded statement reads", harmless=True),
+    DECIDED: Kind("reads that cannot matter: each other writer of their tables had committed "
+    "before them, or committed after them", harmless=True),
     CATALOGUE: Kind("reads of the catalogue", harmless=True),
     DEFINITIONS: Kind("definitions of tables", harmless=True),
     TEMPORARY: Kind("temporary tables, which no other session sees", harmless=True),
@@ -168,7 +172,8 @@ def output_wording(what: str) -> str:
 
 
 _LONGEST: Final = 120  # the largest number of characters in an example
-_LONGEST_FORM: Final = 400  # the largest number of characters in a statement without values
+_LONGEST_FORM: Final = 4000  # the largest number of characters in a statement without values
+_LONGEST_SHOWN_FORM: Final = 400
 _MOST_FORMS: Final = 2000  # the largest number of forms to count separately
 _MOST_SHOWN: Final = 3  # the largest number of forms in a sentence
 OTHER_FORMS: Final = "other statements"
@@ -208,10 +213,19 @@ def shortened(text: str) -> str:
     return one_line(text, _LONGEST)
 
 
+def form_of(text: str) -> str:
+    """Return a statement without values, on one line."""
+    return _form(text[:_LONGEST_FORM])
+
+
 @lru_cache(maxsize=512)
 def _form(text: str) -> str:
-    """Return a statement without values, on one line."""
     return one_line(shape_of_text(text), _LONGEST_FORM)
+
+
+def _form_to_show(form: str) -> str:
+    """Return a statement without values, shortened for a line of the output."""
+    return one_line(form, _LONGEST_SHOWN_FORM)
 
 
 class Unseen(Counter[str]):
@@ -221,7 +235,10 @@ class Unseen(Counter[str]):
         examples: the first example of each, which is a statement or row with the caller's
             ``file:line``.
         forms: for each kind or detail, how often each statement occurred, without its values.
-        read: the tables read by recorded statements, without their schemas.
+        tables: for each statement without its values, the tables that it reads or writes; missing
+            if these are only those that it names.
+        read: the tables read by statements, without their schemas.
+        reads_unknown: whether a statement that was not recorded may read any table.
     """
 
     def __init__(self, caller: Callable[[], str] = str) -> None:
@@ -229,7 +246,9 @@ class Unseen(Counter[str]):
         super().__init__()
         self.examples: dict[str, str] = {}
         self.forms: dict[str, Counter[str]] = {}
+        self.tables: dict[str, set[str]] = {}
         self.read: set[str] = set()
+        self.reads_unknown = False
         self._caller = caller
         # The counts by kind and table, and by kind, table and form.
         self._added: Counter[tuple[str, str]] = Counter()
@@ -237,13 +256,29 @@ class Unseen(Counter[str]):
         self._first: dict[tuple[str, str], str] = {}  # the first example for each kind and table
 
     def note(
-        self, what: str, example: str = "", where: str = "", *, number: int = 1, table: str = ""
+        self,
+        what: str,
+        example: str = "",
+        where: str = "",
+        *,
+        number: int = 1,
+        table: str = "",
+        form: str = "",
+        tables: Collection[str] = (),
     ) -> None:
-        """Count something unseen, and keep the first example with the caller's position."""
+        """Count something unseen, and keep the first example with the caller's position.
+
+        Args:
+            table: the table that the statement adds rows to, if it does nothing else.
+            form: what to count the example with, if not with those that differ from it in values.
+            tables: the tables that the statement reads or writes, if it does not name them all.
+        """
         assert what in _KIND_OF, what
         self[what] += number
         self._added[what, table] += number
-        form = _form(example) if example else ""
+        form = form_of(form or example)
+        if tables:
+            self.tables.setdefault(form, set()).update(tables)
         for forms in (
             self.forms.setdefault(what, Counter()),
             self._forms.setdefault((what, table), Counter()),
@@ -255,6 +290,11 @@ class Unseen(Counter[str]):
             self._first[what, table] = shown
             self.examples.setdefault(what, shown)
 
+    def note_read(self, names: Collection[str] | None) -> None:
+        """Note the tables that an unrecorded statement may read; ``None`` if that is unknown."""
+        self.read.update(map(base_name, names or ()))
+        self.reads_unknown |= names is None
+
     def __deepcopy__(self, memo: object) -> Unseen:
         """Return a copy; that of a Counter would have its numbers alone."""
         made = Unseen(self._caller)
@@ -265,7 +305,9 @@ class Unseen(Counter[str]):
         """Add the counts of another observer."""
         self.update(other)
         self.examples = other.examples | self.examples
+        self.tables = other.tables | self.tables
         self.read |= other.read
+        self.reads_unknown |= other.reads_unknown
         self._added.update(other._added)
         for what, forms in other.forms.items():
             self.forms.setdefault(what, Counter()).update(forms)
@@ -273,13 +315,23 @@ class Unseen(Counter[str]):
             self._forms.setdefault(of_table, Counter()).update(forms)
         self._first = other._first | self._first
 
+    def note_decided(self, what: str, form: str, caller: str) -> None:
+        """Count one of the unseen reads of a kind as one that cannot matter."""
+        self[what] -= 1
+        self._added[what, ""] -= 1
+        for forms in (self.forms[what], self._forms[what, ""]):
+            forms[form if form in forms else OTHER_FORMS] -= 1
+        self.note(DECIDED, form, caller)
+
     def settled(self) -> Unseen:
         """Return the counts, with a separate kind for writes to tables that no statement reads."""
         found = Unseen()
         found.update(self)
-        found.read = set(self.read)
+        found.read, found.reads_unknown = set(self.read), self.reads_unknown
+        found.tables = dict(self.tables)
         for (what, table), number in self._added.items():
-            unread = table and table not in self.read and kind_of(what) in HARMFUL_KINDS
+            unread = bool(table) and table not in self.read and not self.reads_unknown
+            unread = unread and kind_of(what) in HARMFUL_KINDS
             name, example = UNREAD if unread else what, self._first[what, table]
             found[what] -= number
             found[name] += number
@@ -301,16 +353,23 @@ class Unseen(Counter[str]):
         for kind, number in sorted(self.items()):
             example, forms = self.examples.get(kind, ""), self.most_frequent(kind)
             if len(forms) > 1:
-                shown = [f"{count} × {form}" for form, count in forms[:_MOST_SHOWN]]
+                shown = [f"{count} × {_form_to_show(form)}" for form, count in forms[:_MOST_SHOWN]]
                 more = [f"{len(forms) - _MOST_SHOWN} more forms"] * (len(forms) > _MOST_SHOWN)
                 yield kind, f"{number}: {'; '.join([*shown, *more])}"
             else:
                 yield kind, f"{number}; first: {example}" if example else str(number)
 
+    def tables_of(self, form: str) -> tuple[str, ...]:
+        """Return the tables that a statement reads or writes, as far as they are known."""
+        from isolang.observe.sql.named_tables import tables_named
+
+        return tuple(sorted(self.tables[form])) if form in self.tables else tables_named(form)
+
     def most_frequent(self, what: str) -> list[tuple[str, int]]:
         """Return the forms of the statements of a kind or detail, with their counts."""
         forms = self.forms.get(what, Counter())
-        return sorted(((f, n) for f, n in forms.items() if f), key=lambda form: (-form[1], form[0]))
+        named = [(form, number) for form, number in forms.items() if form and number > 0]
+        return sorted(named, key=lambda form: (-form[1], form[0]))
 
 
 def accepted_kinds(allow_unseen: bool | Collection[str]) -> frozenset[str]:

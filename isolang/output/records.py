@@ -146,6 +146,8 @@ class Report(Struct, frozen=True, kw_only=True):
         operations: the number of operations.
         sessions: the number of sessions.
         keys: the number of keys.
+        unit: what was judged: the transactions as they are, or requests, which may consist of
+            several transactions (``--unit request``).
         solver: the solver that decided; null if the pre-pass decided.
         encoding: the encoding for the solver.
         prune: the stage of pruning.
@@ -190,6 +192,7 @@ class Report(Struct, frozen=True, kw_only=True):
     operations: int | None = None
     sessions: int | None = None
     keys: int | None = None
+    unit: Literal["transaction", "request"] = "transaction"
     solver: str | None = None
     encoding: str | None = None
     prune: str | None = None
@@ -270,6 +273,7 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         operations=counts["operations"],
         sessions=counts["sessions"],
         keys=counts["keys"],
+        unit="transaction" if verdict.history.carrying is None else "request",
         solver=verdict.solver or None,
         encoding=verdict.encoding or None,
         prune=verdict.prune or None,

@@ -95,6 +95,7 @@ def render_title(report: Report, out: Sheet) -> None:
         Styled(f"  {shown.history}", "bold"),
         f"  {shown.spec}",
         Styled(title, "dim"),
+        ", requests" if shown.unit == "request" else "",
     )
 
 

@@ -42,10 +42,30 @@ def judge(
 ) -> Verdict:
     """Decide a history as :func:`decide` does, or answer *unknown* if superseded reads matter.
 
+    The answer is *unknown*, too, if the history was read with ``--unit request`` and its units are
+    not known.
+
     Raises:
         HistoryError: as for ``decide``.
         SolverError: as for ``decide``.
     """
+    verdict = _judge_reads(history, route, deadline, options, progress, simplest=simplest)
+    if history.carrying is None or not isinstance(verdict, Valid):
+        return verdict
+    from isolang.pipeline.requests import about_requests
+
+    return about_requests(verdict, route, deadline, options, progress)
+
+
+def _judge_reads(
+    history: History,
+    route: Route,
+    deadline: Deadline,
+    options: Options,
+    progress: Callable[[str], object],
+    *,
+    simplest: bool,
+) -> Verdict:
     verdict = decide(history, route, deadline, options, progress, simplest=simplest)
     if not isinstance(verdict, Invalid):
         return verdict

@@ -24,6 +24,7 @@ Cause: TypeAlias = Literal[
     "disagreement",
     "unseen",
     "superseded reads",
+    "units",
     "possible facts",
 ]
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from isolang.foresee.played import Foreseen
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
-    from isolang.options import SupersededReads
+    from isolang.options import SupersededReads, Unit
     from isolang.verdict import Valid, Verdict
 
 _T = TypeVar("_T")
@@ -163,6 +163,7 @@ class Isolation(Watches):
         timeout: float | None = None,
         allow_unseen: bool | Collection[str] | None = None,
         superseded_reads: SupersededReads | None = None,
+        unit: Unit | None = None,
     ) -> list[Valid]:
         """Check that all histories recorded by this test satisfy a level.
 
@@ -177,6 +178,9 @@ class Isolation(Watches):
             superseded_reads: what to do with a read whose transaction read the row again under a
                 lock, with another result: ``ignore`` it, ``count`` it, or ``auto``, so that the
                 verdict is unknown if it depends on this. By default, the mark's value.
+            unit: ``request`` to judge the calls of ``isolation.call``, and other requests, beside
+                the transactions: what they check in one transaction, and act on in another. By
+                default, the mark's value.
 
         Raises:
             IsolationError: a history violates the level.
@@ -206,7 +210,13 @@ class Isolation(Watches):
         histories = [load_history(path, superseded_reads=superseded) for path in judged]
         if allowed is not True:
             self._require_observations(histories)
-        for recorded, path, history in zip(self._paths, judged, histories, strict=True):
+        named = [*zip(self._paths, judged, histories, strict=True)]
+        if (unit or self.unit) == "request":
+            named += [
+                (recorded, path, load_history(path, superseded_reads=superseded, unit="request"))
+                for recorded, path, _ in named
+            ]
+        for recorded, path, history in named:
             verdict, groups = with_harmful_first(
                 check(history, level, timeout=timeout or self.timeout), timeout or self.timeout
             )

@@ -14,17 +14,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 if TYPE_CHECKING:
-    from isolang.options import SupersededReads
+    from isolang.options import SupersededReads, Unit
     from isolang.testing.isolation import Isolation
 
 _MARK: Final = (
-    "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto'): the "
-    "history that the test records must satisfy this level, and only the kinds in allow_unseen "
-    "may be unseen (True: all); with foresee, violations are predicted at that level "
+    "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto', "
+    "unit='transaction'): the history that the test records must satisfy this level, and only the "
+    "kinds in allow_unseen may be unseen (True: all); with foresee, violations are predicted at "
+    "that level "
     "and played; superseded_reads, 'ignore' or 'count', says what to do with a read whose "
-    "transaction read the row again under a lock, with another result"
+    "transaction read the row again under a lock, with another result; unit='request' judges the "
+    "calls of isolation.call, too, which may consist of several transactions"
 )
-_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads"}
+_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads", "unit"}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
 _UNSEEN: Final = "isolation unseen: "
 _FORESEEN: Final = "isolation foreseen"
@@ -105,7 +107,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout, allow_unseen, superseded_reads = _mark_arguments(request.node)
+    level, timeout, allow_unseen, superseded_reads, unit = _mark_arguments(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -116,20 +118,23 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         keep=None if report is None else Path(config.invocation_params.dir, report, name),
         allow_unseen=allow_unseen,
         superseded_reads=superseded_reads,
+        unit=unit,
     )
     request.node.stash[_ISOLATION] = one
     yield one
     one.close()
 
 
-def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], SupersededReads]:
+def _mark_arguments(
+    item: Any,
+) -> tuple[str, float, bool | Collection[str], SupersededReads, Unit]:
     """Return the arguments of a test's mark, except for ``foresee``.
 
     If the test has no mark, return the defaults. If the mark is incorrect, fail the test.
     """
     mark = item.get_closest_marker("isolation")
     if mark is None:
-        return "", 60.0, False, "auto"
+        return "", 60.0, False, "auto", "transaction"
     arguments = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
     if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
@@ -143,6 +148,7 @@ def _mark_arguments(item: Any) -> tuple[str, float, bool | Collection[str], Supe
         arguments.get("timeout", 60.0),
         arguments.get("allow_unseen", False),
         arguments.get("superseded_reads", "auto"),
+        arguments.get("unit", "transaction"),
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
     from isolang.observe.ways.library import LibraryWatch
-    from isolang.options import SupersededReads
+    from isolang.options import SupersededReads, Unit
     from isolang.run.operation import RecordedOperation
     from isolang.run.outcome import Connection, Driver, Outcome
     from isolang.run.record.recorder import RecordedTransaction, Recorder
@@ -45,6 +45,7 @@ class Recordings:
         keep: str | os.PathLike[str] | None = None,
         allow_unseen: bool | Collection[str] = False,
         superseded_reads: SupersededReads = "auto",
+        unit: Unit = "transaction",
     ) -> None:
         """Store the settings. No file is created before something is recorded.
 
@@ -57,6 +58,7 @@ class Recordings:
         self.timeout = timeout
         self.allow_unseen = allow_unseen
         self.superseded_reads = superseded_reads
+        self.unit = unit
         self.keep = None if keep is None else Path(keep)
         self.judged: list[Verdict] = []
         self._paths: list[Path] = []

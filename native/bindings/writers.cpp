@@ -69,7 +69,8 @@ void register_writers(nb::module_& m) {
                            const Array<std::int64_t>& ops, const Array<std::int64_t>& names, bool json, bool times, bool real_time,
                            std::vector<std::int64_t> processes, Texts keys, Texts values, Texts groups, Texts versions,
                            std::vector<std::string> labels, std::vector<std::string> levels,
-                           std::vector<std::string> statements, const nb::callable& write) {
+                           std::vector<std::string> statements, std::vector<std::string> units,
+                           const nb::callable& write) {
     const Outline outline = outline_of(h, txns, start, ops, names.shape(0));
     for (std::size_t i = 0; i < outline.ops.size(); ++i) {
       const bool list = holds_list(h.kind(outline.ops[i]));
@@ -78,13 +79,13 @@ void register_writers(nb::module_& m) {
     }
     const JepsenSpelling spelling{json, times, real_time, std::move(processes), std::move(keys), std::move(values),
                                   std::move(groups), std::move(versions), std::move(labels), std::move(levels),
-                                  std::move(statements)};
+                                  std::move(statements), std::move(units)};
     Budget budget = interruptible_budget(0.0);
     const Sink sink = sink_of(write);
     const nb::gil_scoped_release released;
     return write_jepsen(outline, span_of(names), spelling, sink, budget);
   }, "columns"_a, "txns"_a, "start"_a, "ops"_a, "names"_a, "json"_a, "times"_a, "real_time"_a, "processes"_a, "keys"_a,
-     "values"_a, "groups"_a, "versions"_a, "labels"_a, "levels"_a, "statements"_a,
+     "values"_a, "groups"_a, "versions"_a, "labels"_a, "levels"_a, "statements"_a, "units"_a,
      "write"_a);
 }
 

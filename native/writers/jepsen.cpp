@@ -160,6 +160,7 @@ class Speller {
     if (!asked && h_.has_versions()) versions(line.txn);
     if (!asked && spelling_.times && h_.has_operation_times()) times(line.txn);
     if (!asked && !spelling_.statements.empty()) statements(line.txn);
+    if (!spelling_.units.empty()) unit(line.txn);
     out_.text("}\n");
   }
 
@@ -182,6 +183,13 @@ class Speller {
       found[i] == kNoVersion ? nil() : atom(h_.versions, found[i], spelling_.versions);
     }
     out_.text("]");
+  }
+
+  void unit(std::int32_t t) {
+    const std::string& text = spelling_.units.at(idx(t));
+    if (text.empty()) return;
+    out_.text(spelling_.json ? ",\"unit\":" : ", :unit ");
+    out_.text(text);
   }
 
   void statements(std::int32_t t) {

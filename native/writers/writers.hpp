@@ -50,6 +50,7 @@ struct JepsenSpelling {
   Texts keys, values, groups, versions;
   std::vector<std::string> labels, levels;  // the texts of each set of names to be written
   std::vector<std::string> statements;      // of each transaction's operations; empty if none are known
+  std::vector<std::string> units;           // of each transaction; empty if none are known
 };
 
 // Writes operation maps. If a transaction does not begin after the previous one in its session has ended, writes

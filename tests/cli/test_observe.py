@@ -225,8 +225,9 @@ def test_unseen_statements_are_counted_by_form(races, tmp_path):
         "SELECT n FROM stock WHERE abs(n) = ?": 1,
     }
     lines = [line.split("\t") for line in listing.read_text().splitlines()]
-    assert lines[0] == ["count", "kind", "what", "statement"]
-    assert {line[3]: int(line[0]) for line in lines[1:]}.items() >= forms.items()
+    assert lines[0] == ["count", "kind", "what", "tables", "statement"]
+    assert {line[4]: int(line[0]) for line in lines[1:]}.items() >= forms.items()
+    assert {line[3] for line in lines[1:] if "FROM stock" in line[4]} == {"stock"}
     run = run_there(*arguments, sys.executable, races)
     assert run.code == 2
     assert "already exists" in run.err

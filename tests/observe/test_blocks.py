@@ -38,6 +38,20 @@ SEEN = [
     "SELECT count(*) FROM (SELECT id FROM t WHERE 1=0) s",
     "SELECT id FROM t WHERE 1=0 OR (1=1 AND id < 3) ORDER BY id",
     "VALUES ((SELECT count(*) FROM t WHERE v = 2)), (3)",
+    "SELECT v, count(*) FROM t GROUP BY v HAVING count(*) > 100",
+    "SELECT v, count(*) FROM t WHERE id < 8 GROUP BY v HAVING count(*) > 2 ORDER BY v LIMIT 5",
+    "SELECT count(*) FROM t WHERE id < 5 HAVING count(*) > 2",
+    "SELECT v FROM t GROUP BY v HAVING v > (SELECT min(a) FROM u WHERE b = 1) ORDER BY v",
+    "SELECT DISTINCT ON (v) v, id FROM t WHERE id < 8 ORDER BY v, id DESC",
+    "SELECT v, w, count(*) FROM t WHERE id < 5 GROUP BY GROUPING SETS ((v), (w), ()) ORDER BY 1, 2",
+    "SELECT v, count(*) FROM t GROUP BY ROLLUP (v) ORDER BY v",
+    "SELECT id, generate_series(1, v) FROM t WHERE id < 5 ORDER BY id",
+    "SELECT 1 WHERE EXISTS (SELECT 1 FROM t WHERE v = 1)",
+    "SELECT 1 AS a WHERE (SELECT count(*) FROM t WHERE v = 1) < 5 LIMIT 1",
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM t WHERE v = 1) THEN 1 ELSE (SELECT max(a) FROM u) END",
+    "SELECT (SELECT count(*) FROM t WHERE v = 1) + (SELECT count(*) FROM u)",
+    "SELECT (SELECT count(*) FROM t) UNION ALL SELECT (SELECT count(*) FROM u)",
+    "SELECT 1 FROM t WHERE NOT (id IN (SELECT a FROM u WHERE b = 0)) AND id = 1 LIMIT 1",
     "SELECT DISTINCT NULL AS n, $$a$$ AS t, 1.50 AS d, ARRAY[v] AS r, ROW(1, v) FROM t ORDER BY 4",
 ]
 REPEATED = [  # their own conditions cannot be evaluated
@@ -75,6 +89,11 @@ CATALOGUE = [
     "WHERE y.typrelid = r.o",
 ]
 WRONG = [
+    "SELECT v FROM t GROUP BY v HAVING id > 1",
+    "SELECT v FROM t GROUP BY v HAVING",
+    "SELECT DISTINCT ON (v) v FROM t ORDER BY id",
+    "SELECT v FROM t GROUP BY ROLLUP (v",
+    "SELECT CASE WHEN EXISTS (SELECT 1 FROM t) THEN (SELECT nosuch FROM u) END",
     "SELECT DISTINCT nosuch FROM t",
     "SELECT DISTINCT v FROM t ORDER BY id",
     "SELECT DISTINCT v FROM t WHERE id = 'x'",
@@ -187,7 +206,7 @@ def test_what_they_read_is_seen(observed, counted):
         assert counted(text), text
     assert counted(LEFT[0]) == {LIMITED}
     for text in CATALOGUE:
-        assert counted(text) == set(), text
+        assert counted(text) <= {"catalogue"}, text
     assert counted("SELECT 1 FROM pg_class WHERE EXISTS (SELECT 1 FROM t)") == {SUBQUERIES}
     observed.stop()
     assert observed.path.read_text().count("[:rp ") > 10

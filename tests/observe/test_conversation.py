@@ -1,5 +1,7 @@
 """The two directions of a connection, without a server: bytes, messages that wait, and answers."""
 
+import json
+
 import pytest
 
 from isolang.observe.history.history import ObservedHistory
@@ -7,11 +9,15 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import Tables
-from isolang.observe.sql.rewriting import DatabaseFacts
+from isolang.observe.sql.lexer import statements, tokens
+from isolang.observe.sql.plan import StatementPlan
+from isolang.observe.sql.rewriting import DatabaseFacts, Prepared, PreparedStatement
+from isolang.observe.unseen import CALLED, CATALOGUE, TOO_LONG, UNKNOWN_TABLES, kind_of
 from isolang.observe.wire.answers import AnswerRewriter
 from isolang.observe.wire.connection import MessageBuffer
-from isolang.observe.wire.conversation import Conversation, message
+from isolang.observe.wire.conversation import Conversation, message, with_marks
 from isolang.observe.wire.requests import MustWaitError, RequestRewriter
+from isolang.run.drivers.postgres_log import MARK_SQL
 
 LONGEST = (100,) * 256
 A, B, C = message(b"A", b"one"), message(b"B", b""), message(b"C", b"three")
@@ -183,3 +189,116 @@ def test_a_client_without_tls_is_not_offered_channel_binding(shared):
     )
     others = b"\0\0\0\x05salt"  # a password by MD5
     assert answers.rewrite(0x52, others, 0, len(others)) is None
+
+
+def described(name, oid):
+    """The catalogue's answer for a table with a key ``id``."""
+    column = ["id", "id", 1, 23, False, -1, True, True]
+    rest = [[column], [[True, [1]]], None, False]
+    flags = [False, False, False, True, False, False, None, None, False]
+    fields = [name, oid, "public", name, "r", "p", *flags, *rest]
+    return json.dumps(["read committed", "read committed", json.dumps(fields)]).encode()
+
+
+def test_a_definition_of_another_session_does_not_hide_a_table(shared):
+    """If it comes while a session waits for the catalogue, the session asks again."""
+    requests = RequestRewriter(shared, lambda: None)
+    answers = AnswerRewriter(shared)
+    assert answers.rewrite(0x5A, b"I", 0, 1) is None
+    text = b"SELECT id FROM t WHERE id > 1\0"
+    for _ in range(2):
+        with pytest.raises(MustWaitError):
+            ask(requests, 0x51, text)
+        shared.session.store_descriptions([described("t", 7)], ("t",))
+        shared.expected.clear()
+        shared.delay = "asked"
+        shared.session.observation.epoch += 1
+    with pytest.raises(MustWaitError):
+        ask(requests, 0x51, text)
+    shared.session.store_descriptions([described("t", 7)], ("t",))
+    shared.expected.clear()
+    shared.delay = "asked"
+    sent = ask(requests, 0x51, text)
+    assert b"isolang_0" in sent
+    (answer,) = shared.expected
+    assert answer.executed[0].statement.unseen == ()
+
+
+def statement_of(shared, text):
+    """The last statement of a text, as prepared for sending."""
+    return shared.session.prepare(text, may_ask=False).statements[-1]
+
+
+@pytest.mark.parametrize(
+    "definition",
+    [
+        "CREATE OR REPLACE FUNCTION pg_temp.f() RETURNS int AS $$ … $$; ",
+        "CREATE PROCEDURE my.F() BEGIN ATOMIC INSERT INTO t VALUES (1); END; ",
+        "ALTER FUNCTION g(int) RENAME TO f; ",
+    ],
+)
+def test_a_function_counts_from_its_definition(shared, definition):
+    """Its transaction may not have committed, so the catalogue may not show it to others."""
+    assert statement_of(shared, "SELECT f()").unseen == ()
+    made = shared.session.prepare(f"{definition}SELECT f()", may_ask=False)
+    assert [one.plan.kind for one in made.statements] == ["routine", "quiet"]
+    assert made.statements[1].unseen == (CALLED,)
+    assert statement_of(shared, "SELECT f()").unseen == (CALLED,)
+    assert statement_of(shared, "SELECT lower('A')").unseen == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "unseen"),
+    [
+        ("SELECT relname FROM pg_class", "quiet", (CATALOGUE,)),
+        ("SELECT a FROM (SELECT c.oid FROM pg_class c) x, unnest(b) WITH ORDINALITY u", "quiet",
+         (CATALOGUE,)),
+        ('SELECT 1 FROM "pg_catalog"."pg_am" UNION SELECT 2 FROM pg_index', "quiet", (CATALOGUE,)),
+        ("WITH x AS (SELECT oid FROM pg_class) SELECT * FROM x", "quiet", (CATALOGUE,)),
+        ("SELECT (SELECT max(a) FROM t) FROM pg_class", "other", ("subqueries",)),
+        ("SELECT a FROM (SELECT relname IS DISTINCT FROM pg_x FROM t) y, pg_class", "other",
+         ("subqueries",)),
+        ("SELECT oid FROM pg_class WHERE oid IN (TABLE t)", "other", ("subqueries",)),
+    ],
+)  # fmt: skip
+def test_a_statement_that_reads_the_catalogue_alone(shared, text, kind, unseen):
+    """At any depth; a table of the application at any depth makes it another statement."""
+    planned = statement_of(shared, text).plan
+    assert (planned.kind, planned.unseen) == (kind, unseen)
+
+
+def test_a_statement_that_is_too_long_is_sent_unchanged(shared, monkeypatch):
+    """It is one unseen statement, whatever it contains; its cost is that of reading its start."""
+    monkeypatch.setattr("isolang.observe.sql.rewriting._MOST_TOKENS", 50)
+    text = "INSERT INTO t VALUES " + ", ".join(f"({n})" for n in range(10))
+    assert statement_of(shared, text).unseen == (UNKNOWN_TABLES,)
+    text += text.partition("VALUES")[2].replace("(0)", ", (0)")
+    made = shared.session.prepare(text, may_ask=True)
+    assert (made.sent, [one.unseen for one in made.statements]) == (text, [(TOO_LONG,)])
+    assert kind_of(TOO_LONG) == "large"
+
+
+def test_marks_in_front_of_several_statements():
+    """Each stands in front of its statement, behind what was added to earlier statements."""
+    text = "UPDATE t SET v = 1; SELECT f(); UPDATE t SET v = 2; SELECT g(); SELECT h()"
+    parts = list(statements(list(tokens(text))))
+    ends = [part[-1].end for part in parts]
+    sent = f"{text[: ends[0]]} RETURNING 1{text[ends[0] : ends[2]]} RETURNING 22{text[ends[2] :]}"
+    made = Prepared(
+        sent=sent,
+        statements=[
+            PreparedStatement(plan=StatementPlan(kind="quiet"), text="", part=part)
+            for part in parts
+        ],
+        shifts=[(ends[0], 12), (ends[2] + 12, 13)],
+    )
+    marked = with_marks(made, {1: 5, 3: 6, 4: 7})
+    mark = MARK_SQL + ";"
+    expected = sent
+    for name, number in (("f", 5), ("g", 6), ("h", 7)):
+        expected = expected.replace(f"SELECT {name}", f"{mark.format(number)}SELECT {name}")
+    assert marked.sent == expected
+    plain = marked.sent
+    for begin, size in reversed(marked.shifts):
+        plain = plain[:begin] + plain[begin + size :]
+    assert plain == text

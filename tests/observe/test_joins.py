@@ -387,7 +387,8 @@ def test_a_key_that_is_dropped(shop_seen):
     assert len(first.execute(LINES).fetchall()) == 2
     for connection in (first, second):
         connection.close()
-    assert CONDITIONS in shop_seen.proxy.stop()
+    assert CONDITIONS in shop_seen.proxy.observer.history.unseen
+    shop_seen.proxy.stop()
     assert shop_seen.proxy.verdict("sser") == "valid"
 
 

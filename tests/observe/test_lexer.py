@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from isolang.observe.sql.lexer import UnclearTextError, tokens
+from isolang.observe.sql.lexer import UnclearTextError, statements, tokens
 
 _LENGTH = 2_000_000
 _LONG = {
@@ -50,3 +50,21 @@ def test_an_unterminated_string_is_unclear(text):
 def test_a_quote_that_is_doubled_or_escaped_does_not_end_a_string(text, ends):
     """A string ends at the first quote that is neither doubled nor escaped."""
     assert [token.end for token in tokens(text)] == ends
+
+
+@pytest.mark.parametrize(
+    ("text", "ends"),
+    [
+        ("CREATE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT v FROM t; SELECT 1; END", [75]),
+        (
+            "CREATE OR REPLACE PROCEDURE f() BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; END;"
+            " SELECT 2",
+            [82, 92],
+        ),
+        ("CREATE FUNCTION f() RETURNS int AS $$ BEGIN; END $$; BEGIN; SELECT 1", [51, 58, 68]),
+        ("CREATE TABLE function (atomic int); SELECT 1", [34, 44]),
+    ],
+)
+def test_the_body_of_a_function_belongs_to_its_definition(text, ends):
+    """The statements between BEGIN ATOMIC and END are not executed, so none may be changed."""
+    assert [part[-1].end for part in statements(list(tokens(text)))] == ends

@@ -8,6 +8,7 @@ from support.paths import ROOT
 import isolang
 from isolang import History, Transaction
 from isolang.errors import IsolangError
+from isolang.observe.sql.named_tables import tables_named
 from isolang.observe.unseen import (
     HARMFUL_KINDS,
     KINDS,
@@ -103,3 +104,50 @@ def test_writes_to_tables_that_nothing_reads_are_harmless(text, table):
 def test_kinds_of_earlier_versions_are_accepted():
     """What they named is seen now, so a test that names them goes on."""
     assert accepted_kinds({"absences", "executemany", "copy"}) == accepted_kinds({"copy"})
+
+
+def test_each_distinct_statement_has_its_count_and_its_tables():
+    """Statements that differ in values or in numbers of cursors count as one, others do not."""
+    unseen = Unseen()
+    columns = ", ".join(f"account.column_{n}" for n in range(80))
+    for text in (
+        f"SELECT {columns} FROM account JOIN owner o ON o.id = account.owner WHERE account.a = 1",
+        f"SELECT {columns} FROM account JOIN owner o ON o.id = account.owner WHERE account.b = 1",
+        f"SELECT {columns} FROM account JOIN owner o ON o.id = account.owner WHERE account.b = 2",
+        'FETCH 10 FROM "curs_1234567"',
+        'FETCH 10 FROM "curs_7654321"',
+        "DO $a$ BEGIN PERFORM 1; END $a$",
+        "DO $b$ BEGIN PERFORM 2; END $b$",
+    ):
+        unseen.note("shapes", text)
+    unseen.note("writers", "a read of t/k1: SELECT", form="a read of t: SELECT", tables=("t",))
+    unseen.note("writers", "a read of t/k2: SELECT", form="a read of t: SELECT", tables=("t",))
+    copy = Unseen()
+    copy.add(unseen.settled())
+    assert [count for _, count in copy.most_frequent("shapes")] == [2, 2, 2, 1]
+    tables = {form: copy.tables_of(form) for form, _ in copy.most_frequent("shapes")}
+    assert {form[:6] for form, named in tables.items() if named == ("account", "owner")} == {
+        "SELECT"
+    }
+    assert copy.most_frequent("writers") == [("a read of t: SELECT", 2)]
+    assert copy.tables_of("a read of t: SELECT") == ("t",)
+    assert copy.examples["writers"] == "a read of t/k1: SELECT"
+
+
+@pytest.mark.parametrize(
+    ("text", "tables"),
+    [
+        ('SELECT a FROM "t" x, my."U" LEFT JOIN v ON true', ("t", "my.U", "v")),
+        ("SELECT (SELECT max(a) FROM u) FROM t WHERE b IN (SELECT 1 FROM v, w)", "utvw"),
+        ("UPDATE t SET a = 1 FROM u WHERE b IS DISTINCT FROM c FOR UPDATE", "tu"),
+        ("DELETE FROM t USING u WHERE extract(day FROM a) = 1", "tu"),
+        ("INSERT INTO t (a) SELECT a FROM u ON CONFLICT DO UPDATE SET a = 1", "tu"),
+        ("WITH x AS (UPDATE t SET a = 1 RETURNING a) SELECT * FROM x JOIN u ON true", "tu"),
+        ("SELECT 1; TRUNCATE t", ()),
+        ("SELECT a FROM (t CROSS JOIN u)", ()),
+        ("SELECT 'unended FROM t", ()),
+    ],
+)
+def test_the_tables_that_a_statement_names(text, tables):
+    """Also in subqueries, but neither WITH queries nor columns after another FROM."""
+    assert tables_named(text) == tuple(tables)

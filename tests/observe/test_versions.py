@@ -4,7 +4,6 @@ import psycopg
 import pytest
 
 import isolang
-from isolang.observe.unseen import COPY, FOREIGN
 from isolang.run.targets import target_named
 
 from .conftest import Observed
@@ -102,24 +101,25 @@ def test_a_race_with_another_writer(rows):
 
 
 @pytest.mark.server
-def test_what_is_unseen_of_recorded_transactions_is_nobody_elses(rows):
-    """Without the number of a transaction that also wrote unseen, no other writers are added."""
+def test_what_the_log_shows_of_a_recorded_transaction_is_nobody_elses(rows):
+    """The rows of COPY belong to the transaction that copied them, and its reads see them."""
     with rows.connect("REPEATABLE_READ") as one:
         assert one.execute("SELECT id FROM t WHERE v = 77").fetchall() == []
         with one.cursor().copy("COPY t (id, v) FROM STDIN") as copy:
             copy.write_row((7, 77))
         assert one.execute("SELECT id FROM t WHERE v = 77").fetchall() == [(7,)]
         one.commit()
-    unseen = rows.stop()
-    assert unseen[COPY] == 1
-    assert unseen[FOREIGN]
+    assert rows.stop() == {}
+    text = rows.path.read_text()
+    assert "a client that is not observed" not in text
+    assert text.count('[:insert ["t" "7"]') == 2  # the lines of its begin and end
     assert rows.verdict("sser") == "valid"
 
 
 @pytest.mark.slow
 @pytest.mark.server
-def test_savepoints_of_another_writer_are_counted(rows):
-    """Behind a savepoint the log does not name the transaction that a row names."""
+def test_savepoints_of_another_writer_are_recorded(rows):
+    """The log names another number than the row; the next write says which version it replaced."""
     with psycopg.connect(rows._conninfo) as other, other.transaction():
         other.execute("UPDATE t SET v = 11 WHERE id = 1")
         with other.transaction():
@@ -127,5 +127,6 @@ def test_savepoints_of_another_writer_are_counted(rows):
     with rows.connect() as one:
         assert len(one.execute("SELECT id FROM t WHERE v > 0").fetchall()) == 3
         one.execute("UPDATE t SET v = v + 1 WHERE id = 2")
-    assert rows.stop()[FOREIGN]
+    assert rows.stop() == {}
+    assert "a client that is not observed" in rows.path.read_text()
     assert rows.verdict("sser") == "valid"

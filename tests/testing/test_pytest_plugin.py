@@ -393,3 +393,39 @@ def test_si(isolation):
     shown = [line for line in done.stdout.lines if line.startswith("INVALID")]
     assert len(shown) == 1
     assert "During handling" not in done.stdout.str()
+
+
+REQUESTS = """
+import pytest
+
+def order(isolation, value, meanwhile):
+    with isolation.transaction(session=value) as t:
+        t.read("stock", None)
+    meanwhile()
+    with isolation.transaction(session=value) as t:
+        t.write("stock", value)
+
+def orders(isolation):
+    second = lambda: isolation.call(order, isolation, 2, lambda: None)
+    isolation.call(order, isolation, 1, second)
+"""
+
+
+def test_a_mark_judges_calls_of_several_transactions(run):
+    """The transactions are in order; the calls lose an update."""
+    done = run(
+        REQUESTS
+        + """
+@pytest.mark.isolation("ser", allow_unseen=True)
+def test_transactions(isolation):
+    orders(isolation)
+
+@pytest.mark.isolation("ser", unit="request", allow_unseen=True)
+def test_calls(isolation):
+    orders(isolation)
+"""
+    )
+    done.assert_outcomes(passed=1, failed=1)
+    done.stdout.fnmatch_lines(
+        ["*INVALID*ser*, requests*", "*writes what T* had read for the same*"]
+    )

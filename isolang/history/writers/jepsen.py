@@ -129,6 +129,7 @@ def _encode(
             texts.names(columns.label_sets),
             texts.names(columns.level_sets),
             texts.statements(part),
+            texts.units(part),
             sink,
         )
         if overlap is not None:
@@ -429,6 +430,16 @@ class _Texts:
         return [
             between.join(f'"{one or ""}"' for one in part.history.statements_of(txn))
             for txn in part.txns.tolist()
+        ]
+
+    def units(self, part: Outline) -> list[str]:
+        """Return each transaction's ``:unit`` as text; empty if the history has no units."""
+        if not part.history.units():
+            return []
+        units = (part.history.unit_of(txn) for txn in part.txns.tolist())
+        return [
+            (json.dumps(unit) if self.json else atom_text(STRING, unit)) if unit else ""
+            for unit in units
         ]
 
     def _text(self, atom: tuple[int, object], *, key: bool = False) -> str | None:

@@ -114,6 +114,8 @@ def outline(history: History, target: FormatFeatures, drop: frozenset[str]) -> O
         notes.append("labels and levels")
     if history.has_statements() and not target.statements:
         notes.append("the statements of operations")
+    if not target.statements and history.units():
+        notes.append("the units of transactions")
     for code, allowed, what in (
         (c.INDETERMINATE, target.indeterminate, "a transaction whose outcome is unknown"),
         (c.ABORTED, target.aborted, "an aborted transaction"),

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from isolang.history.row_text import CLASS_COLUMN
 from isolang.observe.history.edn import edn, end_of_bracket, predicate_edn
 from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.history.lines import TAB, EvaluatedRead
-from isolang.history.row_text import CLASS_COLUMN
 
 _ROW: Final = re.compile(
     r'\[("(?:[^"\\]|\\.)*+") "(?:[^"\\]|\\.)*+"\] \{(?:[^"{}]|"(?:[^"\\]|\\.)*+")*+\}'

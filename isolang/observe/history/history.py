@@ -27,12 +27,16 @@ from isolang.observe.history.present import PresentRows
 from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
 from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.history.seen import (
+    FoundKey,
+    LoggedWrites,
+    Observed,
     Outcome,
     RowVersion,
     ScannedRows,
     SeenTransaction,
     WrittenRow,
 )
+from isolang.observe.history.windows import CommitWindows
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import Unseen
 
@@ -46,19 +50,21 @@ class ObservedHistory:
         present: the versions that the database should have now.
         oldest: a function that returns the position of the first event that may still arrive.
         unaudited: the tables with predicate reads since their last audit, by name.
-        initial: if versions are stated, the initial rows, by table and key.
+        keeps_initial: whether the initial rows are needed at the end, to read the log.
+        initial: if ``keeps_initial``, the initial rows, by table and key.
         unclear: whether an unknown transaction may have written something unseen.
         unordered: the tables with writes whose old versions were not returned; the current versions
             of these tables are not tracked.
         doubtful: the tables with writes that were not seen, each with an example.
         caller: the ``file:line`` of the statement that is being recorded; empty if unknown.
         refused: how many transactions the server rolled back because of another transaction.
+        windows: when the transactions read something unseen, and when others committed.
         rolled_back: the reads of rolled-back transactions; ``None`` if nobody asks for them.
     """
 
     def __init__(self, path: Path, *, versions: bool = False) -> None:
         """Create the file."""
-        self._states_versions = versions
+        self._states_versions = self.keeps_initial = versions
         self.caller = ""
         self.refused = 0
         self.rolled_back: RolledBackRows | None = None
@@ -73,6 +79,7 @@ class ObservedHistory:
         self.images = RowImages()
         self.evaluated = EvaluatedConditions()
         self.versions = RecordedVersions(self.unseen, self.doubtful, self._write_loaded_row)
+        self.windows = CommitWindows()
         self._lines = HistoryLines(path, self.versions, states_versions=versions)
         self.oldest_event: Callable[[], int] = lambda: 1 << 62
         self._indices = count()
@@ -137,8 +144,24 @@ class ObservedHistory:
         self._events.insert(0, (begin, 0, made))
         self._events.append((made.end, 1, made))
 
+    def awaits_log(self) -> bool:
+        """Return whether only the log shows some writes of a recorded transaction."""
+        return any(one.awaits_log for one in self.recorded())
+
+    def add_to(self, one: SeenTransaction, operations: Sequence[Observed]) -> None:
+        """Replace the operations of an ended transaction by those completed from the log."""
+        before = {id(operation) for operation in one.operations}
+        one.operations, one.awaits_log = [*operations], False
+        for operation in operations:
+            if isinstance(operation, WrittenRow) and id(operation) not in before:
+                self.versions.ended(one, operation)
+                self.present.ended(one.outcome or "info", operation)
+
     def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
+        if outcome == "fail":  # the log shows nothing of it
+            one.operations = [o for o in one.operations if not isinstance(o, LoggedWrites)]
+        one.awaits_log = any(isinstance(o, LoggedWrites) for o in one.operations)
         one.outcome, one.error = outcome, error
         self.refused += outcome == "fail" and error.startswith(_CONFLICTS)
         if self.rolled_back is not None:
@@ -150,8 +173,10 @@ class ObservedHistory:
                 if operation.version is not None and outcome != "fail":
                     number = operation.version.number
                     self.images.add(operation.table.name, number, operation.image)
-            elif isinstance(operation, ScannedRows):
+            elif isinstance(operation, ScannedRows | FoundKey):
                 self.unaudited[operation.table.name] = operation.table
+        for table in one.unseen_tables:
+            self.unaudited[table.name] = table
 
     def write_initial_rows(
         self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any], bytes | None]]
@@ -163,7 +188,7 @@ class ObservedHistory:
             self._lines.note_table(table)
             known = self.versions.register(table, version, row, rank=0)
             self.present.add_version(table.name, version)
-            if self._states_versions:
+            if self.keeps_initial:
                 self.initial[table.name, version.key] = version
             reported.append(f"{known.key} {known.row}")
         if reported:
@@ -200,13 +225,13 @@ class ObservedHistory:
         oldest = 1 << 62 if everything else self.oldest_event()
         done = 0
         for _, what, one in self._events:
-            if one.outcome is None or one.end >= oldest:
+            if one.outcome is None or one.end >= oldest or one.awaits_log:
                 break
             done += 1
-            if what and one.operations:
+            if what:
                 self._unfinished.discard(one.begin)
-                self._lines.end(one)
-            elif one.operations:
+                self.windows.note(one, self._lines.end(one) if one.has_lines else (0, 0))
+            elif one.has_lines:
                 self._unfinished.add(one.begin)
                 self._lines.begin(one)
         del self._events[:done]
@@ -231,6 +256,7 @@ class ObservedHistory:
         """Write all further events to no file."""
         self._states_versions = False
         self._lines.discard()
+        self.windows.discard()
 
     def close(self) -> None:
         """Write the remaining events, and close the file."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -22,6 +23,8 @@ from isolang.observe.history.recorded import (
     RecordedVersions,
 )
 from isolang.observe.history.seen import (
+    FoundKey,
+    LoggedWrites,
     Observed,
     ReadRow,
     ScannedRows,
@@ -29,6 +32,7 @@ from isolang.observe.history.seen import (
     WrittenRow,
 )
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.unseen import NO_ROW
 from isolang.run.record.lines import ORDERED_LINE
 
 TAB: Final = "\t"
@@ -39,6 +43,7 @@ _ROWS: Final = ", :rows ["
 _STATEMENTS: Final = ", :statements ["
 _VERSIONS: Final = ", :versions ["
 _PERHAPS: Final = ", :perhaps ["
+_STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
                   "read uncommitted": "pl-2"}  # fmt: skip
 
@@ -85,6 +90,8 @@ class HistoryLines:
         """Write the line for a transaction's begin, with its writes."""
         planned: list[tuple[str, int | None]] = []
         for operation in one.operations:
+            if isinstance(operation, LoggedWrites):
+                continue
             self.note_table(operation.table)
             if isinstance(operation, WrittenRow):
                 planned += self._written(operation)
@@ -93,8 +100,10 @@ class HistoryLines:
         if one.labels:
             named = " ".join(edn(name) for name in one.labels)
             more += f", :label {named if len(one.labels) == 1 else '[' + named + ']'}"
+        more += _unit_field(one)
         value = TAB.join(text for text, _ in planned)
         self.write(one.process, "invoke", one.began, "txn", f"[{value}]", more)
+        one.first_line = self._number
 
     def _written(self, write: WrittenRow) -> list[tuple[str, int | None]]:
         """Return a write's operations with their versions, and remember the new version.
@@ -117,8 +126,8 @@ class HistoryLines:
             reported.append((f"[:{word} {made.key} {made.row}]", made.rank))
         return reported
 
-    def end(self, one: SeenTransaction) -> None:
-        """Write the line for a transaction's end, with its reads and writes."""
+    def end(self, one: SeenTransaction) -> tuple[int, int]:
+        """Write the line for a transaction's end; return the numbers of both its lines."""
         planned = iter(one.planned)
         reported: list[tuple[str, int | None]] = []
         callers: list[str] = []
@@ -128,6 +137,8 @@ class HistoryLines:
         possible: list[str] = []
         for operation in one.operations:
             lines: list[tuple[str, int | None]]
+            if isinstance(operation, LoggedWrites):
+                continue
             if isinstance(operation, WrittenRow):
                 moved = operation.old is not None and operation.version is not None
                 twice = moved and operation.old.key != operation.version.key  # type: ignore[union-attr]
@@ -136,6 +147,8 @@ class HistoryLines:
             elif isinstance(operation, ReadRow):
                 known = self._versions.find(operation.table, operation.version, operation.shown)
                 lines = [] if known is None else [_read(known)]
+            elif isinstance(operation, FoundKey):
+                lines = self._existence(operation)
             else:
                 lines = self._predicate_read_operations(operation)
             if not isinstance(operation, WrittenRow) and operation.perhaps:
@@ -158,11 +171,20 @@ class HistoryLines:
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
         perhaps = f"{_PERHAPS}{TAB.join(possible)}]" if possible and committed else ""
-        more = versions + named + unmatched + noted + perhaps + error
+        more = versions + named + unmatched + noted + perhaps + error + _unit_field(one)
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         if one.client:
             self.clients[self._number] = one.client
         self.written += 1
+        return one.first_line, self._number
+
+    def _existence(self, found: FoundKey) -> list[tuple[str, int | None]]:
+        """Return the read that found any version of a row, unless several rows had its key."""
+        key = self._versions.single_key(found.table, found.key)
+        if key is None:
+            self._versions.unseen.note(NO_ROW, found.shown, found.caller)
+            return []
+        return [(f"[:r-not-in {key} [nil]]", None)]
 
     def _note_evaluated(
         self,
@@ -250,6 +272,11 @@ class HistoryLines:
         self._file.close()
 
 
+def _unit_field(one: SeenTransaction) -> str:
+    unit = one.unit()
+    return f", :unit {edn(unit)}" if unit else ""
+
+
 def _condition_shown(operation: Observed, lines: int) -> list[str]:
     """Return the remark about each line of an operation.
 
@@ -264,7 +291,9 @@ def _condition_shown(operation: Observed, lines: int) -> list[str]:
 
 
 def _possible_facts(
-    operation: ReadRow | ScannedRows, before: int, lines: Sequence[tuple[str, int | None]]
+    operation: ReadRow | ScannedRows | FoundKey,
+    before: int,
+    lines: Sequence[tuple[str, int | None]],
 ) -> Iterator[str]:
     """Yield the operations of a read that only may have decided an answer, each with its place.
 
@@ -285,40 +314,63 @@ def _read(one: RecordedVersion) -> tuple[str, int | None]:
 def without_predicate_reads(
     path: Path, tables: Mapping[str, str], into: Path
 ) -> Iterator[tuple[str, str]]:
-    """Write a history without the predicate reads of some tables.
+    """Write a history without the predicate reads of some tables, and what found their keys.
 
     Yield the statement of each, and the ``file:line`` of its caller if that is known.
     """
-    heads = tuple(f"[:rp {{:table {edn(name)} :where " for name in tables)
+    heads = tuple(
+        head
+        for name in tables
+        for head in (f"[:rp {{:table {edn(name)} :where ", f"[:r-not-in [{edn(name)} ")
+    )
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
         for line in lines:
             changed = line
-            if "[:rp " in line and heads:
-                head, value, rest = _split_at_vector(line, ":value [")
-                operations = value.split(TAB)
-                keep = [not one.startswith(heads) for one in operations]
-                if not all(keep):
-                    made = [head, TAB.join(compress(operations, keep))]
-                    removed: list[list[str]] = []
-                    for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS):
-                        if not rest.startswith(f"]{begin}"):
-                            continue
-                        frame, inside, rest = _split_at_vector(rest, begin)
-                        texts = inside.split(TAB)
-                        if begin in (_CALLERS, _ROWS):
-                            removed.append([*compress(texts, map(not_, keep))])
-                        # If the outcome is not :ok, the versions are those of the invocation, which
-                        # has no reads.
-                        if begin != _VERSIONS or ":type :ok" in head:
-                            texts = list(compress(texts, keep))
-                        made += [frame, TAB.join(texts)]
-                    changed = "".join([*made, rest])
-                    callers, *rows = removed
-                    for where, row in zip(callers, *(rows or [[""] * len(callers)]), strict=True):
-                        condition = _text_of(row).removeprefix(ROW_NOT_FOUND)
-                        caller = _text_of(where)
-                        yield (condition, caller) if condition else (caller, "")
+            if any(head in line for head in heads):
+                changed, removed = _without(heads, line)
+                for shown, caller in removed:
+                    condition = shown.removeprefix(ROW_NOT_FOUND)
+                    yield (condition, caller) if condition else (caller, "")
             out.write(changed)
+
+
+def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a line without the operations that begin in some way, and the texts of each."""
+    head, value, rest = _split_at_vector(line, ":value [")
+    operations = value.split(TAB)
+    keep = [not one.startswith(heads) for one in operations]
+    made = [head, TAB.join(compress(operations, keep))]
+    removed: list[list[str]] = [[], []]
+    for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS):
+        if not rest.startswith(f"]{begin}"):
+            continue
+        frame, inside, rest = _split_at_vector(rest, begin)
+        texts = inside.split(TAB)
+        if begin in (_CALLERS, _ROWS):
+            removed[begin == _ROWS] = [_text_of(one) for one in compress(texts, map(not_, keep))]
+        # If the outcome is not :ok, the versions are those of the invocation, which has no reads.
+        if begin != _VERSIONS or ":type :ok" in head:
+            texts = list(compress(texts, keep))
+        made += [frame, TAB.join(texts)]
+    callers, shown = removed
+    texts_of = [*zip(shown or [""] * len(callers), callers, strict=True)]
+    if rest.startswith(f"]{_PERHAPS}"):
+        frame, inside, rest = _split_at_vector(rest, _PERHAPS)
+        possible = []
+        for entry in inside.split(TAB):
+            place, _, fact = entry[1:].partition(" ")
+            if fact.startswith(heads):
+                _, caller, remark = json.loads(f"[{', '.join(_strings_after(fact))}]", strict=False)
+                texts_of.append((remark, caller))
+            else:
+                possible.append(f"[{int(place) - keep[: int(place)].count(False)} {fact}")
+        made += [frame, TAB.join(possible)]
+    return "".join([*made, rest]), texts_of
+
+
+def _strings_after(fact: str) -> list[str]:
+    """Return the strings after an operation in an entry of ``:perhaps``, as they are written."""
+    return _STRING.findall(fact, end_of_bracket(fact, 0))
 
 
 def _text_of(shown: str) -> str:

@@ -46,7 +46,7 @@ class RecordedVersions:
         load: Callable[[Table, RowVersion], RecordedVersion],
     ) -> None:
         """Create an empty collection."""
-        self._unseen, self._doubtful, self._load = unseen, doubtful, load
+        self.unseen, self._doubtful, self._load = unseen, doubtful, load
         self.is_initial: Callable[[str], bool] = lambda number: False
         self.is_old = False
         self._known: dict[tuple[str, str], RecordedVersion] = {}
@@ -106,7 +106,7 @@ class RecordedVersions:
         """
         name = write.table.name, key
         if name in self._deleted or self._incarnations[name] > 1:
-            self._unseen.note(OLD_SERVER, write.shown)
+            self.unseen.note(OLD_SERVER, write.shown)
             return None
         if not self._incarnations[name]:
             return None
@@ -141,6 +141,16 @@ class RecordedVersions:
         number = self._incarnations[table.name, key]
         return f"[{edn(table.name)} {edn(key if number == 1 else f'{key}#{number}')}]"
 
+    def single_key(self, table: Table, key: str) -> str | None:
+        """Return the key of the only row that had a primary key; ``None`` if it was not only one.
+
+        SOUND BECAUSE: all rows that a transaction may have seen are known when its lines are
+        written.
+        """
+        if self._incarnations[table.name, key] != 1:
+            return None
+        return f"[{edn(table.name)} {edn(key)}]"
+
     def find(
         self, table: Table, version: RowVersion, shown: str, *, writes: bool = False
     ) -> RecordedVersion | None:
@@ -161,6 +171,11 @@ class RecordedVersions:
         if self.is_initial(version.number) and not table.rows_known:
             return self._load(table, version)
         what = "an UPDATE or DELETE of" if writes else "a read of"
-        self._unseen.note(FOREIGN, f"{what} {table.name}/{version.key}: {shown}")
+        self.unseen.note(
+            FOREIGN,
+            f"{what} {table.name}/{version.key}: {shown}",
+            form=f"{what} {table.name}: {shown}",
+            tables=(table.name,),
+        )
         self._doubtful.setdefault(table.name, f"{table.name}/{version.key}")
         return None

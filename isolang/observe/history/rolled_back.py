@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from isolang.observe.history.seen import ScannedRows, SeenTransaction, WrittenRow
+from isolang.observe.history.seen import (
+    FoundKey,
+    LoggedWrites,
+    ScannedRows,
+    SeenTransaction,
+    WrittenRow,
+)
 
 
 class RolledBackRows:
@@ -23,6 +29,8 @@ class RolledBackRows:
     def ended(self, one: SeenTransaction) -> None:
         """Store the reads of a rolled-back transaction, or the writes of any other transaction."""
         for operation in one.operations:
+            if isinstance(operation, LoggedWrites):
+                continue
             table = operation.table.name
             if isinstance(operation, WrittenRow):
                 if one.outcome == "fail":
@@ -32,7 +40,7 @@ class RolledBackRows:
                         self._writers[table, version.key].add(one.process)
                 if operation.version is not None:
                     self._writer[table, operation.version.number] = one.process
-            elif one.outcome == "fail":
+            elif one.outcome == "fail" and not isinstance(operation, FoundKey):
                 rows = operation.rows if isinstance(operation, ScannedRows) else [operation.version]
                 self._reads |= {(one.process, table, row.key, row.number) for row in rows}
 

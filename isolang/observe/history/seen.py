@@ -12,6 +12,7 @@ from isolang.history.statements import Lock, SentStatement
 from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.sql.catalogue import Table, is_key_of
 from isolang.observe.sql.executed import PortalPosition
+from isolang.observe.sql.units import unit_named
 
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
@@ -76,6 +77,21 @@ class ScannedRows(Struct, frozen=True, gc=False):
     condition: EvaluatedCondition | None = None
 
 
+class FoundKey(Struct, frozen=True, gc=False):
+    """A key that an INSERT found to exist; which version of its row is unknown.
+
+    SOUND BECAUSE: a writer that is not seen may have inserted the key and deleted it again without
+    a trace. So this only may have decided the answer, and acquits, but never convicts.
+    """
+
+    table: Table
+    key: str
+    shown: str
+    statement: str = ""
+    caller: str = ""
+    perhaps: bool = True
+
+
 class WrittenRow(Struct, frozen=True, gc=False):
     """A version that was written.
 
@@ -98,7 +114,48 @@ class WrittenRow(Struct, frozen=True, gc=False):
     image: bytes | None = None
 
 
-Observed: TypeAlias = ReadRow | ScannedRows | WrittenRow
+class LoggedWrites(Struct, frozen=True, gc=False):
+    """Stands for the writes of a statement that only the server's log shows.
+
+    Attributes:
+        mark: the number in the log in front of the writes.
+        unseen: the kinds that these writes count as if the log does not name them.
+    """
+
+    mark: int
+    shown: str
+    text: str
+    unseen: tuple[str, ...] = ()
+    statement: str = ""
+    caller: str = ""
+
+
+class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
+    """A read that was not recorded, of known tables.
+
+    Attributes:
+        what: the kind or detail that it counts as.
+        text: the statement, without its values.
+        caller: the ``file:line`` that sent it; empty if unknown.
+        tables: the names of the tables that it may have read.
+        sent: a position before the server took the snapshot of the read.
+        answered: a position after that.
+    """
+
+    what: str
+    text: str
+    caller: str
+    tables: tuple[str, ...]
+    sent: int
+    answered: int
+
+    @property
+    def why(self) -> str:
+        """Return what an order that the read shows is because of."""
+        return f"not seen: {self.text}" + (f", {self.caller}" if self.caller else "")
+
+
+Observed: TypeAlias = ReadRow | ScannedRows | FoundKey | WrittenRow | LoggedWrites
 
 
 class SeenTransaction(Struct, kw_only=True, gc=False):
@@ -114,8 +171,18 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         number: the database's number for the transaction, modulo 2**32; 0 if unknown.
         caller: the ``file:line`` that sent the current statement; empty if unknown.
         client: the number of the application's call that the transaction belongs to; 0 if unknown.
+        units: the names of the unit that the transaction belongs to, by what names it; empty if two
+            statements disagree.
+        awaits_log: whether only the server's log shows some of the transaction's writes, and has
+            not been read.
         outcome: how the transaction ended; ``None`` before its end.
         end: the position of the transaction's last event.
+        snapshot: the position at which its first statement with a snapshot was answered; -1 before.
+        commit_sent: the position at which COMMIT was sent; -1 if it was not seen.
+        unseen_reads: the reads of known tables that were not recorded.
+        unseen_tables: the tables of these reads.
+        has_doubtful_times: whether its reads may be of another time than their statements.
+        first_line: the number of the line of its begin in the file; 0 before.
     """
 
     process: int
@@ -138,11 +205,29 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     bound: list[PortalPosition] = field(default_factory=list)
     number: int = 0
     unclear: bool = False
+    units: dict[str, str] = field(default_factory=dict)
+    awaits_log: bool = False
     outcome: Outcome | None = None
     end: int = -1
     ended: int = 0
     error: str = ""
     planned: list[tuple[str, int | None]] = field(default_factory=list)
+    snapshot: int = -1
+    commit_sent: int = -1
+    unseen_reads: list[UnseenRead] = field(default_factory=list)
+    unseen_tables: list[Table] = field(default_factory=list)
+    has_doubtful_times: bool = False
+    first_line: int = 0
+
+    @property
+    def has_lines(self) -> bool:
+        """Return whether the history has lines of the transaction."""
+        return bool(self.operations or self.unseen_reads)
+
+    @property
+    def keeps_snapshot(self) -> bool:
+        """Return whether all statements of the transaction read one snapshot."""
+        return self.level in ("repeatable read", "serializable")
 
     def read(
         self, table: Table, version: RowVersion, shown: str, columns: tuple[str, ...] = ()
@@ -169,10 +254,9 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """
         for place in range(len(self.operations) - 1, -1, -1):
             one = self.operations[place]
-            written = one.version if isinstance(one, WrittenRow) else None
-            if written is None or one.table.where != where:
+            if not isinstance(one, WrittenRow) or one.version is None or one.table.where != where:
                 continue
-            if is_key_of(one.table, written.values, key):
+            if is_key_of(one.table, one.version.values, key):
                 self.operations[place] = replace(one, caller=caller)
                 return
 
@@ -180,11 +264,29 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         """Yield the row versions read, replaced or written by the transaction."""
         for one in self.operations:
             found: Sequence[RowVersion | None]
+            if isinstance(one, LoggedWrites | FoundKey):
+                continue
             if isinstance(one, WrittenRow):
                 found = one.old, one.version
             else:
                 found = one.rows if isinstance(one, ScannedRows) else (one.version,)
             yield from ((one.table, version) for version in found if version is not None)
+
+    def name_unit(self, source: str, name: str) -> None:
+        """Note the unit of a statement. A transaction of two units belongs to none."""
+        if self.units.setdefault(source, name) != name:
+            self.units[source] = ""
+
+    def unit(self) -> str:
+        """Return the name of the transaction's unit; empty if it has none.
+
+        A program that only reads, and then rolls back without an error, has not failed. In the
+        history such a transaction is aborted, and would seem to be an attempt that was undone.
+        """
+        writes = any(isinstance(one, WrittenRow | LoggedWrites) for one in self.operations)
+        if self.outcome == "fail" and not (self.failed or self.error or writes):
+            return ""
+        return unit_named(self.units)
 
     def execute(self, lock: Lock = "") -> None:
         """Note that a statement was executed, and how it locked the rows it read."""

@@ -1,9 +1,9 @@
 """Finds the query blocks of a SELECT that does not return their rows one by one.
 
-DISTINCT, UNION, WITH and subqueries hide which rows a statement read. A query block is one SELECT
-with its FROM and WHERE, at any depth. If the statement repeats a block's condition in an additional
-column, this column returns the rows that the block read, because the whole statement has one
-snapshot.
+DISTINCT, HAVING, UNION, WITH and subqueries hide which rows a statement read. A query block is one
+SELECT with its FROM and WHERE, at any depth. If the statement repeats a block's condition in an
+additional column, this column returns the rows that the block read, because the whole statement has
+one snapshot.
 
 SOUND BECAUSE: a block's condition is repeated only if it compares columns of the block's only table
 with constants. Therefore, the repeated condition reads no other row, calls no function, and raises
@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from isolang.observe.sql.lexer import Token
 from isolang.observe.sql.plan import (
     CLAUSES,
+    LEAVES_OUT_ROWS,
     OF_OTHER_SHAPE,
     Reader,
     RefusedError,
@@ -50,19 +51,25 @@ def plan_with_blocks(
     part: Sequence[Token], made: StatementPlan, aggregates: Collection[str]
 ) -> StatementPlan | None:
     """Return a plan that also reports the query blocks' rows; ``None`` if that is impossible."""
-    if made.locks or made.kind not in ("other", "select") or not OF_OTHER_SHAPE & {*made.unseen}:
+    leaves_out = made.partial in LEAVES_OUT_ROWS
+    if made.locks or made.kind not in ("other", "select"):
+        return None
+    if not (leaves_out or OF_OTHER_SHAPE & {*made.unseen}):
         return None
     if not part or part[0].text not in ("select", "with", "values", "("):
         return None
     reader = Reader(part)
     try:
-        found = _BlockReader(reader, own=bool(made.sources)).found()
+        found = _BlockReader(reader, own=bool(made.sources) and not leaves_out).found()
     except RefusedError:
         return None
     top = reader.find({"limit"}, 0, len(part))
+    if reader.find({"from", *_SET_OPERATORS}, 0, len(part)) == len(part):
+        top = len(part)  # the blocks are in expressions, which LIMIT does not cut off
     return replace(
         made,
         kind="select",
+        sources=() if leaves_out else made.sources,
         unseen=tuple(one for one in made.unseen if one not in OF_OTHER_SHAPE),
         limit=made.limit if made.sources or top == len(part) else top,
         tables=(*made.tables, *(one.name for one in found)),

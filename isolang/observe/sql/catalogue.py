@@ -48,11 +48,29 @@ _EXACT: Final = json.JSONDecoder(parse_float=Decimal)
 _LARGEST_IMAGE: Final = 65536  # the largest number of bytes of a row to keep, as it is stored
 _COLUMNS_IN_GROUP: Final = 50  # a function has at most 100 arguments
 
-_DESCRIPTION_SQL: Final = """pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
- c.relkind, c.relpersistence, c.relrowsecurity OR c.relhasrules, c.relhassubclass,
+_DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
+ c.relkind, c.relpersistence, c.relhasrules, c.relhassubclass,
  c.relispartition, pg_catalog.has_table_privilege(c.oid, 'SELECT'),
- EXISTS (SELECT FROM pg_catalog.pg_trigger g
-  WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgenabled <> 'D'),
+ c.relrowsecurity, c.relrowsecurity AND pg_catalog.row_security_active(c.oid),
+ (SELECT pg_catalog.array_agg(DISTINCT a.attname) FROM pg_catalog.pg_partitioned_table d
+   JOIN pg_catalog.pg_attribute a ON a.attrelid = d.partrelid
+    AND (d.partexprs IS NOT NULL OR a.attnum = ANY (d.partattrs::int2[]))
+   WHERE d.partrelid IN (SELECT c.oid UNION ALL SELECT relid
+    FROM pg_catalog.pg_partition_tree(c.oid) WHERE NOT isleaf)),
+ (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(g.tgtype & 3 = 3,
+   f.pronamespace::regnamespace || '.' || f.proname || ' (' || l.lanname || ')',
+   l.lanname NOT IN ('c', 'internal') AND (l.lanname <> 'plpgsql' OR body ~*
+    '\m(select|perform|execute|from|update|delete|merge|call|query|table|copy)\M' OR EXISTS (
+     SELECT FROM pg_catalog.pg_proc q WHERE q.prokind = 'f' AND q.provolatile <> 'i'
+      AND q.pronamespace NOT IN (SELECT s.oid FROM pg_catalog.pg_namespace s
+       WHERE s.nspname IN ('pg_catalog', 'information_schema'))
+      AND pg_catalog.strpos(body, q.proname || '(') > 0))))
+  FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc f ON f.oid = g.tgfoid
+   JOIN pg_catalog.pg_language l ON l.oid = f.prolang,
+   LATERAL (SELECT pg_catalog.regexp_replace(pg_catalog.regexp_replace(f.prosrc, '''[^'']*''', '',
+    'g'), '\s+\(', '(', 'g')) source(body)
+  WHERE NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgrelid IN (
+   SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))),
  EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
   AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d'))),
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
@@ -95,7 +113,9 @@ ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
 # SOUND BECAUSE: the query leaves out functions whose results depend only on their arguments, and
 # functions of PostgreSQL and of extensions in C, which do not read the application's data. The
 # exceptions are named: they run a query that is their argument, or read and write large objects.
-FUNCTIONS: Final = """SELECT DISTINCT p.proname FROM pg_catalog.pg_proc p
+FUNCTIONS: Final = """SELECT DISTINCT p.proname,
+ p.pronamespace::regnamespace || '.' || p.proname || ' (' || l.lanname || ')'
+ FROM pg_catalog.pg_proc p
  JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
  AND p.prokind <> 'a' AND p.provolatile <> 'i' AND NOT (l.lanname = 'c' AND EXISTS (
@@ -141,7 +161,13 @@ class Table(Struct, kw_only=True):
         where: the name with its schema, quoted for SQL.
         why: the kind of unseen activity that accesses to the table count as; empty if its rows can
             be identified.
-        partitioned: whether the rows are in partitions, so writes cannot return versions.
+        partitioned: whether the rows are in partitions.
+        moving: for a partitioned table, the columns that decide which partition a row is in.
+        secured: whether policies may hide rows from some roles; those of ``why`` are hidden now.
+        triggers: whether the application's triggers run when rows are written.
+        may_keep_rows: whether a trigger may leave a row unchanged that a statement is to write.
+        readers: the functions of triggers that may read rows.
+        unlogged: whether changes are not in the server's log.
         cascades: whether writes may change rows in other tables through foreign keys.
         columns: the columns whose values are recorded in the history, by name.
         quoted: the names of these columns, quoted for SQL.
@@ -161,7 +187,12 @@ class Table(Struct, kw_only=True):
     name: str = ""
     why: str = ""
     partitioned: bool = False
+    moving: frozenset[str] = frozenset()
+    secured: bool = False
     triggers: bool = False
+    may_keep_rows: bool = False
+    readers: tuple[str, ...] = ()
+    unlogged: bool = False
     cascades: bool = False
     columns: dict[str, RecordedColumn]
     quoted: dict[str, str]
@@ -359,8 +390,9 @@ def _text(value: Any) -> str:
 
 def parse_description(text: str) -> tuple[str, Table | None]:
     """Return the name in a row of :func:`lookup_query`, and the table, or ``None`` if missing."""
-    (name, oid, schema, relation, kind, persistence, rules, children, partition, may, triggers,
-     cascades, columns, indexes, constraints, unguarded, has_images) = json.loads(text)  # fmt: skip
+    (name, oid, schema, relation, kind, persistence, rules, children, partition, may, secured,
+     hides, moving, triggers, cascades, columns, indexes, constraints, unguarded, has_images,
+     ) = json.loads(text)  # fmt: skip
     if oid is None:
         return name, None
     numbers = {}
@@ -387,7 +419,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         else TEMPORARY if persistence == "t"
         else VIEWS if kind in "vm"
         else FOREIGN_TABLES if kind == "f"
-        else RULES if rules
+        else RULES if rules or hides
         else CHILDREN if partition or (children and kind != "p")
         else PRIVILEGE if not may
         else NO_KEY if not key
@@ -401,7 +433,12 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         name=shown,
         why=why,
         partitioned=kind == "p",
-        triggers=triggers,
+        moving=frozenset(moving or ()),
+        secured=secured,
+        triggers=bool(triggers),
+        may_keep_rows=any(keeps for keeps, *_ in triggers or ()),
+        readers=tuple(sorted({function for _, function, reads in triggers or () if reads})),
+        unlogged=persistence == "u",
         cascades=cascades,
         columns=known,
         quoted={**{one: quoted[one] for one in known}, **{one: quoted[one] for one in key}},
@@ -409,7 +446,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         key=key,
         unique=tuple(unique),
         names={number: column.name for number, column in numbers.items()},
-        foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=triggers)),
+        foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=bool(triggers))),
         unguarded=unguarded,
         has_images=has_images,
         wide=tuple(written for _, written, *_, wide in columns or () if wide),
@@ -460,6 +497,8 @@ class Tables:
         known = self._known.get(table.oid)
         if known is not None and not known.altered and known.has_same_form(table):
             known.triggers, known.cascades = table.triggers, table.cascades
+            known.may_keep_rows, known.readers = table.may_keep_rows, table.readers
+            known.moving, known.secured = table.moving, table.secured
             known.unique, known.names = table.unique, table.names
             known.foreign_keys = table.foreign_keys
             known.has_images, known.wide = table.has_images, table.wide
@@ -479,6 +518,18 @@ class Tables:
         table.rows_known = rows_known
         self._known[table.oid] = table
         return table
+
+    def knows(self, table: Table) -> bool:
+        """Return whether any session has described a table."""
+        return table.oid in self._known
+
+    def changed(self) -> set[int]:
+        """Return the object identifiers of the tables that had another form before."""
+        return {
+            table.oid
+            for table in self._known.values()
+            if "#" in table.name.removeprefix(self._prefix)
+        }
 
     def current(self) -> list[Table]:
         """Return the tables in their current form."""

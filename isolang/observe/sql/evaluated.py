@@ -46,10 +46,13 @@ _OPERATORS_OF: Final = {
     "nullif": ("=",), "greatest": ("<", ">"), "least": ("<", ">"), "row": ("=", "<", ">"),
 }  # fmt: skip
 _TYPE_WORDS: Final = frozenset({"varying", "precision", "with", "without", "time", "zone"})
-_CLOCK: Final = {"now": "", "transaction_timestamp": "", "current_timestamp": "",
-                 "current_date": "::pg_catalog.date", "localtimestamp": "::pg_catalog.timestamp"}  # fmt: skip
+_CLOCK: Final = {
+    "now": "", "transaction_timestamp": "", "current_timestamp": "",
+    "current_date": "::pg_catalog.date", "localtimestamp": "::pg_catalog.timestamp",
+}  # fmt: skip
 _TIMES: Final = re.compile(r"(date|time|timestamp|timetz|timestamptz)\b")
 _READS_CLOCK: Final = re.compile(r"\b(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
+_NAMES: Final = frozenset({"word", "quoted"})  # the kinds of tokens that may be names
 _ORDER_WORDS: Final = frozenset({"asc", "desc", "nulls", "first", "last"})
 
 Piece: TypeAlias = tuple[Literal["token", "text", "parameter", "now"], int | str]
@@ -65,7 +68,7 @@ class ServerExpression(Struct, frozen=True, kw_only=True):
         operators: the names of its operators, with those that keywords stand for.
         types: the types that it names, as SQL texts.
         timed: the columns that are cast to a date or a time, and so must have such a type.
-        keeps: whether it uses the beginning of the transaction, as ``now()`` does.
+        uses_now: whether it uses the beginning of the transaction, as ``now()`` does.
     """
 
     pieces: tuple[Piece, ...] = ()
@@ -169,7 +172,7 @@ def order_expression(
             alone = words[0] if len(words) == 1 else None
             if not words or (alone is not None and alone.kind not in ("word", "quoted")):
                 return None
-            if alone is not None and renames(part, place, catalogue_name(alone.text)):
+            if alone is not None and is_name_of_another(part[:place], catalogue_name(alone.text)):
                 return None
             first = n + 1
     reader = _ExpressionReader(part, column, orders=True)
@@ -180,18 +183,20 @@ def order_expression(
     return reader.expression()
 
 
-def renames(part: Sequence[Token], place: int, name: str) -> bool:
+def is_name_of_another(listed: Sequence[Token], name: str) -> bool:
     """Return whether a SELECT's result may have another expression under a column's name.
 
-    SOUND BECAUSE: the result's column of ``name::text`` or ``name[1]`` is called ``name``, too.
+    SOUND BECAUSE: the result's column of ``name::text``, ``name[1]``, ``name COLLATE "C"`` or
+    ``(composite).name`` is called ``name``, too, and ORDER BY sorts by its values. The column
+    itself follows SELECT, a comma or its table, and precedes a comma or its new name.
     """
-    listed = part[:place]
     for n, token in enumerate(listed):
-        if token.kind not in ("word", "quoted") or catalogue_name(token.text) != name:
+        if token.kind not in _NAMES or catalogue_name(token.text) != name:
             continue
-        if listed[n - 1].text not in ("select", ",", "."):
-            return True
-        if n + 1 < place and listed[n + 1].text not in (",", "."):
+        before, after = listed[n - 1].text, listed[n + 1] if n + 1 < len(listed) else None
+        begins = before in ("select", ",") or (before == "." and listed[n - 2].kind in _NAMES)
+        is_label = after is not None and after.kind in _NAMES and after.text != "collate"
+        if not begins or not (after is None or after.text in (",", ".") or is_label):
             return True
     return False
 

@@ -12,8 +12,8 @@ from isolang.observe.sql.evaluated import (
     ServerExpression,
     SessionSettings,
     bound_condition,
+    is_name_of_another,
     order_expression,
-    renames,
 )
 from isolang.observe.sql.joins import KeyJoin
 from isolang.observe.sql.lexer import Token, catalogue_name
@@ -63,6 +63,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
             unknown.
         settings: the settings, if they are still the same; ``None`` if that is not certain.
         now: the beginning of the transaction, in UTC; empty if it is unknown.
+        mark: the number in the server's log in front of the statement's changes; 0 if none.
     """
 
     statement: PreparedStatement
@@ -77,6 +78,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     prepared_with: SessionSettings | None = None
     settings: SessionSettings | None = None
     now: str = ""
+    mark: int = 0
 
 
 def predicate_of(
@@ -111,16 +113,17 @@ def predicate_of(
         return "", "", None  # the statement skips locked rows regardless of its condition
     if partial or (condition.why and condition.expression is None):
         return CONDITIONS, "", None
-    if made.skips or (writes and table.triggers):
-        # A trigger may have kept a matching row unchanged, which is already counted as unseen.
+    if made.skips:
         return "", "", None
+    if writes and table.may_keep_rows:  # a trigger may have kept a matching row unchanged
+        return CONDITIONS, "", None
     source = made.sources[0 if join is None else join.root]
     kind, order, ranks = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
     # SOUND BECAUSE: each row was judged in one version: the one of the statement's snapshot, or, if
-    # it matched there and was replaced since, the newest one. Rows that were left out did not match
-    # in their version. But LIMIT chose the rows in the order of the snapshot's versions.
+    # it matched there and was replaced since, the newest one. A row that is not in the answer
+    # does not match in that version. But LIMIT chose rows in the order of the snapshot's versions.
     if read_committed and made.locks and (order is not None or ranks is not None):
         return RECHECKED, "", None
     if ranks is not None:
@@ -142,11 +145,19 @@ def predicate_of_block(
 
 
 def has_reached_limit(done: ExecutedStatement) -> bool:
-    """Return whether a SELECT's LIMIT may have left out rows."""
-    made = done.statement.plan
+    """Return whether a SELECT's LIMIT may have left out rows.
+
+    SOUND BECAUSE: a condition that names a whole key finds at most one row, or one for each value.
+    """
+    statement = done.statement
+    made = statement.plan
     if done.cut:
         return True
-    most = limit_value(done.statement.part, made.limit, done.parameters) if made.limit else None
+    most = limit_value(statement.part, made.limit, done.parameters) if made.limit else None
+    if made.limit and most is not None and len(statement.reported) == len(made.sources) == 1:
+        looked = looked_up_key_count(statement.condition, statement.reported[0].table, done)
+        if looked is not None and looked <= most and not made.offset:
+            return False
     return bool(made.limit) and (most is None or done.rows >= most)
 
 
@@ -244,6 +255,7 @@ def looked_up_key_count(
                 found = alone.predicate(table.columns, done.statement.part, done.parameters)
             except CannotEvaluateError:
                 continue
+            assert isinstance(found, tuple)
             return len(set(found[2]))
     return None
 
@@ -259,15 +271,15 @@ def _first_order_column(
     if first[-1:] in (["asc"], ["desc"]):
         first.pop()
     # SOUND BECAUSE: in a join, an unqualified name may be a column of another table.
-    alone = (len(first) == 1 and len(statement.plan.sources) == 1) or (
-        len(first) == 3 and first[1] == "." and first[0] == source.alias
-    )
+    is_qualified = len(first) == 3 and first[1] == "." and first[0] == source.alias
+    alone = is_qualified or (len(first) == 1 and len(statement.plan.sources) == 1)
     column = table.columns.get(catalogue_name(first[-1])) if alone else None
-    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
-    # occur in the result as the name of another expression.
-    if column is None or renames(statement.part, statement.plan.place, column.name):
+    if column is None or not (column.ordered and column.required):
         return None
-    if not (column.ordered and column.required):
+    # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
+    # occur in the result as the name of another expression. A qualified name refers to the table.
+    listed = statement.part[: statement.plan.place]
+    if not is_qualified and is_name_of_another(listed, column.name):
         return None
     return column.name, descends
 

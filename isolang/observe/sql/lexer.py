@@ -110,13 +110,16 @@ def _operator(run: str) -> str:
 
 
 def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
-    """Yield the tokens of each statement in a text with semicolons between statements."""
+    """Yield the tokens of each statement in a text with semicolons between statements.
+
+    The body of a function may contain statements: CREATE FUNCTION … BEGIN ATOMIC …; …; END.
+    """
     part: list[Token] = []
     depth = 0
     for one in cut:
         if one.kind == "mark":
             depth += (one.text == "(") - (one.text == ")")
-            if one.text == ";" and depth <= 0:
+            if one.text == ";" and depth <= 0 and not _is_in_body(part):
                 if part:
                     yield part
                 part, depth = [], 0
@@ -124,6 +127,16 @@ def statements(cut: Sequence[Token]) -> Iterator[list[Token]]:
         part.append(one)
     if part:
         yield part
+
+
+def _is_in_body(part: Sequence[Token]) -> bool:
+    """Return whether the tokens end inside the body of a function that they create."""
+    if not part or part[0].text != "create":
+        return False
+    words = [one.text for one in part if one.kind == "word"]
+    if not {"function", "procedure"} & {*words[1:2], *words[3:4]} or "atomic" not in words:
+        return False
+    return sum((word in ("begin", "case")) - (word == "end") for word in words) > 0
 
 
 def shape(part: Sequence[Token]) -> str:

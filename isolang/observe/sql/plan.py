@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from isolang.history.statements import Lock
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
 from isolang.observe.unseen import (
+    CATALOGUE,
     COPIED,
     COPY,
     CURSORS,
@@ -27,20 +28,23 @@ from isolang.observe.unseen import (
 
 StatementKind: TypeAlias = Literal[
     "select", "insert", "update", "delete", "begin", "commit", "rollback", "savepoint", "release",
-    "back", "level", "quiet", "forget", "ddl", "truncate", "other",
+    "back", "level", "quiet", "forget", "ddl", "routine", "truncate", "other",
 ]  # fmt: skip
 """The effect of a statement.
 
-``forget`` may change the meaning of names; ``back`` is ROLLBACK TO.
+``forget`` may change the meaning of names; ``back`` is ROLLBACK TO; ``routine`` defines a function
+or procedure, which changes no table.
 """
 
 JoinKind: TypeAlias = Literal["", "left", "inner", "comma", "other"]
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({
-    SHAPES, SUBQUERIES, "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
+    SHAPES, SUBQUERIES, "GROUPING SETS", "SELECT DISTINCT", "UNION, INTERSECT and EXCEPT", "WITH",
     "subqueries in FROM",
 })  # fmt: skip
 """The kinds of SELECT that may be split into query blocks (:mod:`isolang.observe.sql.blocks`)."""
+LEAVES_OUT_ROWS: Final = frozenset({"HAVING", "DISTINCT ON", "functions"})
+"""The kinds of SELECT whose result does not have all rows that satisfy their condition."""
 
 CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "window", "union",
@@ -74,6 +78,9 @@ _DDL: Final = frozenset({
     "create", "alter", "drop", "grant", "revoke", "comment", "reindex", "cluster", "refresh",
     "security", "import",
 })  # fmt: skip
+_CATALOGUE_SCHEMAS: Final = frozenset({"pg_catalog", "information_schema", "pg_toast"})
+_QUERIES: Final = frozenset({"select", "delete", "update"})
+_ROUTINES: Final = frozenset({"function", "procedure", "routine"})
 _OTHERS: Final = {
     "with": "WITH", "copy": COPY, "declare": CURSORS, "fetch": CURSORS,
     "prepare": "PREPARE and EXECUTE in SQL", "execute": "PREPARE and EXECUTE in SQL",
@@ -136,6 +143,7 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         upserts: whether an INSERT may update rows.
         proposed: for an INSERT of VALUES, the number of rows; 0 if unknown.
         may_skip: whether an INSERT may leave out proposed rows, because of ON CONFLICT.
+        name: the name of a savepoint, an isolation level, or a function that is defined.
         wrapped: the tables of query blocks; their row versions are returned by an enclosing
             statement.
     """
@@ -251,6 +259,16 @@ class Reader:
             behind += 1
         return behind + 1
 
+    def name(self, at: int) -> str:
+        """Return the qualified name at a position; empty if there is none."""
+        if not self.is_name(at):
+            return ""
+        name = self.text(at)
+        while self.text(at + 1) == "." and self.is_name(at + 2):
+            name += "." + self.text(at + 2)
+            at += 2
+        return name
+
     def table(self, at: int) -> tuple[str, str, int]:
         """Return a table's name, its alias, and the position after both.
 
@@ -308,13 +326,18 @@ def _plan_of(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return StatementPlan(kind="forget")
     if word == "explain" and "analyze" in text:
         return StatementPlan(kind="other", unseen=("EXPLAIN ANALYZE",))
-    if word == "with" and _reads_only_catalogue(Reader(part), _with_query_names(part)):
-        return StatementPlan(kind="quiet")
+    if word == "with":
+        names = _catalogue_tables(Reader(part), with_query_names(part))
+        if names is not None:
+            return StatementPlan(kind="quiet", unseen=(CATALOGUE,) if names else ())
     if word == "values" and any(t.kind == "word" and t.text == "select" for t in part):
         return StatementPlan(kind="other", unseen=(SUBQUERIES,))
     if word in _QUIET:
         return StatementPlan(kind="quiet")
     if word in _DDL:
+        defined = _defined_routine(Reader(part))
+        if defined is not None:
+            return StatementPlan(kind="routine", name=defined)
         copies = any(t.text == "select" for t in part) and "table" in text.split()[:4]
         return StatementPlan(kind="ddl", unseen=(COPIED,) if copies else ())
     if word == "select":
@@ -347,6 +370,27 @@ def _control_plan(part: Sequence[Token], word: str, text: str) -> StatementPlan 
     if word == "release":
         return StatementPlan(kind="release", name=catalogue_name(part[-1].text))
     return None
+
+
+def _defined_routine(reader: Reader) -> str | None:
+    """Return the new name of a function or procedure that a statement creates, alters or drops.
+
+    The name is empty if none is new. Return ``None`` for other statements, and for CASCADE,
+    which may drop columns and constraints that use the function.
+    """
+    word, end = reader.word(0), len(reader.part)
+    at = 3 if (word, reader.word(1)) == ("create", "or") else 1
+    if word not in ("create", "alter", "drop") or reader.word(at) not in _ROUTINES:
+        return None
+    if word == "create":
+        at += 1
+        while reader.text(at + 1) == ".":
+            at += 2
+        return catalogue_name(reader.text(at))
+    if reader.word(end - 1) == "cascade":
+        return None
+    renamed = word == "alter" and (reader.word(end - 3), reader.word(end - 2)) == ("rename", "to")
+    return catalogue_name(reader.text(end - 1)) if renamed else ""
 
 
 def _truncated_tables(reader: Reader) -> Iterator[str]:
@@ -441,6 +485,10 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
         begin = reader.find({"from"}, begin + 1, end)
     if reader.find({"into"}, 0, end) < end:
         return StatementPlan(kind="ddl", unseen=(COPIED,))
+    if not any(reader.word(n) in ("from", "table") for n in range(end)):
+        return StatementPlan(kind="quiet")
+    if begin < end and _catalogue_tables(reader):
+        return StatementPlan(kind="quiet", unseen=(CATALOGUE,))
     if reader.find({"union", "intersect", "except"}, 0, end) < end:
         raise RefusedError("UNION, INTERSECT and EXCEPT")
     if begin == end:
@@ -450,10 +498,8 @@ def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     unseen = list(found.unseen)
     if any(reader.word(n) == "select" and not begin < n < stop for n in range(1, end)):
         unseen.append(SUBQUERIES)
-    if found.tables and all(_is_in_catalogue(name) for name, _ in found.tables):
-        if not _reads_only_catalogue(reader):
-            raise RefusedError(SUBQUERIES)
-        return StatementPlan(kind="quiet")
+    if found.tables and all(is_in_catalogue(name) for name, _ in found.tables):
+        raise RefusedError(SUBQUERIES)
     distinct = reader.word(1) == "distinct"
     if distinct and reader.word(2) != "on":
         raise RefusedError("SELECT DISTINCT")
@@ -537,11 +583,13 @@ def lock_of(strengths: Collection[str]) -> Lock:
     return "share" if set(strengths) == {"share"} else "update"
 
 
-def _is_in_catalogue(name: str) -> bool:
-    return name.startswith(("pg_", "information_schema."))
+def is_in_catalogue(name: str) -> bool:
+    """Return whether a table belongs to the catalogue."""
+    schema, *rest = name_parts(name)
+    return schema in _CATALOGUE_SCHEMAS if rest else schema.startswith("pg_")
 
 
-def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
+def with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
     """Return the names of WITH queries at any depth, with the token ranges of their scopes."""
     reader = Reader(part)
     found = []
@@ -567,30 +615,46 @@ def _with_query_names(part: Sequence[Token]) -> list[tuple[str, int, int]]:
     return found
 
 
-def _reads_only_catalogue(reader: Reader, names: Sequence[tuple[str, int, int]] = ()) -> bool:
-    """Return whether a statement's subqueries read only the catalogue."""
-    for at in range(1, len(reader.part)):
-        if reader.word(at) == "table" and reader.text(at - 1) == "(":
-            return False
-        if reader.word(at) == "with" and reader.text(at - 1) == "(" and not names:
-            return False
-        if reader.word(at) in ("insert", "update", "delete", "merge"):
-            return False
-        if reader.word(at) != "select":
-            continue
-        depth = reader.depth[at]
-        end = at + 1
-        while end < len(reader.part) and reader.depth[end] >= depth:
-            end += 1
-        place = reader.find({"from"}, at, end, depth)
-        if place < end:
-            tables = from_tables(
-                reader, place + 1, reader.find(CLAUSES - {"on"}, place + 1, end, depth)
-            )
-            known = {name for name, begin, stop in names if begin <= at < stop}
-            if not all(_is_in_catalogue(name) or name in known for name, _ in tables.tables):
-                return False
-    return True
+def _catalogue_tables(
+    reader: Reader, queries: Sequence[tuple[str, int, int]] = ()
+) -> list[str] | None:
+    """Return the tables of the catalogue that a statement reads; ``None`` if it may read others."""
+    tables: list[str] = []
+    for at in range(len(reader.part)):
+        word, before = reader.word(at), reader.text(at - 1) if at else ""
+        if word in ("insert", "update", "delete", "merge") or (word == "table" and before == "("):
+            return None
+        if word == "with" and before == "(" and not queries:
+            return None
+        if word == "from" and is_clause(reader, at):
+            end = reader.find(CLAUSES - {"on"}, at + 1, end_of_block(reader, at), reader.depth[at])
+            known = {name for name, begin, stop in queries if begin <= at < stop}
+            try:
+                names = [name for name, _ in from_tables(reader, at + 1, end).tables]
+            except RefusedError:
+                return None
+            tables += [name for name in names if name not in known]
+    return tables if all(map(is_in_catalogue, tables)) else None
+
+
+def is_clause(reader: Reader, at: int) -> bool:
+    """Return whether a FROM is the clause of a query: not ``extract(day FROM a)``."""
+    if reader.word(at - 1) == "distinct":
+        return False
+    before = at - 1
+    while before >= 0 and reader.depth[before] >= reader.depth[at]:
+        if reader.depth[before] == reader.depth[at] and reader.word(before) in _QUERIES:
+            return True
+        before -= 1
+    return False
+
+
+def end_of_block(reader: Reader, at: int) -> int:
+    """Return the position after the innermost parentheses around a position."""
+    end = at
+    while end < len(reader.part) and reader.depth[end] >= reader.depth[at]:
+        end += 1
+    return end
 
 
 def _clause_position(reader: Reader, words: set[str], begin: int, *, aggregated: bool) -> int:
@@ -633,46 +697,42 @@ def _calls_aggregate(reader: Reader, names: Collection[str], places: Sequence[in
 
 
 def _plan_of_subqueries(reader: Reader) -> StatementPlan:
-    """Return the plan of a SELECT with tables only in subqueries: SELECT EXISTS (SELECT …)."""
+    """Return the plan of a SELECT with a table only in a subquery: SELECT EXISTS (SELECT …)."""
     opened = [
         n for n in range(1, len(reader.part))
         if reader.text(n - 1) == "(" and reader.word(n) in ("select", "with", "values")
     ]  # fmt: skip
-    if not opened:
-        return StatementPlan(kind="quiet")
-    if reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part):
+    clauses = reader.find(CLAUSES, 1, len(reader.part)) < len(reader.part)
+    if len(opened) != 1 or clauses:
         raise RefusedError(SUBQUERIES)
-    sources = []
-    at = 0
-    for begin in opened:
-        if begin < at:
-            raise RefusedError(SUBQUERIES)
-        at = end = reader.close(begin - 1) - 1
-        depth = reader.depth[begin]
-        place = reader.find({"from"}, begin, end, depth)
-        inner = any(reader.word(n) in ("select", "with") for n in range(begin + 1, end))
-        clauses = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
-        cut = reader.find(clauses, begin, end, depth)
-        single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
-        exists = reader.word(begin - 2) == "exists"
-        if place == end or inner or (cut < end and not (single and exists)):
-            raise RefusedError(SUBQUERIES)
-        stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
-        found = from_tables(reader, place + 1, stop)
-        if found.joined or found.unseen or len(found.tables) != 1:
-            raise RefusedError(SUBQUERIES)
-        behind = stop
-        if reader.word(stop) == "where":
-            behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
-        ((name, alias),) = found.tables
-        where = (stop + 1, behind) if behind > stop else (0, 0)
-        sources.append(
-            StatementTable(name=name, alias=alias, how="all", where=where, text=(place, behind))
-        )
+    (begin,) = opened
+    end = reader.close(begin - 1) - 1
+    depth = reader.depth[begin]
+    place = reader.find({"from"}, begin, end, depth)
+    cutting = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
+    cut = reader.find(cutting, begin, end, depth)
+    single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
+    exists = reader.word(begin - 2) == "exists"
+    if place == end or (cut < end and not (single and exists)):
+        raise RefusedError(SUBQUERIES)
+    stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth)
+    found = from_tables(reader, place + 1, stop)
+    if found.joined or found.unseen or len(found.tables) != 1:
+        raise RefusedError(SUBQUERIES)
+    behind = stop
+    if reader.word(stop) == "where":
+        behind = reader.find(CLAUSES - {"where", "on"}, stop + 1, end, depth)
+    ((name, alias),) = found.tables
+    source = StatementTable(
+        name=name,
+        alias=alias,
+        how="all",
+        where=(stop + 1, behind) if behind > stop else (0, 0),
+        text=(place, behind),
+    )
     return StatementPlan(
-        kind="select", sources=tuple(sources), place=len(reader.part), single=True,
-        tables=tuple(one.name for one in sources),
-    )  # fmt: skip
+        kind="select", sources=(source,), place=len(reader.part), single=True, tables=(name,)
+    )
 
 
 def _write_plan(reader: Reader, word: str) -> StatementPlan:
@@ -681,7 +741,7 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
     if word == "insert":
         if reader.word(1) != "into":
             raise RefusedError(SHAPES)
-        name, alias, at = _insert_target(reader, at)
+        name, alias, at = insert_target(reader, at)
     else:
         name, alias, at = reader.table(at)
     if not name:
@@ -802,7 +862,8 @@ def _reads_tables(reader: Reader, begin: int) -> bool:
         return True
 
 
-def _insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
+def insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
+    """Return the table of an INSERT, its alias, and the position after both."""
     if not reader.is_name(at):
         return "", "", at
     name = reader.text(at)

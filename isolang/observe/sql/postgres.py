@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from isolang.observe.sql.catalogue import ALL_TABLES, Table, parse_description
@@ -30,6 +30,26 @@ class PostgresDialect:
             table = parse_description(text)[1]
             if table is not None:
                 yield table
+
+    def partitions(self, connection: Any) -> Iterator[tuple[str, str]]:
+        """Yield each partition that has rows, and the table that it belongs to, with schemas."""
+        yield from connection.execute(
+            "SELECT n.nspname || '.' || c.relname, m.nspname || '.' || r.relname "
+            "FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
+            "JOIN pg_class r ON r.oid = pg_partition_root(c.oid) "
+            "JOIN pg_namespace m ON m.oid = r.relnamespace "
+            "WHERE c.relispartition AND c.relkind = 'r'"
+        ).fetchall()
+
+    def altered(self, connection: Any, tables: Iterable[int]) -> dict[int, int]:
+        """Return the last transaction that altered each table, by the object identifiers."""
+        return {
+            oid: int(number) for oid, number in connection.execute(
+                "SELECT DISTINCT ON (oid) oid::int8, xmin::text FROM (SELECT oid, xmin "
+                "FROM pg_class UNION ALL SELECT attrelid, xmin FROM pg_attribute) changed "
+                "WHERE oid = ANY (%s) ORDER BY oid, age(xmin)", ([*tables],)
+            ).fetchall()
+        }  # fmt: skip
 
     def is_empty(self, connection: Any, table: Table) -> bool:
         """Return whether a table has no rows."""

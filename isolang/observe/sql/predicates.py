@@ -158,6 +158,24 @@ def parse_condition(
     )
 
 
+def constant_between(
+    part: Sequence[Token], begin: int, end: int, column: RecordedColumn, parameters: Parameters
+) -> Any:
+    """Return the value of the constant between two positions, in the form used in histories.
+
+    Raises:
+        CannotEvaluateError: there is no constant, or its value is uncertain.
+    """
+    parser = _ConditionParser(part, begin, end, lambda names: None)
+    constant = parser.constant()
+    if parser.at != end:
+        raise CannotEvaluateError(parser.remaining_text())
+    try:
+        return _value(constant, column, part, parameters)
+    except UnknownValueError as error:
+        raise CannotEvaluateError(str(error)) from None
+
+
 def parse_known_parts(
     part: Sequence[Token], begin: int, end: int, column: ColumnLookup
 ) -> ParsedCondition:

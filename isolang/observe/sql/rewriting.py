@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -25,12 +26,16 @@ from isolang.observe.sql.lexer import (
 )
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
+    ALTERED,
     CALLED,
     CASCADES,
     NAMED_OLD,
     PARTITIONED,
+    PROCEDURES,
     SHAPES,
+    TOO_LONG,
     TRIGGERS,
     UNKNOWN_TABLES,
 )
@@ -42,6 +47,10 @@ _FIRST_WITH_OLD: Final = 180000  # the first server version with RETURNING old
 _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached text
 _LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
 _MOST_CACHED: Final = 5000  # the largest number of cached texts
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
+_LONGEST_SHAPE: Final = 20_000  # the largest number of characters in a cached shape
+# The largest number of tokens in a text that is examined, which takes about half a second.
+_MOST_TOKENS: Final = 300_000
 
 
 class ReportedTable(Struct, frozen=True):
@@ -81,8 +90,14 @@ class PreparedStatement(Struct, kw_only=True):
         columns: the table of each column after the application's columns; ``None`` for the column
             that states whether there is a row.
         join: the join of a SELECT's tables, if its rows are exactly those of one table.
+        functions: the functions that the statement may call, each with its schema and language.
+        triggered: the tables whose triggers the statement may run.
+        logged: whether the statement may write rows that only the server's log shows.
         snapshot: for a join that locks rows at READ COMMITTED, the root with the rows that the
             join finds without the locks, in a column like those of query blocks.
+        names: the names of the tables that it reads or writes, whatever its form; ``None`` if
+            unknown.
+        tables: these tables; ``None`` for each one that was not found.
     """
 
     plan: StatementPlan
@@ -96,7 +111,12 @@ class PreparedStatement(Struct, kw_only=True):
     blocks: tuple[ReportedBlock, ...] = ()
     columns: tuple[ReportedTable | None, ...] = ()
     join: KeyJoin | None = None
+    functions: tuple[str, ...] = ()
+    triggered: tuple[Table, ...] = ()
+    logged: bool = False
     snapshot: ReportedTable | None = None
+    names: tuple[str, ...] | None = None
+    tables: tuple[Table | None, ...] = ()
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
@@ -128,24 +148,31 @@ class DatabaseFacts(Struct, kw_only=True):
     Attributes:
         shapes: the plans of statements by shape; they depend on the aggregate functions.
         keys_hold: whether no session was seen that does not enforce foreign keys.
+        roles_change: whether a session was seen whose role, and so whose policies, may change.
         key_changes: how many times foreign keys may have changed.
         keys_changed: the position in the history at which they last may have changed.
         row_sets: the names of functions that return a set, which removes a row if it is empty.
+        defined: the names of functions that sessions have defined, perhaps in transactions that are
+            not committed yet, so that ``functions`` lacks them.
     """
 
     version: int
     aggregates: frozenset[str] = frozenset()
-    functions: frozenset[str] = frozenset()
+    functions: dict[str, list[str]] = {}
     shapes: dict[str, StatementShape] = field(default_factory=dict)
     keys_hold: bool = True
+    roles_change: bool = False
     key_changes: int = 0
     keys_changed: int = -1
     row_sets: frozenset[str] = frozenset()
+    defined: set[str] = field(default_factory=set)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
-        self.functions = frozenset(row[0] for row in answer(FUNCTIONS))
+        self.functions = {}
+        for name, function in answer(FUNCTIONS):
+            self.functions.setdefault(name, []).append(function)
         self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
         self.shapes.clear()
 
@@ -162,12 +189,14 @@ class StatementShape(Struct, frozen=True):
         condition: the condition on the statement's only table, or why it cannot be evaluated.
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
+        names: as for :class:`PreparedStatement`.
     """
 
     plan: StatementPlan
     condition: ParsedCondition
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
+    names: tuple[str, ...] | None = None
 
 
 class Rewriter:
@@ -195,37 +224,43 @@ class Rewriter:
         if cached is not None:
             return cached
         try:
-            parts = list(statements(list(tokens(text))))
+            cut = list(islice(tokens(text), _MOST_TOKENS + 1))
         except UnclearTextError:
-            parts = []
-            whole = PreparedStatement(
-                plan=StatementPlan(kind="other", unseen=(SHAPES,)),
-                text=text,
-                part=(),
-                unseen=(SHAPES,),
-            )
-            return Prepared(sent=text, statements=[whole])
+            return _unexamined(text, SHAPES)
+        if len(cut) > _MOST_TOKENS:
+            return _unexamined(text, TOO_LONG)
+        parts = list(statements(cut))
         shapes = [(part, self.shape_of(part)) for part in parts]
+        defined = {one.plan.name for _, one in shapes if one.plan.kind == "routine"} - {""}
+        if not defined <= self._database.defined:
+            self._database.defined |= defined
+            self._texts.clear()
         if may_ask:
             unknown = dict.fromkeys(
                 one.name for _, found in shapes
                 for one in (*found.plan.sources, *(found.wrapped.wrapped if found.wrapped else ()))
                 if one.name not in self.tables
             ) | dict.fromkeys(
-                name for _, found in shapes for name in found.plan.tables
-                if found.plan.kind == "truncate" and name not in self.tables
+                name for _, found in shapes
+                for name in (found.plan.tables if found.plan.kind == "truncate"
+                             else found.names or ())
+                if name not in self.tables
             )  # fmt: skip
             if unknown:
                 return Prepared(sent=text, asks=tuple(unknown))
         made = Prepared(sent=text)
         pieces: list[str] = []
         at = added = 0
+        redefined = False  # whether names may have another meaning than before the text
         for part, found in shapes:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            seen = self._blocks(found, part)
+            seen = () if redefined else self._blocks(found, part)
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
-            joins = planned.kind == "select" and len(planned.sources) > 1
+            if redefined and planned.sources:
+                reported, addition, unseen = (), "", (*unseen, ALTERED)
+            redefined = redefined or _may_redefine(part, planned)
+            joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
             snapshot = _snapshot_of(planned, join, reported)
             made.statements.append(
@@ -240,6 +275,11 @@ class Rewriter:
                     blocks=seen,
                     join=join,
                     snapshot=snapshot,
+                    names=None if ALTERED in unseen else found.names,
+                    tables=tuple(map(self.tables.get, found.names or ())),
+                    functions=self._functions_of(planned),
+                    triggered=self._triggered(planned),
+                    logged=may_write_unseen(part, unseen, reported),
                 )
             )
             place = planned.place
@@ -278,8 +318,9 @@ class Rewriter:
                 made,
                 _condition(part, made),
                 *_plan_with_blocks(part, made, self._database.aggregates),
+                names=tables_read(part),
             )
-            if len(shapes) < 4 * _MOST_CACHED:
+            if len(shapes) < 4 * _MOST_CACHED and len(name) < _LONGEST_SHAPE:
                 shapes[name] = found
         return found
 
@@ -327,7 +368,7 @@ class Rewriter:
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
         """Return the reported tables, the text to add, and the unseen kinds."""
         unseen = [*planned.unseen]
-        if planned.names & self._database.functions:
+        if planned.names & (self._database.functions.keys() | self._database.defined):
             unseen.append(CALLED)
         reported: list[ReportedTable] = []
         texts: list[str] = []
@@ -347,6 +388,18 @@ class Rewriter:
             reported.append(ReportedTable(one, table))
             texts.append(self._column_sql(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
+
+    def _functions_of(self, planned: StatementPlan) -> tuple[str, ...]:
+        """Return the functions of the database that a statement may call."""
+        functions, defined = self._database.functions, self._database.defined
+        names = sorted(planned.names & (functions.keys() | defined))
+        return tuple(one for name in names for one in sorted(functions.get(name, [name])))
+
+    def _triggered(self, planned: StatementPlan) -> tuple[Table, ...]:
+        """Return the tables whose triggers a statement may run."""
+        written = [one.name for one in planned.sources if one.how in ("write", "delete")]
+        tables = [self.tables.get(name) for name in written]
+        return tuple(table for table in tables if table is not None and table.triggers)
 
     def _reason_unseen(self, one: StatementTable, table: Table) -> str:
         if one.how in ("row", "all"):
@@ -375,9 +428,44 @@ class Rewriter:
         return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
 
 
+def _unexamined(text: str, kind: str) -> Prepared:
+    """Return a text to send unchanged, which counts as one unseen statement."""
+    plan = StatementPlan(kind="other", unseen=(kind,))
+    whole = PreparedStatement(plan=plan, text=text, part=(), unseen=(kind,))
+    return Prepared(sent=text, statements=[whole])
+
+
 def keeps_key(planned: StatementPlan, table: Table) -> bool:
     """Return whether a write leaves the primary keys of the updated rows unchanged."""
     return not (planned.assigned & set(table.key) or table.triggers)
+
+
+def may_write_unseen(
+    part: Sequence[Token], unseen: Collection[str], reported: Collection[ReportedTable]
+) -> bool:
+    """Return whether a statement may write rows whose versions it does not return."""
+    words = [one.text for one in part if one.kind == "word"]
+    first = words[0] if part and part[0].kind == "word" else ""
+    if first in ("insert", "update", "delete"):
+        return bool(unseen) or not reported
+    if first == "copy":
+        return "from" in words
+    if first in ("with", "explain") and not _WRITES.isdisjoint(words):
+        return True
+    return first in ("merge", "execute", "call", "do") or CALLED in unseen
+
+
+def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
+    """Return whether a statement may change which tables later names stand for, or their columns.
+
+    SOUND BECAUSE: the catalogue was asked before the whole text is executed.
+    """
+    words = {one.text for one in part if one.kind == "word"}
+    return (
+        planned.kind == "ddl"
+        or (planned.kind == "other" and PROCEDURES in planned.unseen)
+        or (planned.kind == "forget" and not words.isdisjoint({"search_path", "role", "session"}))
+    )
 
 
 def _braced(text: str) -> str:

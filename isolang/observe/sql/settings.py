@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from isolang.observe.sql.evaluated import SessionSettings
 from isolang.observe.sql.executed import ExecutedStatement
-from isolang.observe.sql.plan import StatementPlan
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import CALLED
 
@@ -12,8 +11,8 @@ from isolang.observe.unseen import CALLED
 class SettingsOfSession:
     """The settings of one session, which are asked for together with the catalogue.
 
-    SOUND BECAUSE: the settings count as unknown after each statement that may change them, and again
-    after the end of the transaction of such a statement, which may change them back.
+    SOUND BECAUSE: the settings count as unknown after each statement that may change them, and
+    again after the end of the transaction of such a statement, which may change them back.
 
     Attributes:
         settings: the settings now; ``None`` if they are unknown.

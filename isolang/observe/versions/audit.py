@@ -119,8 +119,14 @@ class Audit:
                 FOREIGN,
                 f"another writer changed or deleted {table.name}/{live[number]}",
                 number=len(gone),
+                form=f"rows of {table.name} that another writer changed or deleted",
+                tables=(table.name,),
             )
         for number in sorted(new)[:1]:
             history.unseen.note(
-                FOREIGN, f"a row of {table.name}, version {number}", number=len(new)
+                FOREIGN,
+                f"a row of {table.name}, version {number}",
+                number=len(new),
+                form=f"rows of {table.name} that another writer added",
+                tables=(table.name,),
             )

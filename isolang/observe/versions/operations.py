@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Final
 
 from msgspec.structs import replace
@@ -10,9 +10,12 @@ from msgspec.structs import replace
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
+    FoundKey,
+    LoggedWrites,
     RowVersion,
     ScannedRows,
     SeenTransaction,
+    UnseenRead,
     WrittenRow,
 )
 from isolang.observe.observation import Observation
@@ -29,11 +32,18 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.proposed import keys_left_out
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
 from isolang.observe.unseen import (
     ALTERED,
+    CALLED,
+    CASCADES,
+    CATALOGUE,
     CONDITIONS,
+    COPIED,
+    COPY,
     KEY_TYPE,
+    KINDS,
     LARGE,
     LIMITED,
     NO_KEY,
@@ -42,9 +52,21 @@ from isolang.observe.unseen import (
     OTHER_TABLE,
     PARTITIONED,
     PRIVILEGE,
+    PROCEDURES,
     RECHECKED,
+    RULES,
+    SHAPES,
+    TEMPORARY,
+    TRIGGERS,
+    form_of,
+    table_added_to,
 )
 
+# The kinds of unseen reads whose tables may be known.
+_READS: Final = frozenset({
+    CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
+}) - {COPIED}  # fmt: skip
+_READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
 
@@ -112,6 +134,11 @@ class StatementOperations:
         self._count_hidden()
         if any(one is not None and one.table.altered for one in statement.columns):
             self._note(ALTERED)
+        elif self._observation.database.roles_change and any(
+            one is not None and one.table.secured for one in statement.columns
+        ):
+            self._transaction.unclear = True
+            self._note(RULES)
         elif statement.plan.kind == "select":
             if statement.reported:
                 self._note_select()
@@ -124,18 +151,90 @@ class StatementOperations:
 
     def _note(self, kind: str, table: str = "") -> None:
         """Count a read or write of the statement as unseen."""
-        self._observation.history.unseen.note(kind, self._statement.text, table=table)
+        history = self._observation.history
+        history.unseen.note(kind, self._statement.text, table=table)
+        if kind not in _READS or (kind == LIMITED and self._statement.plan.kind != "select"):
+            return
+        tables = self._tables()
+        if tables is not None:
+            one = self._transaction
+            answered = history.ticket()[0]
+            keeps = one.keeps_snapshot
+            one.unseen_reads.append(
+                UnseenRead(
+                    what=kind, text=form_of(self._statement.text), caller=history.caller,
+                    tables=tuple(table.name for table in tables),
+                    sent=one.begin if keeps else self._done.ticket[0],
+                    answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
+                )
+            )  # fmt: skip
+            one.unseen_tables += tables
+
+    def _tables(self) -> list[Table] | None:
+        """Return the tables that the statement may have read; ``None`` if it may matter anyway.
+
+        SOUND BECAUSE: all writers of these tables are in the history, or are found by the audit. A
+        partition may be written under its own name.
+        """
+        statement = self._statement
+        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        if statement.names is None or (writes and not statement.reported):
+            return None
+        found: list[Table] = []
+        for table in statement.tables:
+            if table is None or (table.why and table.why not in (CATALOGUE, TEMPORARY)):
+                return None
+            if table.partitioned or table.altered or not table.rows_known or table.secured:
+                return None
+            if not table.why:
+                found.append(table)
+        return found
 
     def _count_hidden(self) -> None:
         """Count the reads and writes hidden by the statement's form."""
-        made = self._statement.plan
+        made, unseen = self._statement.plan, self._observation.history.unseen
         if made.kind != "insert":
-            self._observation.history.unseen.read.update(
-                [name_parts(one)[-1] for one in made.tables]
-            )
+            unseen.read.update([name_parts(one)[-1] for one in made.tables])
+        in_log = [what for what in self._statement.unseen if self._log_shows(what)]
+        hidden = {*self._statement.unseen}.difference(in_log)
+        if hidden and not table_added_to(self._statement.text):
+            unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
+        if any(table.readers for table in self._statement.triggered):
+            unseen.note_read(None)
         for what in self._statement.unseen:
             adds = made.kind == "insert" and what in _KINDS_OF_TABLES
-            self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            if what == CALLED:
+                self._note_functions(self._statement.functions)
+            elif what not in in_log:
+                self._note(what, table=name_parts(made.tables[0])[-1] if adds else "")
+            elif what == PARTITIONED and made.kind != "insert":
+                self._note(CONDITIONS)
+        for table in self._statement.triggered:
+            self._note_functions(table.readers)
+        if self._done.mark:
+            one = self._transaction
+            one.awaits_log = True
+            one.operations.append(
+                LoggedWrites(
+                    self._done.mark, self._shown, self._statement.text, tuple(in_log),
+                    one.statement, one.caller,
+                )
+            )  # fmt: skip
+
+    def _log_shows(self, what: str) -> bool:
+        """Return whether the server's log shows all that is unseen of a kind."""
+        made = self._statement.plan
+        if not self._done.mark:
+            return False
+        if what == PARTITIONED:
+            return not (made.upserts or made.may_skip)
+        return what in (TRIGGERS, CASCADES, COPY)
+
+    def _note_functions(self, functions: Iterable[str]) -> None:
+        """Count functions that may read rows, each with its schema and language."""
+        for function in functions:
+            text = f"{function}, in {self._statement.text}"
+            self._observation.history.unseen.note(CALLED, text)
 
     def _note_read_rows(
         self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
@@ -287,9 +386,17 @@ class StatementOperations:
 
     def _note_writes(self) -> None:
         """Note the rows written by a statement, and the rows found by its condition."""
-        one, made = self._transaction, self._statement.plan
+        one = self._transaction
         (reported,) = self._statement.reported
-        table = reported.table
+        table, named = reported.table, one.statement
+        if named and shows_contents(self._statement, table):
+            one.statement = f"{named} shown"
+        self._note_writes_of(table)
+        one.statement = named
+
+    def _note_writes_of(self, table: Table) -> None:
+        """Note the rows of one table that a statement wrote, and those that it found."""
+        one, made = self._transaction, self._statement.plan
         modern, lost = self._observation.database.returns_old_rows, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
@@ -318,13 +425,25 @@ class StatementOperations:
             self._note(LIMITED)
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
-            self._note(NO_ROW)
+            self._note_left_out(table, writes)
         if made.kind == "insert":
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
         for write in writes:
             one.write(write)
+
+    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+        """Note that the keys of the rows that an INSERT left out existed."""
+        one, done = self._transaction, self._done
+        written = {write.version.values for write in writes if write.version is not None}
+        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        if keys is None:
+            self._note(NO_ROW)
+            return
+        for key in keys:
+            text = table.key_text(key)
+            one.operations.append(FoundKey(table, text, self._shown, one.statement, one.caller))
 
     def _note_unknown_order(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note a write of rows for which an old server does not return the replaced versions."""
@@ -460,6 +579,19 @@ def is_whole(done: ExecutedStatement, table: Table, number: int) -> bool:
     if done.statement.plan.kind == "insert":
         return done.statement.plan.proposed == number
     return looked_up_key_count(done.statement.condition, table, done) == number
+
+
+def shows_contents(statement: PreparedStatement, table: Table) -> bool:
+    """Return whether an UPDATE or DELETE shows the program more of a row than its key.
+
+    It returns the row, or has found it by a condition on its contents. A condition that cannot be
+    evaluated is one on contents.
+    """
+    made, condition, key = statement.plan, statement.condition, set(table.key)
+    if made.kind == "insert":
+        return False
+    returned = made.returned - key
+    return bool(returned or condition.why or condition.columns - key)
 
 
 def used_columns(statement: PreparedStatement, table: Table) -> Set[str]:

@@ -63,8 +63,8 @@ class PostgresVersions:
 
     def of_write(self, table: Table, reported: bytes) -> ReportedWrite:
         """Return the versions in the column added to a write."""
-        (number, old_oid, old_xmin, old_ctid, old_key,
-         new_oid, new_xmin, new_ctid, new_key, whole, image, *before) = exact_json(reported)  # fmt: skip
+        (number, old_oid, old_xmin, old_ctid, old_key, new_oid, new_xmin, new_ctid, new_key,
+         whole, image, *before) = exact_json(reported)  # fmt: skip
         old = new = None
         if before and before[0] and len(before[0]) == 1:
             old = _stored(table, *before[0][0])

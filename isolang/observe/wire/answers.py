@@ -10,6 +10,7 @@ from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
 from isolang.observe.wire.conversation import (
     I16,
     I32,
+    MARK,
     CatalogueQuery,
     Conversation,
     ExpectedAnswer,
@@ -52,6 +53,12 @@ class AnswerRewriter:
         head = self._expected[0]
         if head.query is not None:
             return self._handle_catalogue(head.query, tag, buffer[at:end])
+        if (done := head.current()) is not None and done.statement is MARK:
+            if tag in (0x44, 0x54):
+                return b""
+            if tag == 0x43:
+                head.at += 1
+                return b""
         if tag == 0x44:
             return self._without_added_columns(head, buffer, at, end)
         if tag == 0x43:

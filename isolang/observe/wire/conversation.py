@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from struct import Struct as Format
 from typing import Final, Literal, TypeAlias
 
@@ -14,13 +14,16 @@ from isolang.observe.sql.catalogue import lookup_query
 from isolang.observe.sql.evaluated import SETTINGS_SQL, SessionSettings
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
+from isolang.observe.sql.plan import StatementPlan
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement, ReportedTable
+from isolang.run.drivers.postgres_log import MARK_SQL
 
 I32: Final = Format("!i")
 _HEAD: Final = Format("!ci")
 I16: Final = Format("!h")
 _OWN: Final = b"isolang_catalogue"
+_OWN_MARK: Final = b"isolang_mark"
 
 
 def message(tag: bytes, body: bytes) -> bytes:
@@ -51,6 +54,8 @@ class Portal(Struct, gc=False):
         note: what the statement's caller noted; ``None`` if nothing is known.
         written: whether the writes of a suspended statement have been recorded.
         settings: the session's settings when the statement was prepared.
+        started: whether the statement has been executed.
+        mark: the number in the server's log in front of the statement's changes; 0 if none.
     """
 
     statement: PreparedStatement | None
@@ -63,6 +68,8 @@ class Portal(Struct, gc=False):
     complete: bool = False
     written: bool = False
     settings: SessionSettings | None = None
+    started: bool = False
+    mark: int = 0
 
 
 class CatalogueQuery(Struct):
@@ -90,6 +97,56 @@ class CatalogueQuery(Struct):
             message(b"C", b"S" + _OWN + b"\0"),
             message(b"H", b""),
         ))  # fmt: skip
+
+
+class MarkQuery(CatalogueQuery):
+    """Writes a number into the server's log, in front of a statement's changes."""
+
+    number: int = 0
+
+    def messages(self) -> bytes:
+        """Return the messages that write the number within the statement's transaction."""
+        query = MARK_SQL.format(self.number).encode()
+        return b"".join((
+            message(b"P", _OWN_MARK + b"\0" + query + b"\0\0\0"),
+            message(b"B", b"\0".join((_OWN_MARK, _OWN_MARK, b"")) + b"\0\0\0\0\0\0"),
+            message(b"E", _OWN_MARK + b"\0\0\0\0\0"),
+            message(b"C", b"P" + _OWN_MARK + b"\0"),
+            message(b"C", b"S" + _OWN_MARK + b"\0"),
+        ))  # fmt: skip
+
+
+MARK: Final = PreparedStatement(plan=StatementPlan(kind="quiet"), text="", part=())
+"""The statement that writes a number into the server's log."""
+
+
+def with_marks(made: Prepared, numbers: Mapping[int, int]) -> Prepared:
+    """Return a text with a number for the server's log in front of some statements.
+
+    Args:
+        numbers: the numbers, by the position of their statement in the text.
+    """
+    shifts: list[tuple[int, int]] = []
+    pieces: list[str] = []
+    at = added = passed = 0  # passed: the length of the earlier additions in front of a mark
+    before = [*made.shifts]
+    for place, number in numbers.items():
+        where = made.statements[place].part[0].start + passed
+        for begin, size in [*before]:
+            if begin >= where:
+                break
+            where += size
+            passed += size
+            shifts.append((begin + added, size))
+            del before[0]
+        text = MARK_SQL.format(number) + ";"
+        pieces += [made.sent[at:where], text]
+        shifts.append((where + added, len(text)))
+        added += len(text)
+        at = where
+    shifts += [(begin + added, size) for begin, size in before]
+    sent = "".join([*pieces, made.sent[at:]])
+    return Prepared(sent=sent, statements=made.statements, shifts=shifts)
 
 
 class ExpectedAnswer(Struct, gc=False):
@@ -164,5 +221,6 @@ class Conversation:
 
     def resume(self, query: CatalogueQuery) -> None:
         """Store a catalogue result, and let the application's messages continue."""
-        self.session.store_descriptions(query.rows, query.names)
-        self.delay = "asked"
+        if not isinstance(query, MarkQuery):
+            self.session.store_descriptions(query.rows, query.names)
+            self.delay = "asked"

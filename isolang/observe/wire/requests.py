@@ -6,17 +6,20 @@ from collections.abc import Callable
 
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.predicates import Parameters
-from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import CALLED_BY_PROTOCOL
 from isolang.observe.wire.conversation import (
     I16,
     I32,
+    MARK,
     CatalogueQuery,
     Conversation,
     ExpectedAnswer,
+    MarkQuery,
     NamedStatement,
     Portal,
     message,
+    with_marks,
 )
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
@@ -79,7 +82,9 @@ class RequestRewriter:
         if shared.unclear:
             return Prepared(sent=text)
         works = shared.status != "E" and not shared.skips
-        may_ask = delay != "asked" and works and not (simple and batch)
+        # Another session may have changed a definition while this one waited for the answer.
+        answered = delay == "asked" and self._session.knows_definitions
+        may_ask = not answered and works and not (simple and batch)
         made = self._session.prepare(text, may_ask=may_ask)
         if made.asks:
             query = CatalogueQuery(made.asks, simple)
@@ -105,13 +110,36 @@ class RequestRewriter:
         ticket = self._history.ticket()
         note = self._session.take_note(body[:-1])
         settings = self._session.conditions.settings
-        executed = [
-            ExecutedStatement(statement=one, ticket=ticket, note=note, prepared_with=settings)
-            for one in made.statements
-        ]
+        executed: list[ExecutedStatement] = []
+        numbers: dict[int, int] = {}
+        for place, one in enumerate(made.statements):
+            if number := self._mark_for(one):
+                numbers[place] = number
+                executed.append(ExecutedStatement(statement=MARK, ticket=ticket))
+            executed.append(
+                ExecutedStatement(
+                    statement=one, ticket=ticket, note=note, mark=number, prepared_with=settings
+                )
+            )
+        if numbers:
+            made = with_marks(made, numbers)
         self._expected.append(ExpectedAnswer("Q", prepared=made, executed=executed))
         sent = made.sent.encode("utf-8", "surrogateescape")
         return None if sent == body[:-1] else message(b"Q", sent + b"\0")
+
+    def _mark_for(self, statement: PreparedStatement) -> int:
+        """Return the number to write into the server's log before a statement; 0 for none.
+
+        SOUND BECAUSE: the number and the statement must belong to one transaction, and a procedure
+        outside a transaction may have several.
+        """
+        shared, next_mark = self._shared, self._session.observation.next_mark
+        if next_mark is None or not statement.logged or shared.unclear:
+            return 0
+        if shared.status == "E" or shared.skips:
+            return 0
+        alone = statement.part[0].text in ("call", "do") and self._session.transaction is None
+        return 0 if alone else next_mark()
 
     def _parse(self, body: bytes) -> bytes | None:
         name, raw, types = body.split(b"\0", 2)
@@ -183,12 +211,19 @@ class RequestRewriter:
             prepared_with=portal.settings,
         )
         portal.note = done.note
+        front = b""
+        if not portal.started and (number := self._mark_for(portal.statement)):
+            query = MarkQuery((), simple=False, number=number)
+            self._expected.append(ExpectedAnswer("L", query=query))
+            portal.mark, front = number, query.messages()
+        portal.started = True
+        done.mark = portal.mark
         self._expected.append(ExpectedAnswer("E", portal=portal, executed=(done,)))
         if portal.statement.hidden and rest != b"\0\0\0\0":
             # With a limit, the portal could be suspended at rows that the application must not
             # receive.
-            return message(b"E", name + b"\0\0\0\0\0")
-        return None
+            return front + message(b"E", name + b"\0\0\0\0\0")
+        return front + message(b"E", body) if front else None
 
 
 def types_of(buffer: bytes, at: int) -> tuple[int, ...]:

@@ -34,6 +34,12 @@ _COLUMN: Final = re.compile(
     re.DOTALL,
 )
 _TOAST: Final = "unchanged-toast-datum"
+_MARK: Final = re.compile(
+    r"message: transactional: 1 prefix: isolang, sz: \d+ content:(?P<number>\d+)"
+)
+
+MARK_SQL: Final = "SELECT pg_catalog.pg_logical_emit_message(true, 'isolang', '{}')"
+"""Writes a number into the log, behind the transaction's earlier changes."""
 
 
 class LoggedChange(Struct, frozen=True, kw_only=True):
@@ -44,12 +50,13 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
             savepoint.
         table: the name of the table, preceded by its schema: ``public.account``.
         kind: ``INSERT``, ``UPDATE``, ``DELETE``, or ``TRUNCATE``, for which ``table`` may name
-            several tables.
+            several tables; ``MARK`` for a number that :data:`MARK_SQL` wrote.
         row: the columns after the change, as text, or ``None`` for NULL; for a DELETE, the columns
             in the replica identity. A column is missing if it is stored out of line and did not
             change.
         old: the columns in the replica identity before the change; empty if the change did not
             affect them.
+        mark: the number of a ``MARK``.
     """
 
     transaction: int
@@ -57,6 +64,7 @@ class LoggedChange(Struct, frozen=True, kw_only=True):
     kind: str
     row: Mapping[str, str | None]
     old: Mapping[str, str | None]
+    mark: int = 0
 
 
 class PostgresLog:
@@ -110,10 +118,9 @@ class PostgresLog:
             TargetError: the log has ended, because its connection was lost.
         """
         sql = (
-            "SELECT data FROM pg_logical_slot_get_changes(%s, NULL, %s, 'include-xids', 'on', "
-            "'skip-empty-xacts', 'on')"
+            "SELECT xid::text, data FROM pg_logical_slot_get_changes(%s, NULL, %s, 'include-xids', "
+            "'on', 'skip-empty-xacts', 'on')"
         )
-        transaction = 0
         while True:
             try:
                 rows = self._connection.execute(sql, (self._slot, _BATCH)).fetchall()
@@ -124,12 +131,28 @@ class PostgresLog:
                 ) from None
             if not rows:
                 return
-            for (data,) in rows:
-                word, _, rest = data.partition(" ")
-                if word == "BEGIN":
-                    transaction = int(rest)
-                elif word == "table":
-                    yield change_of(transaction, data)
+            for xid, data in rows:
+                word = data.partition(" ")[0]
+                if word == "table":
+                    yield change_of(int(xid), data)
+                elif word == "message:" and (mark := _MARK.fullmatch(data)) is not None:
+                    yield LoggedChange(
+                        transaction=int(xid), table="", kind="MARK", row={}, old={},
+                        mark=int(mark["number"]),
+                    )  # fmt: skip
+
+    def is_writable(self) -> bool:
+        """Return whether marks can be written, which a standby refuses."""
+        return not self._connection.execute("SELECT pg_is_in_recovery()").fetchone()[0]
+
+    def flush(self) -> None:
+        """Let the log contain all transactions whose COMMIT has been answered.
+
+        With ``synchronous_commit = off``, the server answers before it writes its log.
+        """
+        if self.is_writable():
+            self._connection.execute("SET synchronous_commit = on")
+            self._connection.execute(MARK_SQL.format(0))
 
     def close(self) -> None:
         """Close the connection, which drops the slot."""

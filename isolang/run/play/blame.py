@@ -7,6 +7,7 @@ import sysconfig
 import threading
 import traceback
 from collections.abc import Iterable, Iterator
+from operator import itemgetter
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -64,8 +65,12 @@ def _hanging_call(frame: FrameType | None) -> str:
 
 
 def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
-    """Return the calls in which another process's clients hang, from a dump of its threads."""
-    found, last = [], ""
+    """Return the calls in which another process's clients hang, from a dump of its threads.
+
+    Calls in a driver come before those in isolang, whose threads may only wait for the lock of the
+    interpreter while the driver holds it.
+    """
+    found, last = list[tuple[bool, str]](), ""
     for stack in dump.split("\n\n"):
         lines = [line.strip() for line in stack.splitlines() if line.strip().startswith("File ")]
         if not lines:
@@ -77,8 +82,9 @@ def hanging_calls_in_dump(dump: str) -> tuple[str, ...]:
         line = rest.split()[2]  # "???" if the thread was between two lines
         last = f"{rest.rpartition(' in ')[2]} ({_location(file, line)})"
         if any(_CLIENTS in line for line in lines):
-            found.append(last)
-    return tuple(found) or ((last,) if last else ())
+            found.append((_is_isolang(file), last))
+    found.sort(key=itemgetter(0))
+    return tuple(call for _, call in found) or ((last,) if last else ())
 
 
 _CLIENTS: Final = "isolang/run/play/clients.py"

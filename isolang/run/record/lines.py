@@ -61,6 +61,13 @@ def with_versions(line: bytes, versions: Sequence[Any], transaction: Any = None)
     return line.removesuffix(b"}\n") + f", :versions [{shown}]{named}}}\n".encode()
 
 
+def with_unit(line: bytes, unit: str) -> bytes:
+    """Add the unit that a transaction belongs to, if any, to one of its lines."""
+    if not unit:
+        return line
+    return line.removesuffix(b"}\n") + f", :unit {atom_text(*encode(unit, 'a unit'))}}}\n".encode()
+
+
 def with_names(line: bytes, labels: Sequence[str], level: str | None) -> bytes:
     """Add the transaction's labels and level to the line of an invocation."""
     added = ""

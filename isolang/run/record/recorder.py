@@ -144,6 +144,7 @@ class Recorder:
         driver: Driver | None = None,
         label: str | Sequence[str] = (),
         level: str | None = None,
+        unit: str = "",
     ) -> RecordedTransaction:
         """Record one transaction, which is the block of a ``with`` or ``async with`` statement.
 
@@ -165,6 +166,8 @@ class Recorder:
             label: one or more labels for the transaction in the history, for specifications that
                 treat labelled transactions differently.
             level: the transaction's level, as named in ``.iso`` files, such as ``ser``.
+            unit: the name of the request that the transaction belongs to, for ``--unit request``;
+                by default the call of ``isolation.call``, if there is one.
 
         Raises:
             IsolangError: the connection cannot be committed; or, when the block begins, the
@@ -175,7 +178,7 @@ class Recorder:
             label = current
         labels = (label,) if isinstance(label, str) else tuple(label)
         return RecordedTransaction(
-            self, session, connection, tuple(plan), driver, labels=labels, level=level
+            self, session, connection, tuple(plan), driver, labels=labels, level=level, unit=unit
         )
 
     def initially(self, values: Mapping[Any, Any]) -> None:
@@ -343,6 +346,7 @@ class RecordedTransaction(RecordedOperations):
         *,
         labels: tuple[str, ...] = (),
         level: str | None = None,
+        unit: str = "",
     ) -> None:
         super().__init__()
         self._recorder = recorder
@@ -354,6 +358,7 @@ class RecordedTransaction(RecordedOperations):
         self._driver = driver
         self._labels = labels
         self._level = level
+        self._unit = unit or (f"call {client}" if client else "")
         self._began = recorder._began
         self._announced = False
         self._commit: tuple[int, int] | tuple[()] = ()
@@ -463,7 +468,8 @@ class RecordedTransaction(RecordedOperations):
         planned = self._plan or self.operations
         self._announced = True
         line = self._line("invoke", planned)
-        self._recorder._write(lines.with_names(line, self._labels, self._level))
+        line = lines.with_names(line, self._labels, self._level)
+        self._recorder._write(lines.with_unit(line, self._unit))
         if self.problem is not None:
             raise self.problem
 
@@ -486,7 +492,7 @@ class RecordedTransaction(RecordedOperations):
                 line = lines.with_versions(line, stated, self.transaction_name)
             if error or self.problem:
                 line = lines.with_error(line, error or self.problem or BadAnswer())
-            recorder._write(line)
+            recorder._write(lines.with_unit(line, self._unit))
         finally:
             self.outcome = outcome
             if recorder.ended is not None:

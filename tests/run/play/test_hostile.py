@@ -97,6 +97,20 @@ def test_a_dump_between_two_lines():
     assert hanging_calls_in_dump(dump) == ("ask (d/driver.py, line ???)",)
 
 
+def test_a_dump_names_the_driver_first():
+    """Threads that wait for the interpreter's lock are in isolang, the one that has it is not."""
+    inside = str(Path(isolang.__file__).with_name("run"))
+    clients = f'  File "{inside}/play/clients.py", line 3 in _play\n'
+    calls = [f"{inside}/targets/memory.py", f"{inside}/targets/memory.py", "/y/d/driver.py"]
+    dump = "\n".join(
+        f'Thread 0x1 (most recent call first):\n  File "{file}", line {n} in ask\n{clients}'
+        for n, file in enumerate(calls, 1)
+    )
+    named = hanging_calls_in_dump(dump)
+    assert named[0] == "ask (d/driver.py, line 3)"
+    assert [call.rpartition(" ")[2] for call in named] == ["3)", "1)", "2)"]
+
+
 @pytest.mark.slow
 def test_a_driver_that_hangs_at_once(capfd, tmp_path, after):
     """Nothing has committed: there is nothing to judge, and the call is named."""

@@ -1,0 +1,70 @@
+"""Unseen reads that cannot matter, from an embedded server to the verdict."""
+
+import pytest
+
+import isolang
+
+
+@pytest.fixture
+def tables(observed):
+    """A proxy in front of two tables with one row each."""
+    observed.direct(
+        "DROP SCHEMA public CASCADE", "CREATE SCHEMA public",
+        "CREATE TABLE x (id int PRIMARY KEY, v int, name text)",
+        "CREATE TABLE y (id int PRIMARY KEY, v int)",
+        "INSERT INTO x VALUES (1, 0, 'one')", "INSERT INTO y VALUES (1, 0)",
+        "CREATE FUNCTION f() RETURNS int STABLE LANGUAGE plpgsql AS "
+        "'BEGIN RETURN (SELECT v FROM x WHERE id = 1); END'",
+    )  # fmt: skip
+    return observed.start()
+
+
+_LIKE = "SELECT v FROM x WHERE name LIKE 'o%'"
+
+
+def test_a_read_is_decided_by_the_commits_before_and_after_it(tables):
+    a, b, c = (tables.connect("READ_COMMITTED") for _ in range(3))
+    with a, b, c:
+        a.execute("UPDATE x SET v = 1 WHERE id = 1")
+        a.commit()
+        assert b.execute(_LIKE).fetchall() == [(1,)]
+        a.execute("UPDATE x SET v = 2 WHERE id = 1")
+        a.execute("UPDATE y SET v = 2 WHERE id = 1")
+        a.commit()
+        b.commit()
+        c.execute("UPDATE x SET v = 3 WHERE id = 1")
+        c.rollback()
+    assert tables.stop() == {}
+    history = isolang.load_history(tables.path)
+    assert history.counts()["committed"] == 3
+    assert history.possible_facts
+    verdict = isolang.check(history, "ser")
+    assert verdict.outcome == "valid"
+    assert verdict.certified
+    assert verdict.history.counts()["committed"] > 3
+
+
+def test_a_read_that_closes_a_cycle_is_named(tables):
+    with tables.connect("REPEATABLE_READ") as a, tables.connect("REPEATABLE_READ") as b:
+        assert not a.execute("SELECT v FROM x WHERE name LIKE 'z%'").fetchall()
+        b.execute("SELECT v FROM y WHERE id = 1")
+        a.execute("UPDATE y SET v = 1 WHERE id = 1")
+        b.execute("UPDATE x SET name = 'zero' WHERE id = 1")
+        a.commit()
+        b.commit()
+    assert tables.stop() == {}
+    verdict = tables.check("ser")
+    assert (verdict.outcome, verdict.cause) == ("unknown", "possible facts")
+    assert "LIKE" in verdict.reason
+    assert tables.check("si").outcome == "valid"
+
+
+def test_a_function_is_never_harmless(tables):
+    with tables.connect("REPEATABLE_READ") as a, tables.connect("REPEATABLE_READ") as b:
+        a.execute("SELECT f() FROM y WHERE id = 1")
+        b.execute("SELECT v FROM y WHERE id = 1")
+        a.execute("UPDATE y SET v = 1 WHERE id = 1")
+        b.execute("UPDATE x SET v = 1 WHERE id = 1")
+        a.commit()
+        b.commit()
+    assert tables.stop()

@@ -1,0 +1,111 @@
+"""Writes that no statement returns come from the server's log, and belong to their statements."""
+
+import psycopg
+import pytest
+from observe.random_writes import TABLES, play
+
+from isolang.observe.unseen import ALTERED, CALLED, CASCADES, COPY, RULES, TRIGGERS
+from isolang.run.targets import target_named
+
+from .conftest import Observed
+
+
+@pytest.fixture(scope="module")
+def logging():
+    """The folder of the socket of a server whose log tells which rows were changed."""
+    target = target_named("postgres")
+    target.reports_versions = True
+    try:
+        target.start()
+        yield target.server.folder
+    finally:
+        target.close()
+
+
+@pytest.fixture
+def logged(logging, tmp_path):
+    """A proxy that reads the log before the tables of random writes."""
+    one = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True, server_on_trial=True)
+    one.direct(*TABLES)
+    yield one.start()
+    one.stop()
+
+
+@pytest.mark.server
+def test_each_write_belongs_to_its_statement(logged):
+    """Triggers, cascades, COPY and functions, with a savepoint that is rolled back."""
+    with logged.connect("READ_COMMITTED") as one:
+        one.execute("UPDATE counted SET n = 5 WHERE id = 1")
+        with one.transaction(force_rollback=True):
+            one.execute("SELECT bump(2)")
+        assert one.execute("SELECT n FROM audit WHERE job = 1").fetchall() == [(5,)]
+        one.execute("DELETE FROM parent WHERE id = 2")
+        with one.cursor().copy("COPY done FROM STDIN") as copy:
+            copy.write_row((77, 1))
+        one.execute("SELECT bump(3)")
+        assert len(one.execute("SELECT id FROM done WHERE n >= 0").fetchall()) == 1
+        one.commit()
+    unseen = logged.stop()
+    assert not unseen.keys() & {TRIGGERS, CASCADES, COPY}
+    assert unseen == {CALLED: 2}
+    (line,) = [
+        one for one in logged.path.read_text().splitlines() if ":type :ok" in one and "77" in one
+    ]
+    value, callers = line.partition(", :callers [")[::2]
+    written = value.partition(":value [")[2].split("\t")
+    by = callers.partition("]")[0].split("\t")
+    of = {one.split(" {")[0]: text for one, text in zip(written, by, strict=True)}
+    assert of['[:w ["counted" "1"]'] == '"UPDATE counted SET n = 5 WHERE id = 1"'
+    assert of['[:insert ["done" "77"]'] == '"COPY done FROM STDIN"'
+    assert of['[:w ["counted" "3"]'] == '"SELECT bump(3)"'
+    assert '[:w ["counted" "2"]' not in of
+    assert (
+        '"DELETE FROM parent WHERE id = 2"'
+        in by[by.index('"DELETE FROM parent WHERE id = 2"') + 1 :]
+    )
+    assert logged.verdict("ser") == "valid"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(
+    ("level", "spec"),
+    [("SERIALIZABLE", "ser"), ("REPEATABLE_READ", "si"), ("READ_COMMITTED", "pl-2")],
+)
+def test_random_writes_keep_the_level_of_the_server(logged, level, spec):
+    """No shape of write accuses the server."""
+    play(logged.connect, getattr(psycopg.IsolationLevel, level), "small", transactions=10)
+    unseen = logged.stop()
+    assert not unseen.keys() & {TRIGGERS, CASCADES, COPY}
+    assert logged.verdict(spec) == "valid"
+
+
+@pytest.mark.server
+def test_a_role_that_policies_apply_to(logged):
+    """The owner sees all rows; once a session has changed its role, it may not."""
+    logged.direct(
+        "DROP ROLE IF EXISTS guest", "CREATE ROLE guest", "GRANT USAGE ON SCHEMA public TO guest",
+        "GRANT SELECT ON job TO guest",
+        "ALTER TABLE job ENABLE ROW LEVEL SECURITY",
+        "CREATE POLICY few ON job USING (id < 3)",
+    )  # fmt: skip
+    with logged.connect("READ_COMMITTED") as one:
+        assert len(one.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 8
+        one.execute("SET ROLE guest")
+        one.commit()
+        one.execute("SET LOCAL ROLE postgres")
+        assert len(one.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 8
+        one.commit()
+        assert len(one.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 2
+    assert logged.stop()[RULES] == 2
+    assert logged.path.read_text().count("[:rp ") == 1
+    logged.direct("DROP OWNED BY guest", "DROP ROLE guest")
+
+
+@pytest.mark.server
+def test_a_text_that_alters_a_table_and_writes_it(logged):
+    """The server executes it as without the proxy, although a column is gone that was known."""
+    with logged.connect("READ_COMMITTED", autocommit=True) as one:
+        one.execute("UPDATE job SET n = 1 WHERE id = 1")
+        one.execute("ALTER TABLE job DROP COLUMN state; UPDATE job SET n = 2 WHERE id = 1")
+        assert one.execute("SELECT n FROM job WHERE id = 1").fetchall() == [(2,)]
+    assert logged.stop()[ALTERED] == 1
