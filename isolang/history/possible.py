@@ -5,8 +5,6 @@ decided an answer of the database, but perhaps did not. Each has the number of o
 ``:value`` before it, and optionally its statement, its caller and its remark, as in the fields
 ``:statements``, ``:callers`` and ``:rows``.
 
-A line ``;:perhaps {…}`` is a whole transaction of such operations; it orders others.
-
 Two histories result. The history of the certain facts consists of the operations in ``:value``.
 Every reader of a file reads this one. The history of all facts also contains those of ``:perhaps``.
 A violation counts only in the first, and a history is valid only if the second is.
@@ -24,13 +22,11 @@ from typing import Final
 from isolang.errors import HistoryError
 
 FIELD: Final = b":perhaps"
-WHOLE_LINE: Final = ";:perhaps "
-"""The beginning of a line that is a transaction only in the history of all facts."""
-_WHOLE: Final = WHOLE_LINE.encode()
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
 _DETAILS: Final = (b":statements", b":callers", b":rows")
+_OF_INVOCATIONS: Final = (b":statements", b":versions")  # in a transaction of unknown outcome
 # The fields with one entry per operation, and what stands for an entry that :perhaps lacks.
 _PARALLEL: Final = {b":versions": b"nil", **dict.fromkeys(_DETAILS, b'""')}
 
@@ -50,9 +46,7 @@ def with_possible_facts(text: bytes, name: str) -> bytes:
         return text
     lines = text.split(b"\n")
     for at, line in enumerate(lines):
-        if line.startswith(_WHOLE):
-            lines[at] = line[len(_WHOLE) :]
-        elif FIELD in line:
+        if FIELD in line:
             lines[at] = _merged(line, f"{name}:{at + 1}")
     return b"\n".join(lines)
 
@@ -66,9 +60,7 @@ def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
     found: dict[int, frozenset[int]] = {}
     for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):
         fields = _fields(line) if FIELD in line else {}
-        if line.startswith(_WHOLE):
-            found[number] = frozenset(range(len(_entries(line, fields[b":value"]))))
-        elif FIELD in fields:
+        if FIELD in fields:
             entries = enumerate(_forms(line, *_inside(fields[FIELD])))
             found[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
     return found
@@ -82,8 +74,7 @@ def count_possible_facts(text: bytes) -> int:
     """
     number = 0
     for line in text.split(b"\n") if FIELD in text else ():
-        whole = line.startswith(_WHOLE)
-        span = _fields(line).get(b":value" if whole else FIELD) if FIELD in line else None
+        span = _fields(line).get(FIELD) if FIELD in line else None
         if span is not None:
             for entry in _entries(line, span):
                 number += entry.startswith(b"[:r") or b" [:r" in entry[:24]
@@ -103,8 +94,10 @@ def _merged(line: bytes, where: str) -> bytes:
         raise HistoryError(f"{where}: :perhaps without :value (expected both in one map)")
     values = _entries(line, fields[b":value"])
     changes = [(_with_key(line, fields[FIELD]), b"")]
+    span = fields.get(b":type", (0, 0))
+    outside = _OF_INVOCATIONS if line[slice(*span)] == b":info" else ()
     for name in (b":value", *_PARALLEL):
-        if name not in fields:
+        if name not in fields or name in outside:
             continue
         span = fields[name]
         if line[span[0] : span[0] + 1] != b"[":

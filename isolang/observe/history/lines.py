@@ -170,7 +170,7 @@ class HistoryLines:
         noted = f"{_STATEMENTS}{TAB.join(map(edn, sent))}]" if sent else ""
         numbers = TAB.join("nil" if n is None else str(n) for _, n in stated)
         versions = f"{_VERSIONS}{numbers}]" if self._states_versions and stated else ""
-        perhaps = f"{_PERHAPS}{TAB.join(possible)}]" if possible and committed else ""
+        perhaps = f"{_PERHAPS}{TAB.join(possible)}]" if possible and one.outcome != "fail" else ""
         more = versions + named + unmatched + noted + perhaps + error + _unit_field(one)
         self.write(one.process, one.outcome or "info", one.ended, "txn", value, more)
         if one.client:

@@ -12,19 +12,16 @@ acknowledged, so a decided read saw exactly the writers from before. In an order
 that has these before the reader and all others after it, and that has the versions of each row in
 their true order, the read returns the same rows.
 
-If there are many pairs of readers and writers, the number of orders is linear in the transactions,
-apart from those that overlap: for each table, a chain of steps stands between the writers and the
-readers that are later, and another one between readers and the writers that begin after them. A
-step is a transaction that has no operations of its own, and orders nothing else. Levels may tell it
-from a direct order, so only some can be judged with it
-(:data:`isolang.pipeline.possible.JUDGED_WITH_STEPS`).
+Each reader is ordered with each other writer of its tables directly, since not every level carries
+an order through a third transaction. Where this takes too many orders, the reads of a table are not
+decided.
 """
 
 from __future__ import annotations
 
 import tempfile
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import IO, Any, Final
@@ -35,7 +32,7 @@ from isolang.observe.history.seen import Outcome, SeenTransaction, UnseenRead, W
 from isolang.observe.unseen import kind_of
 
 _NEVER: Final = 1 << 62
-_MOST_PAIRS: Final = 50_000  # the largest number of pairs to order directly
+_MOST_PAIRS: Final = 200_000  # the largest number of pairs of a reader and a writer to order
 
 
 class EndedTransaction(Struct, array_like=True, frozen=True):
@@ -66,7 +63,8 @@ class Order(Struct, frozen=True):
     """That one transaction precedes another one: the second saw the first, or the first missed it.
 
     Attributes:
-        first: the first line of a transaction in the file, or the negative number of a step.
+        first: the first line of a transaction in the file.
+        second: the same of the other one.
         why: what shows the order, for people.
     """
 
@@ -81,13 +79,13 @@ class Decided(Struct, frozen=True):
 
     Attributes:
         lines: for the first line of each ordered transaction, both lines.
-        steps: how many steps the orders have, numbered from -1 downwards.
+        uncertain: the first lines of the transactions that may not have committed.
     """
 
     reads: tuple[UnseenRead, ...] = ()
     orders: tuple[Order, ...] = ()
     lines: Mapping[int, tuple[int, int]] = {}
-    steps: int = 0
+    uncertain: frozenset[int] = frozenset()
 
 
 class CommitWindows:
@@ -208,97 +206,57 @@ class _Orders:
                     if table in self._tables:
                         writers[table][one.begin] = one
         self._writers = {table: _Writers([*writers[table].values()]) for table in self._tables}
+        self._tables = self._without_the_largest()
         self._orders: dict[tuple[int, int, bool], Order] = {}
-        self._steps = 0
 
     def decided(self) -> Decided:
         """Return the decided reads with all orders."""
         decided: list[UnseenRead] = []
-        readers: defaultdict[str, list[tuple[EndedTransaction, UnseenRead]]] = defaultdict(list)
         for one in self._every:
             for read in one.reads:
-                if kind_of(read.what) in self._accepted or not self._is_decided(one, read):
-                    continue
-                decided.append(read)
-                for table in read.tables if one.outcome == "ok" else ():
-                    readers[table].append((one, read))
-        pairs = sum(
-            len(reads) * len(self._writers[table].every) for table, reads in readers.items()
-        )
-        add = self._add_pairs if pairs <= _MOST_PAIRS else self._add_chains
-        for table, reads in sorted(readers.items()):
-            if writers := self._writers[table].every:
-                add(writers, reads)
-                self._add_version_order(table)
+                if kind_of(read.what) not in self._accepted and self._is_decided(one, read):
+                    decided.append(read)
+                    for table in read.tables if one.outcome != "fail" else ():
+                        self._add_pairs(one, read, self._writers[table].every)
+        for table in sorted({table for read in decided for table in read.tables}):
+            self._add_version_order(table)
         named = {one.lines[0]: one.lines for one in self._every}
-        return Decided(tuple(decided), tuple(self._orders.values()), named, self._steps)
+        uncertain = frozenset(one.lines[0] for one in self._every if one.outcome == "info")
+        return Decided(tuple(decided), tuple(self._orders.values()), named, uncertain)
+
+    def _without_the_largest(self) -> set[str]:
+        """Return the tables whose pairs of readers and writers are few enough together."""
+        readers: Counter[str] = Counter()
+        for one in self._every:
+            tables = {table for read in one.reads for table in read.tables}
+            readers.update(tables if one.outcome != "fail" else ())
+        pairs = {table: readers[table] * len(self._writers[table].every) for table in self._tables}
+        ascending = sorted(self._tables, key=lambda table: (pairs[table], table))
+        sums = accumulate(pairs[table] for table in ascending)
+        return {name for name, number in zip(ascending, sums, strict=True) if number <= _MOST_PAIRS}
 
     def _is_decided(self, one: EndedTransaction, read: UnseenRead) -> bool:
         """Return whether a read cannot matter.
 
-        SOUND BECAUSE: no level restricts the reads of a transaction that did not commit, and
-        recordings of transactions of unknown outcome contain none.
+        SOUND BECAUSE: no level restricts the reads of a transaction that did not commit.
         """
         if not set(read.tables) <= self._tables or read.sent < self._defined:
             return False
-        if one.outcome != "ok":
+        if one.outcome == "fail":
             return True
         return all(self._writers[table].is_decided(one, read) for table in read.tables)
 
     def _add_pairs(
-        self,
-        writers: Sequence[EndedTransaction],
-        reads: Sequence[tuple[EndedTransaction, UnseenRead]],
+        self, one: EndedTransaction, read: UnseenRead, writers: Sequence[EndedTransaction]
     ) -> None:
-        """Order each reader of a table with each other writer."""
-        for one, read in reads:
-            for other in writers:
-                if other is one:
-                    continue
-                if other.outcome == "ok" and other.end < read.sent:
-                    self._add(other.lines[0], one.lines[0], read.why)
-                else:
-                    self._add(one.lines[0], other.lines[0], read.why, missed=True)
-
-    def _add_chains(
-        self,
-        writers: Sequence[EndedTransaction],
-        reads: Sequence[tuple[EndedTransaction, UnseenRead]],
-    ) -> None:
-        """Order the readers of a table with all other writers, through steps."""
-        before = [(one.end, 0, one, "") for one in writers if one.outcome == "ok"]
-        self._add_chain([*before, *((read.sent, 1, one, read.why) for one, read in reads)])
-        after = [(one.begin, 1, one, "") for one in writers]
-        self._add_chain([*after, *((one.end, 0, one, read.why) for one, read in reads)])
-        writers = sorted(writers, key=lambda one: one.begin)
-        begins = [one.begin for one in writers]
-        latest = [*accumulate((one.sent for one in writers), max)]
-        for one, read in reads:
-            at = bisect_left(begins, one.end) - 1
-            while at >= 0 and latest[at] >= read.answered:
-                if writers[at].sent >= read.answered:
-                    self._add(one.lines[0], writers[at].lines[0], read.why, missed=True)
-                at -= 1
-
-    def _add_chain(self, events: list[tuple[int, int, EndedTransaction, str]]) -> None:
-        """Order the transactions of events 0 before those of later events 1, through steps."""
-        step, why = 0, ""
-        waiting: list[EndedTransaction] = []
-        for _, kind, one, reason in sorted(events, key=lambda event: event[:2]):
-            why = reason or why
-            if not kind:
-                waiting.append(one)
+        """Order the reader of a table with each other writer."""
+        for other in writers:
+            if other is one:
                 continue
-            if waiting:
-                self._steps += 1
-                if step:
-                    self._add(step, -self._steps, why)
-                step = -self._steps
-                for other in waiting:
-                    self._add(other.lines[0], step, why)
-                waiting.clear()
-            if step:
-                self._add(step, one.lines[0], why)
+            if other.outcome == "ok" and other.end < read.sent:
+                self._add(other.lines[0], one.lines[0], read.why)
+            else:
+                self._add(one.lines[0], other.lines[0], read.why, missed=True)
 
     def _add_version_order(self, table: str) -> None:
         """Order the writers of the versions of each row, which a write alone does not state."""

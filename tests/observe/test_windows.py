@@ -1,0 +1,69 @@
+"""Which unseen reads commit times decide, without a server."""
+
+import pytest
+
+import isolang
+from isolang.observe.history import windows
+from isolang.observe.history.history import ObservedHistory
+from isolang.observe.history.orders import write_orders
+from isolang.observe.history.seen import RowVersion, UnseenRead, WrittenRow
+from isolang.observe.sql.catalogue import Table
+from tests.observe.random_windows import Play
+
+TABLES = [
+    Table(oid=n, where=name, name=name, columns={}, quoted={"id": "id"}, key=("id",))
+    for n, name in enumerate("xy", 9)
+]
+
+
+def played(history, *clients):
+    """Transactions after each other: each writes (table, number) or reads (table,) unseen."""
+    for number, actions in enumerate(clients, 1):
+        made = history.begin(number, history.ticket())
+        for table, *version in actions:
+            if version:
+                new = RowVersion("1", f"{number}(1)")
+                made.write(WrittenRow(table, new, {"v": number}, None, "INSERT", inserts=True))
+            else:
+                at = history.ticket()[0]
+                read = UnseenRead("conditions", f"T{number}", "", (table.name,), at, at + 1)
+                made.unseen_reads.append(read)
+                history.ticket()
+        made.commit_sent = history.ticket()[0]
+        history.end(made, "ok")
+    history.close()
+
+
+@pytest.mark.parametrize(("pairs", "decided"), [(2, 2), (1, 1), (0, 0)])
+def test_reads_are_decided_while_their_orders_are_few(tmp_path, monkeypatch, pairs, decided):
+    """Smaller tables come first; a level might tell longer paths from direct orders."""
+    monkeypatch.setattr(windows, "_MOST_PAIRS", pairs)
+    history = ObservedHistory(tmp_path / "run.edn")
+    x, y = TABLES
+    played(history, [(x, 1)], [(y, 1)], [(x,)], [(y,)])
+    found = history.windows.decide((), ())
+    assert len(found.reads) == decided
+    assert len(found.orders) == decided
+
+
+@pytest.mark.parametrize(("seed", "clients"), [(12209, 5), (3125, 5)])
+def test_reads_of_a_transaction_of_unknown_outcome_matter(tmp_path, seed, clients):
+    """It took effect if others have seen its writes: its orders tell whether it could."""
+    play = Play(seed, tmp_path, clients)
+    play.run()
+    whole, without, unseen, decided = play.recorded()
+    assert unseen == decided
+    assert not play.is_serializable()
+    assert isolang.check(isolang.load_history(whole), "ser").outcome == "invalid"
+    verdict = isolang.check(isolang.load_history(without), "ser")
+    assert (verdict.outcome, verdict.cause) == ("unknown", "possible facts")
+
+
+def test_an_order_of_a_transaction_of_unknown_outcome_is_a_read_that_says_something(tmp_path):
+    """There, nil stands for a result that is not known."""
+    order = windows.Order(1, 3, missed=True, why="T1")
+    path, into = tmp_path / "run.edn", tmp_path / "orders.edn"
+    kinds = ("invoke", "info", "invoke", "ok")
+    path.write_text("".join(f"{{:type :{kind}, :value []}}\n" for kind in kinds))
+    write_orders(path, windows.Decided((), (order,), {1: (1, 2), 3: (3, 4)}, frozenset({1})), into)
+    assert "[:r-not-in [:order 0] [1]]" in into.read_text()
