@@ -193,13 +193,15 @@ class Observer:
         history.close()
         audit.audit_at_end()
         other = path.with_name(f"{path.name}.part")
-        self._write_evaluated(history, path)
+        refused = self._write_evaluated(history, path)
         if history.doubtful:
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
             shutil.move(other, path)
         if self._trusts_server:
-            decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted)
+            decided = history.windows.decide(
+                {*history.doubtful, *history.unordered}, accepted, refused
+            )
             for read in decided.reads:
                 history.unseen.note_decided(read.what, read.text, read.caller)
             if decided.orders:
@@ -207,25 +209,31 @@ class Observer:
                 shutil.move(other, path)
         return history.unseen.settled()
 
-    def _write_evaluated(self, history: ObservedHistory, path: Path) -> None:
-        """Write the conditions that the server has evaluated, and count those that it has not."""
-        reads = []
+    def _write_evaluated(self, history: ObservedHistory, path: Path) -> set[int]:
+        """Write the conditions that the server has evaluated, and count the others as unseen.
+
+        Return the numbers of the reads with others, unless the server contradicts itself.
+        """
+        refused: set[int] = set()
         for read in history.evaluated_reads:
             condition = read.condition
             selected = condition.matches | condition.ties
             if not condition.reason and not selected.issuperset(read.rows):
                 condition.why, condition.is_wrong = "a returned row does not satisfy it", True
         for read in history.evaluated_reads:
-            condition = read.condition
-            if not condition.reason:
-                reads.append(read)
+            if not read.condition.reason:
                 continue
-            wrong = condition.is_wrong or (condition.plain is not None and condition.plain.is_wrong)
-            history.unseen.note(ERRORS if wrong else CONDITIONS, read.shown, read.caller)
-        if reads:
+            if read.condition.is_defect:
+                text = f"{read.condition.reason}: {read.shown}"
+                history.unseen.note(ERRORS, text, read.caller, form=read.shown)
+            else:
+                history.unseen.note(CONDITIONS, read.shown, read.caller)
+                refused.add(read.number)
+        if history.evaluated_reads:
             other = path.with_name(f"{path.name}.part")
-            with_evaluated_conditions(path, reads, other)
+            with_evaluated_conditions(path, history.evaluated_reads, other)
             shutil.move(other, path)
+        return refused
 
     def _next_mark(self) -> int:
         self._last_mark += 1

@@ -10,6 +10,7 @@ from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
+from isolang.observe.sql.plan import DEFINE
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.sql.settings import SettingsOfSession
 from isolang.observe.sql.units import units_of_statement
@@ -132,7 +133,9 @@ class Session:
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
         made, one = done.statement.plan, self.transaction
         kind = made.kind
-        self.conditions.note_statement(done)
+        self.conditions.note_statement(done, self.observation.epoch)
+        if kind in DEFINE:
+            self._history.evaluated.refuse_new()
         is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
         if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
@@ -299,6 +302,7 @@ class Session:
         self.conditions.return_to_earlier(ended=True)
         self._history.end(one, outcome, error or one.error)
         if one.altered:
+            self._history.evaluated.refuse_new()
             self._note_change()
             self.observation.database.keys_changed = one.end
         self._last_end = one.end

@@ -24,7 +24,8 @@ class EvaluatedCondition(Struct, kw_only=True):
         ties: with a LIMIT, the versions that satisfy it and have the rank of the last returned row.
         why: why the versions that satisfy it are not known; empty if they are.
         is_wrong: whether the server's answers contradict each other, so this is a defect.
-        is_new: whether a statement met it since it was evaluated.
+        met: how many statements met it.
+        settled: how many of these met it before it was evaluated.
     """
 
     table: Table
@@ -35,7 +36,18 @@ class EvaluatedCondition(Struct, kw_only=True):
     ties: set[str] = field(default_factory=set)
     why: str = ""
     is_wrong: bool = False
-    is_new: bool = True
+    met: int = 1
+    settled: int = 0
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether a statement met it since it was evaluated."""
+        return self.met > self.settled
+
+    @property
+    def is_defect(self) -> bool:
+        """Return whether the server's answers contradict each other."""
+        return self.is_wrong or (self.plain is not None and self.plain.is_wrong)
 
     @property
     def reason(self) -> str:
@@ -48,21 +60,22 @@ class EvaluatedConditions:
 
     Attributes:
         work: how many pairs of a condition and a version the server has evaluated.
+        reads: how many predicate reads have such conditions.
     """
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[ServerCondition, EvaluatedCondition]] = {}
         self._count = 0
-        self.work = 0
+        self.work = self.reads = 0
 
     def add(self, table: Table, condition: ServerCondition) -> EvaluatedCondition | None:
         """Return the shared object for a condition; ``None`` if there are too many."""
         conditions = self._tables.setdefault(table.name, {})
         known = conditions.get(condition)
         if known is not None:
-            known.is_new = True
+            known.met += 1
             if known.plain is not None:
-                known.plain.is_new = True
+                known.plain.met += 1
             return known
         if self._count >= _MOST:
             return None
@@ -85,9 +98,9 @@ class EvaluatedConditions:
         """Return whether a statement met a condition since it was evaluated."""
         return any(c.is_new and not c.why for _, of_table in self for c in of_table)
 
-    def refuse_new(self, why: str) -> None:
-        """Note that the meaning of conditions may have changed before they were evaluated."""
+    def refuse_new(self) -> None:
+        """Refuse the conditions whose meaning may have changed before they were evaluated."""
         for _, of_table in self:
             for condition in of_table:
-                if condition.is_new:
-                    condition.why = condition.why or why
+                if condition.is_new and not condition.why:
+                    condition.why = "a definition changed before it could be evaluated"

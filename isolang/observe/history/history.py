@@ -156,6 +156,7 @@ class ObservedHistory:
             if isinstance(operation, WrittenRow) and id(operation) not in before:
                 self.versions.ended(one, operation)
                 self.present.ended(one.outcome or "info", operation)
+                self.images.add_written(operation)
 
     def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
@@ -170,9 +171,8 @@ class ObservedHistory:
             if isinstance(operation, WrittenRow):
                 self.versions.ended(one, operation)
                 self.present.ended(outcome, operation)
-                if operation.version is not None and outcome != "fail":
-                    number = operation.version.number
-                    self.images.add(operation.table.name, number, operation.image)
+                if outcome != "fail":
+                    self.images.add_written(operation)
             elif isinstance(operation, ScannedRows | FoundKey):
                 self.unaudited[operation.table.name] = operation.table
         for table in one.unseen_tables:

@@ -15,6 +15,8 @@ from typing import IO, Any, Final
 
 from msgspec import Struct, field
 
+from isolang.observe.history.seen import WrittenRow
+
 _HEAD: Final = struct.Struct("!HI")  # the sizes of a version's number and of its image
 _BLOCK: Final = 1 << 15  # how many bytes of a table's images are written at once
 _MOST: Final = 1 << 32  # the largest number of bytes in the file
@@ -58,6 +60,11 @@ class RowImages:
         images.count += 1
         if images.waiting_bytes > _BLOCK:
             self._write(images)
+
+    def add_written(self, write: WrittenRow) -> None:
+        """Keep the image of a version that a transaction wrote."""
+        if write.version is not None:
+            self.add(write.table.name, write.version.number, write.image)
 
     def _write(self, images: _TableImages) -> None:
         if self._file is None:

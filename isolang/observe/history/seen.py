@@ -64,6 +64,9 @@ class ScannedRows(Struct, frozen=True, gc=False):
             in this column. ``None`` if no LIMIT applied.
         perhaps: as for :class:`ReadRow`.
         condition: the condition, if the server evaluates it at the end; ``where`` is then empty.
+        columns: the columns of the found rows that count as read if the server cannot evaluate the
+            condition; ``None`` for all.
+        number: the number of the unseen read that it then is; 0 if it cannot be harmless.
     """
 
     table: Table
@@ -75,6 +78,8 @@ class ScannedRows(Struct, frozen=True, gc=False):
     caller: str = ""
     perhaps: bool = False
     condition: EvaluatedCondition | None = None
+    columns: tuple[str, ...] | None = None
+    number: int = 0
 
 
 class FoundKey(Struct, frozen=True, gc=False):
@@ -140,6 +145,8 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
         tables: the names of the tables that it may have read.
         sent: a position before the server took the snapshot of the read.
         answered: a position after that.
+        number: the number of a read that was not seen only if the server cannot evaluate its
+            condition; 0 for others.
     """
 
     what: str
@@ -148,6 +155,7 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
     tables: tuple[str, ...]
     sent: int
     answered: int
+    number: int = 0
 
     @property
     def why(self) -> str:

@@ -20,6 +20,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from isolang.history.statement_text import one_line
 from isolang.observe.sql.lexer import Token, catalogue_name
 
 ROW: Final = "isolang_row"
@@ -53,6 +54,10 @@ _CLOCK: Final = {
 _TIMES: Final = re.compile(r"(date|time|timestamp|timetz|timestamptz)\b")
 _READS_CLOCK: Final = re.compile(r"\b(now|today|tomorrow|yesterday)\b", re.IGNORECASE)
 _NAMES: Final = frozenset({"word", "quoted"})  # the kinds of tokens that may be names
+_OWN_COLUMN: Final = re.compile(rf'{ROW}\."(\w+)"')
+_NO_SPACE_BEFORE: Final = frozenset({")", ",", "[", "]", "::"})
+_NO_SPACE_AFTER: Final = frozenset({"(", "[", "::", "trim(", "extract(", "position(", "overlay("})
+_LONGEST_SHOWN: Final = 300  # the largest number of characters of a condition to show
 _ORDER_WORDS: Final = frozenset({"asc", "desc", "nulls", "first", "last"})
 
 Piece: TypeAlias = tuple[Literal["token", "text", "parameter", "now"], int | str]
@@ -133,6 +138,14 @@ class ServerCondition(Struct, frozen=True, kw_only=True):
     reads_clock: bool = False
     order: tuple[str | int, ...] = ()
     last: str = ""
+
+    @property
+    def shown(self) -> str:
+        """Return the condition as people write it, with the values of parameters."""
+        texts = [_shown(self.text, self.parameters)]
+        if self.order:
+            texts.append(f"ORDER BY {_shown(self.order, self.parameters)}")
+        return one_line(" ".join(filter(None, texts)), _LONGEST_SHOWN)
 
 
 class RefusedExpressionError(ValueError):
@@ -545,6 +558,32 @@ class _Binder:
         self.parameters.append((oid, value))
         self.reads_clock |= isinstance(value, str) and bool(_READS_CLOCK.search(value))
         return True
+
+
+def _shown(
+    pieces: Sequence[str | int], parameters: Sequence[tuple[int, str | bytes | None]]
+) -> str:
+    """Return a bound expression as people write it."""
+    tokens: list[str] = []
+    for piece in pieces:
+        if isinstance(piece, str):
+            tokens += (token.strip() for token in piece.split("\n"))
+            continue
+        _, value = parameters[piece]
+        if isinstance(value, bytes):
+            tokens.append(f"${piece + 1}")
+        else:
+            tokens.append("NULL" if value is None else "'" + value.replace("'", "''") + "'")
+    tokens = [_OWN_COLUMN.sub(r"\1", token) for token in tokens if token]
+    if tokens[:1] == ["("] and tokens.count("AND (") == 0:
+        tokens = tokens[1:-1]  # the parentheses around the whole condition
+    text = before = ""
+    for token in tokens:
+        opens = token == "(" and before.isidentifier() and before not in _STRUCTURE
+        joins = opens or token in _NO_SPACE_BEFORE or before in _NO_SPACE_AFTER
+        text += token if joins or not text else f" {token}"
+        before = token
+    return text
 
 
 def _quoted(name: str) -> str:

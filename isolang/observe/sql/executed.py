@@ -61,6 +61,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
         prepared_with: the session's settings when the statement was prepared; ``None`` if they were
             unknown.
+        epoch: how often definitions had changed when it was sent.
         settings: the settings, if they are still the same; ``None`` if that is not certain.
         now: the beginning of the transaction, in UTC; empty if it is unknown.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
@@ -76,6 +77,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     position: PortalPosition | None = None
     note: CallNote | None = None
     prepared_with: SessionSettings | None = None
+    epoch: int = -1
     settings: SessionSettings | None = None
     now: str = ""
     mark: int = 0

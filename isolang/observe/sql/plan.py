@@ -36,6 +36,9 @@ StatementKind: TypeAlias = Literal[
 or procedure, which changes no table.
 """
 
+DEFINE: Final = frozenset({"ddl", "routine"})
+"""The kinds of statements that may change what names and conditions mean."""
+
 JoinKind: TypeAlias = Literal["", "left", "inner", "comma", "other"]
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({

@@ -39,15 +39,22 @@ class SettingsOfSession:
         if ended:
             self._may_return, self.now = False, ""
 
-    def note_statement(self, done: ExecutedStatement) -> None:
-        """Note a completed statement, and give it the settings that its condition depends on."""
+    def note_statement(self, done: ExecutedStatement, epoch: int) -> None:
+        """Note a completed statement, and give it the settings that its condition depends on.
+
+        It gets none if definitions have changed since it was sent: ``epoch`` counts the changes.
+        """
         plan = done.statement.plan
         changes = plan.kind in ("forget", "other") or "set_config" in plan.names
         if changes or CALLED in done.statement.unseen:
             self.forget()
         elif plan.kind == "back":
             self.return_to_earlier(ended=False)
-        elif self.settings is not None and done.prepared_with == self.settings:
+        elif (
+            self.settings is not None
+            and done.prepared_with == self.settings
+            and (done.epoch == epoch)
+        ):
             done.settings, done.now = self.settings, self.now
 
     def asks(self, prepared: Prepared, *, in_transaction: bool) -> tuple[str, ...]:

@@ -110,12 +110,17 @@ _PARAMETER_TYPES: Final = f"""SELECT t.oid::text, {_TYPE} FROM {_TYPE_FROM}
 
 
 class TableWork(Struct):
-    """The conditions on a table to evaluate, and the images of its first ``count`` versions."""
+    """The conditions on a table to evaluate, and the images of its first ``count`` versions.
+
+    Attributes:
+        met: how many statements have met each condition.
+    """
 
     table: Table
     conditions: list[EvaluatedCondition]
     images: RowImages
     count: int
+    met: list[int]
 
 
 class _Type(Struct, frozen=True):
@@ -163,7 +168,7 @@ def pending_work(
         waiting = [c for c in of_table if not c.why and (c.is_new or c.evaluated < (count or 0))]
         new = sum((count or 0) - (0 if c.condition.order else c.evaluated) for c in waiting)
         if count is None:
-            why = "the images of some rows are not known"
+            why, waiting = "the images of some rows are not known", of_table
         elif table.altered:
             why = "the table was altered before"
         elif conditions.work + new > _MOST_WORK:
@@ -174,10 +179,9 @@ def pending_work(
             _refuse(waiting, why)
         elif waiting:
             conditions.work += new
-            for condition in waiting:
-                condition.is_new = False
             snapshot = snapshot or copied()
-            pending.append(TableWork(table, waiting, snapshot, count or 0))
+            met = [condition.met for condition in waiting]
+            pending.append(TableWork(table, waiting, snapshot, count or 0, met))
     return pending
 
 
@@ -191,6 +195,8 @@ def evaluate(work: Sequence[TableWork], connect: Callable[[str], Any], most_rows
             with closing(connect(database)) as connection:
                 for one in tables:
                     _TableEvaluation(connection, one, most_rows).run()
+                    for condition, met in zip(one.conditions, one.met, strict=True):
+                        condition.settled = max(condition.settled, met)
         except IsolangError as error:
             for one in tables:
                 _refuse(one.conditions, str(error))
@@ -317,7 +323,8 @@ class _TableEvaluation:
                     if value == b"t":
                         numbers.add(number)
         for condition, numbers in zip(batch, matches, strict=True):
-            condition.matches |= numbers
+            # The loop's thread may copy the set meanwhile.
+            condition.matches = condition.matches | numbers
             condition.evaluated = self._work.count
 
     def _evaluate_ordered(self, batch: Sequence[EvaluatedCondition], begin: int) -> None:

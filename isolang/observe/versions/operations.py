@@ -153,22 +153,31 @@ class StatementOperations:
         """Count a read or write of the statement as unseen."""
         history = self._observation.history
         history.unseen.note(kind, self._statement.text, table=table)
-        if kind not in _READS or (kind == LIMITED and self._statement.plan.kind != "select"):
-            return
-        tables = self._tables()
-        if tables is not None:
-            one = self._transaction
-            answered = history.ticket()[0]
-            keeps = one.keeps_snapshot
-            one.unseen_reads.append(
-                UnseenRead(
-                    what=kind, text=form_of(self._statement.text), caller=history.caller,
-                    tables=tuple(table.name for table in tables),
-                    sent=one.begin if keeps else self._done.ticket[0],
-                    answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
-                )
-            )  # fmt: skip
-            one.unseen_tables += tables
+        if kind in _READS and not (kind == LIMITED and self._statement.plan.kind != "select"):
+            self._note_unseen_read(kind)
+
+    def _note_unseen_read(self, kind: str, number: int = 0) -> bool:
+        """Note when an unseen read happened; return whether it may be harmless.
+
+        Args:
+            number: the number of a read that may turn out to be seen; 0 for others.
+        """
+        history, tables = self._observation.history, self._tables()
+        if tables is None:
+            return False
+        one = self._transaction
+        answered = history.ticket()[0]
+        keeps = one.keeps_snapshot
+        one.unseen_reads.append(
+            UnseenRead(
+                what=kind, text=form_of(self._statement.text), caller=history.caller,
+                tables=tuple(table.name for table in tables),
+                sent=one.begin if keeps else self._done.ticket[0],
+                answered=one.snapshot if keeps and one.snapshot >= 0 else answered, number=number,
+            )
+        )  # fmt: skip
+        one.unseen_tables += tables
+        return True
 
     def _tables(self) -> list[Table] | None:
         """Return the tables that the statement may have read; ``None`` if it may matter anyway.
@@ -377,10 +386,11 @@ class StatementOperations:
             kind, predicate = predicate_of_block(done, block, len(rows))
             if kind:
                 self._note(kind)
+            if predicate and self._note_predicate_read(reported.table, rows, predicate):
+                continue
             if predicate:
-                self._note_predicate_read(reported.table, rows, predicate)
-            else:
-                self._note_read_rows(reported.table, rows)
+                self._note(CONDITIONS)
+            self._note_read_rows(reported.table, rows)
 
     # --- INSERT, UPDATE and DELETE ---
 
@@ -490,18 +500,20 @@ class StatementOperations:
             read_committed=self._is_read_committed(),
             join=join,
         )
-        if predicate and self.all_matched and not unclear:
-            self._note_predicate_read(table, rows, predicate, order)
+        columns: tuple[str, ...] | None = None
+        if self._statement.plan.kind != "select":
+            used = used_columns(self._statement, table)
+            columns = None if "*" in used else tuple(sorted(used))
+        certain = predicate and self.all_matched and not unclear
+        if certain and self._note_predicate_read(table, rows, predicate, order, columns):
             return
         if kind or predicate:
             self._note(kind or unclear or CONDITIONS)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
-        if self._statement.plan.kind == "select":
-            self._note_read_rows(table, rows)
-        elif columns := used_columns(self._statement, table):
-            self._note_read_rows(table, rows, () if "*" in columns else sorted(columns))
+        if columns != ():
+            self._note_read_rows(table, rows, columns or ())
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more than the keys of its rows."""
@@ -513,30 +525,40 @@ class StatementOperations:
         rows: Sequence[RowVersion],
         predicate: Predicate,
         order: tuple[str, bool] | None = None,
-    ) -> None:
-        """Note a predicate read: the rows found, and that no other rows matched."""
+        columns: tuple[str, ...] | None = None,
+    ) -> bool:
+        """Note a predicate read: the rows found, and that no other rows matched.
+
+        Return whether this is possible.
+
+        Args:
+            columns: the columns that count as read if the server cannot evaluate the condition;
+                ``None`` for all.
+        """
         one = self._transaction
-        condition, where = None, ""
+        condition, where, number = None, "", 0
         if isinstance(predicate, ServerCondition):
             last = rows[-1].number if predicate.order and rows else ""
-            named = replace(predicate, last=last)
             # The names of a definition that is not committed mean nothing to other sessions.
+            evaluated = self._observation.history.evaluated
             if not one.altered:
-                condition = self._observation.history.evaluated.add(table, named)
+                condition = evaluated.add(table, replace(predicate, last=last))
             if condition is None:
-                self._note(CONDITIONS)
-                self._note_read_rows(table, rows)
-                return
+                return False
+            evaluated.reads += 1
+            if self._note_unseen_read(CONDITIONS, evaluated.reads):
+                number = evaluated.reads
         else:
             where = predicate_edn(predicate)
         one.operations.append(
             ScannedRows(
                 table, where, tuple(rows), self._shown, order, one.statement, one.caller,
-                condition=condition,
+                condition=condition, columns=columns, number=number,
             )
         )  # fmt: skip
         for version in rows:
             one.seen.add((table.name, version.number))
+        return True
 
     # --- versions of rows ---
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.plan import DEFINE
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import CALLED_BY_PROTOCOL
@@ -92,9 +93,10 @@ class RequestRewriter:
             shared.delay = "asks"
             raise MustWaitError(query.messages())
         audit = self._session.observation.audit
-        changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
-        recorded = self._history.unaudited or self._history.evaluated.are_new
-        if changes and audit is not None and recorded and delay != "audited":
+        kinds = {one.plan.kind for one in made.statements}
+        audits = bool(self._history.unaudited) and not kinds.isdisjoint({"ddl", "truncate"})
+        evaluates = self._history.evaluated.are_new and not kinds.isdisjoint(DEFINE)
+        if (audits or evaluates) and audit is not None and delay != "audited":
             shared.delay = "audits"
             audit(self._continue_after_audit)
             raise MustWaitError
@@ -110,6 +112,7 @@ class RequestRewriter:
         ticket = self._history.ticket()
         note = self._session.take_note(body[:-1])
         settings = self._session.conditions.settings
+        epoch = self._session.observation.epoch
         executed: list[ExecutedStatement] = []
         numbers: dict[int, int] = {}
         for place, one in enumerate(made.statements):
@@ -118,7 +121,12 @@ class RequestRewriter:
                 executed.append(ExecutedStatement(statement=MARK, ticket=ticket))
             executed.append(
                 ExecutedStatement(
-                    statement=one, ticket=ticket, note=note, mark=number, prepared_with=settings
+                    statement=one,
+                    ticket=ticket,
+                    note=note,
+                    mark=number,
+                    prepared_with=settings,
+                    epoch=epoch,
                 )
             )
         if numbers:
@@ -209,6 +217,7 @@ class RequestRewriter:
             parameters=portal.parameters,
             note=portal.note or self._session.take_note(portal.statement.text),
             prepared_with=portal.settings,
+            epoch=self._session.observation.epoch,
         )
         portal.note = done.note
         front = b""
