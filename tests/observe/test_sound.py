@@ -20,6 +20,7 @@ from isolang.observe.unseen import (
     PROCEDURES,
     RECHECKED,
     SUBQUERIES,
+    TRIGGERS,
     VIEWS,
 )
 
@@ -390,10 +391,10 @@ def test_every_statement_has_operations_or_a_count(rows):
         "WITH RECURSIVE x AS (SELECT 1 FROM t) SELECT * FROM x": "WITH",
         "SELECT DISTINCT v FROM t WHERE v + 1 > 5": "SELECT DISTINCT",
         "SELECT 1 FROM seen UNION SELECT 2": "UNION, INTERSECT and EXCEPT",
-        "SELECT * FROM t WHERE v + 1 > 5": CONDITIONS,
+        "SELECT * FROM t WHERE v > length(current_user)": CONDITIONS,
         "SELECT * FROM t a JOIN t b ON b.v = a.v": CONDITIONS,
         "SELECT * FROM (SELECT v FROM t LIMIT 1) x": "subqueries in FROM",
-        "SELECT id FROM t ORDER BY v LIMIT 1": LIMITED,
+        "SELECT id FROM t ORDER BY v, current_user LIMIT 1": LIMITED,
         "SELECT v AS id FROM t ORDER BY id LIMIT 1": LIMITED,
         "SELECT id FROM t OFFSET 1": LIMITED,
         "INSERT INTO t SELECT 9, v FROM t WHERE id = 1": SUBQUERIES,
@@ -430,6 +431,44 @@ def test_every_statement_has_operations_or_a_count(rows):
         after = rows.observer.history.unseen
         assert Counter(after) - before == {kind: 1}, text
         assert after.examples[kind]
+
+
+def test_functions_that_a_statement_calls_without_their_names(rows):
+    """A CHECK that counts rows is a read that nobody sees, and lets races through."""
+    called = {
+        "SELECT 1 @#@ 2 FROM t WHERE id = 1": {CALLED: 1},
+        "SELECT '5'::checked FROM t WHERE id = 1": {CALLED: 1},
+        "SELECT v FROM t WHERE id = 1": {},
+        "SELECT a FROM atmost WHERE id = 1": {},
+        "SELECT pg_catalog.abs(a) FROM atmost WHERE id = 1": {},
+        "INSERT INTO atmost VALUES (3, 3)": {TRIGGERS: 1, CALLED: 1},
+        "INSERT INTO coded (id) VALUES (3)": {TRIGGERS: 1, CALLED: 1},
+        "INSERT INTO domained VALUES (3, 3)": {TRIGGERS: 1, CALLED: 1},
+        "INSERT INTO quiet (id) VALUES (3)": {},
+    }
+    rows.direct(
+        "DROP TABLE IF EXISTS atmost, coded, domained, quiet",
+        "DROP FUNCTION IF EXISTS counts(int, int), pure() CASCADE",
+        "CREATE FUNCTION counts(int, int DEFAULT 1) RETURNS bool LANGUAGE sql AS "
+        "'SELECT count(*) < 9 FROM t'",
+        "CREATE FUNCTION pure() RETURNS int LANGUAGE plpgsql AS 'BEGIN RETURN 5; END'",
+        "CREATE OPERATOR @#@ (LEFTARG = int, RIGHTARG = int, FUNCTION = counts)",
+        "CREATE DOMAIN checked AS int CHECK (counts(VALUE))",
+        "CREATE TABLE atmost (id int PRIMARY KEY, a int CHECK (counts(a)))",
+        "CREATE TABLE coded (id int PRIMARY KEY, a bool DEFAULT counts(5))",
+        "CREATE TABLE domained (id int PRIMARY KEY, a checked)",
+        "CREATE TABLE quiet (id int PRIMARY KEY, a int DEFAULT pure(), b int CHECK (abs(b) > 1))",
+    )  # fmt: skip
+    rows.observer._refresh(psycopg.connect(rows._conninfo), rows.observer.observe("postgres"))
+    for text, kinds in called.items():
+        before = Counter(rows.observer.history.unseen)
+        with rows.connect(autocommit=True) as one:
+            one.execute(text)
+        assert Counter(rows.observer.history.unseen) - before == kinds, text
+    rows.direct(
+        "DROP TABLE atmost, coded, domained, quiet", "DROP FUNCTION counts, pure CASCADE",
+        "DROP DOMAIN checked",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("most_rows", [2])

@@ -57,7 +57,7 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
     AND (d.partexprs IS NOT NULL OR a.attnum = ANY (d.partattrs::int2[]))
    WHERE d.partrelid IN (SELECT c.oid UNION ALL SELECT relid
     FROM pg_catalog.pg_partition_tree(c.oid) WHERE NOT isleaf)),
- (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(g.tgtype & 3 = 3,
+ (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(g.keeps,
    f.pronamespace::regnamespace || '.' || f.proname || ' (' || l.lanname || ')',
    l.lanname NOT IN ('c', 'internal') AND (l.lanname <> 'plpgsql' OR body ~*
     '\m(select|perform|execute|from|update|delete|merge|call|query|table|copy)\M' OR EXISTS (
@@ -65,12 +65,26 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
       AND q.pronamespace NOT IN (SELECT s.oid FROM pg_catalog.pg_namespace s
        WHERE s.nspname IN ('pg_catalog', 'information_schema'))
       AND pg_catalog.strpos(body, q.proname || '(') > 0))))
-  FROM pg_catalog.pg_trigger g JOIN pg_catalog.pg_proc f ON f.oid = g.tgfoid
+  FROM (SELECT g.tgtype & 3 = 3 AS keeps, g.tgfoid AS oid FROM pg_catalog.pg_trigger g
+    WHERE NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgrelid IN (
+     SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
+    UNION ALL SELECT NULL, e.refobjid FROM (
+      SELECT 'pg_attrdef'::regclass AS class, d.oid FROM pg_catalog.pg_attrdef d
+      WHERE d.adrelid IN (
+       SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
+      UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_catalog.pg_constraint k
+      WHERE k.conrelid IN (
+       SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
+      UNION ALL SELECT 'pg_constraint'::regclass, k.oid FROM pg_catalog.pg_attribute a
+      JOIN pg_catalog.pg_constraint k ON k.contypid = a.atttypid
+      WHERE a.attrelid = c.oid AND a.attnum > 0) x
+     JOIN pg_catalog.pg_depend e ON e.classid = x.class AND e.objid = x.oid
+      AND e.refclassid = 'pg_proc'::regclass
+     JOIN pg_catalog.pg_proc q ON q.oid = e.refobjid AND q.provolatile <> 'i') g
+   JOIN pg_catalog.pg_proc f ON f.oid = g.oid
    JOIN pg_catalog.pg_language l ON l.oid = f.prolang,
    LATERAL (SELECT pg_catalog.regexp_replace(pg_catalog.regexp_replace(f.prosrc, '''[^'']*''', '',
-    'g'), '\s+\(', '(', 'g')) source(body)
-  WHERE NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgrelid IN (
-   SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))),
+    'g'), '\s+\(', '(', 'g')) source(body)),
  EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
   AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d'))),
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
@@ -113,8 +127,8 @@ ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
 # SOUND BECAUSE: the query leaves out functions whose results depend only on their arguments, and
 # functions of PostgreSQL and of extensions in C, which do not read the application's data. The
 # exceptions are named: they run a query that is their argument, or read and write large objects.
-FUNCTIONS: Final = """SELECT DISTINCT p.proname,
- p.pronamespace::regnamespace || '.' || p.proname || ' (' || l.lanname || ')'
+_FUNCTION: Final = "p.pronamespace::regnamespace || '.' || p.proname || ' (' || l.lanname || ')'"
+_FUNCTIONS: Final = """
  FROM pg_catalog.pg_proc p
  JOIN pg_catalog.pg_language l ON l.oid = p.prolang
  WHERE p.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
@@ -122,6 +136,18 @@ FUNCTIONS: Final = """SELECT DISTINCT p.proname,
   SELECT FROM pg_catalog.pg_depend d WHERE d.objid = p.oid AND d.deptype = 'e'))
  OR l.lanname IN ('c', 'internal') AND p.proname ~ '^(ts_stat|ts_rewrite|lo_.*|loread|lowrite'
   '|(query|table|schema|database|cursor)_to_xml.*|crosstab.*|connectby|xpath_table|dblink.*)$'"""
+FUNCTIONS: Final = f"SELECT DISTINCT p.proname, {_FUNCTION} {_FUNCTIONS}"
+# The functions that a statement calls without their names: each with a word or an operator of the
+# statements that may call it, or with no word if any may.
+CALLED_BY_WORDS: Final = f"""WITH f AS (SELECT p.oid, {_FUNCTION} AS name {_FUNCTIONS})
+ SELECT o.oprname, f.name FROM pg_catalog.pg_operator o JOIN f ON f.oid = o.oprcode
+ UNION SELECT CASE c.castcontext WHEN 'e' THEN t.typname ELSE '' END, f.name
+  FROM pg_catalog.pg_cast c JOIN f ON f.oid = c.castfunc
+  JOIN pg_catalog.pg_type t ON t.oid = c.casttarget
+ UNION SELECT t.typname, f.name FROM pg_catalog.pg_constraint k
+  JOIN pg_catalog.pg_depend e ON e.objid = k.oid AND e.classid = 'pg_constraint'::regclass
+  JOIN f ON f.oid = e.refobjid AND e.refclassid = 'pg_proc'::regclass
+  JOIN pg_catalog.pg_type t ON t.oid = k.contypid"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
 ROW_SETS: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE proretset"
 
@@ -166,7 +192,7 @@ class Table(Struct, kw_only=True):
         secured: whether policies may hide rows from some roles; those of ``why`` are hidden now.
         triggers: whether the application's triggers run when rows are written.
         may_keep_rows: whether a trigger may leave a row unchanged that a statement is to write.
-        readers: the functions of triggers that may read rows.
+        readers: the functions of triggers, defaults and CHECK that may read rows.
         unlogged: whether changes are not in the server's log.
         cascades: whether writes may change rows in other tables through foreign keys.
         columns: the columns whose values are recorded in the history, by name.
@@ -413,6 +439,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
             unique.append(frozenset(of))
             if primary:
                 key = of
+    runs = any(keeps is not None for keeps, *_ in triggers or ())
     made_key = [one for one in numbers.values() if one.name in key]
     why = (
         CATALOGUE if schema in ("pg_catalog", "information_schema")
@@ -435,7 +462,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         partitioned=kind == "p",
         moving=frozenset(moving or ()),
         secured=secured,
-        triggers=bool(triggers),
+        triggers=runs,
         may_keep_rows=any(keeps for keeps, *_ in triggers or ()),
         readers=tuple(sorted({function for _, function, reads in triggers or () if reads})),
         unlogged=persistence == "u",
@@ -446,7 +473,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         key=key,
         unique=tuple(unique),
         names={number: column.name for number, column in numbers.items()},
-        foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=bool(triggers))),
+        foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=runs)),
         unguarded=unguarded,
         has_images=has_images,
         wide=tuple(written for _, written, *_, wide in columns or () if wide),

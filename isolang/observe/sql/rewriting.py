@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
 
@@ -13,7 +14,7 @@ from msgspec.structs import replace
 from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import plan_with_blocks
-from isolang.observe.sql.catalogue import AGGREGATES, FUNCTIONS, ROW_SETS, Table
+from isolang.observe.sql.catalogue import AGGREGATES, CALLED_BY_WORDS, FUNCTIONS, ROW_SETS, Table
 from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
@@ -152,6 +153,8 @@ class DatabaseFacts(Struct, kw_only=True):
         key_changes: how many times foreign keys may have changed.
         keys_changed: the position in the history at which they last may have changed.
         row_sets: the names of functions that return a set, which removes a row if it is empty.
+        called_by_words: the functions behind operators, casts and domains, by a word or operator of
+            the statements that may call them; by an empty text if any statement may.
         defined: the names of functions that sessions have defined, perhaps in transactions that are
             not committed yet, so that ``functions`` lacks them.
     """
@@ -159,6 +162,7 @@ class DatabaseFacts(Struct, kw_only=True):
     version: int
     aggregates: frozenset[str] = frozenset()
     functions: dict[str, list[str]] = {}
+    called_by_words: dict[str, list[str]] = {}
     shapes: dict[str, StatementShape] = field(default_factory=dict)
     keys_hold: bool = True
     roles_change: bool = False
@@ -170,16 +174,39 @@ class DatabaseFacts(Struct, kw_only=True):
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
         """Query the names of functions in the database; ``answer`` returns the rows of a query."""
         self.aggregates = frozenset(row[0] for row in answer(AGGREGATES))
-        self.functions = {}
-        for name, function in answer(FUNCTIONS):
-            self.functions.setdefault(name, []).append(function)
+        self.functions = _listed(answer(FUNCTIONS))
+        self.called_by_words = _listed(answer(CALLED_BY_WORDS))
         self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
         self.shapes.clear()
+
+    def functions_called(self, part: Sequence[Token], names: AbstractSet[str]) -> list[str]:
+        """Return the functions of the database that a statement may call.
+
+        Args:
+            names: the names followed by a parenthesis in the statement.
+        """
+        called = self.called_by_words
+        words = (
+            called.keys() & {"", *map(catalogue_name, {one.text for one in part})} if called else ()
+        )
+        named = names & (self.functions.keys() | self.defined)
+        return [
+            *(one for name in sorted(named) for one in sorted(self.functions.get(name, [name]))),
+            *(one for word in sorted(words) for one in sorted(called[word])),
+        ]
 
     @property
     def returns_old_rows(self) -> bool:
         """Return whether the server supports ``old`` and ``new`` in RETURNING."""
         return self.version >= _FIRST_WITH_OLD
+
+
+def _listed(rows: Iterable[Sequence[Any]]) -> dict[str, list[str]]:
+    """Return the second columns of rows by the first."""
+    listed: dict[str, list[str]] = {}
+    for name, function in rows:
+        listed.setdefault(name, []).append(function)
+    return listed
 
 
 class StatementShape(Struct, frozen=True):
@@ -277,7 +304,7 @@ class Rewriter:
                     snapshot=snapshot,
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
-                    functions=self._functions_of(planned),
+                    functions=tuple(self._database.functions_called(part, planned.names)),
                     triggered=self._triggered(planned),
                     logged=may_write_unseen(part, unseen, reported),
                 )
@@ -368,7 +395,7 @@ class Rewriter:
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
         """Return the reported tables, the text to add, and the unseen kinds."""
         unseen = [*planned.unseen]
-        if planned.names & (self._database.functions.keys() | self._database.defined):
+        if self._database.functions_called(part, planned.names):
             unseen.append(CALLED)
         reported: list[ReportedTable] = []
         texts: list[str] = []
@@ -381,7 +408,7 @@ class Rewriter:
                 unseen.append(why)
                 continue
             writes = one.how in ("write", "delete")
-            if writes and table.triggers:
+            if writes and (table.triggers or table.readers):
                 unseen.append(TRIGGERS)
             if writes and table.may_change_other_tables(planned.kind, planned.assigned):
                 unseen.append(CASCADES)
@@ -389,17 +416,13 @@ class Rewriter:
             texts.append(self._column_sql(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
 
-    def _functions_of(self, planned: StatementPlan) -> tuple[str, ...]:
-        """Return the functions of the database that a statement may call."""
-        functions, defined = self._database.functions, self._database.defined
-        names = sorted(planned.names & (functions.keys() | defined))
-        return tuple(one for name in names for one in sorted(functions.get(name, [name])))
-
     def _triggered(self, planned: StatementPlan) -> tuple[Table, ...]:
-        """Return the tables whose triggers a statement may run."""
+        """Return the tables whose triggers, defaults and CHECK a statement may run."""
         written = [one.name for one in planned.sources if one.how in ("write", "delete")]
         tables = [self.tables.get(name) for name in written]
-        return tuple(table for table in tables if table is not None and table.triggers)
+        return tuple(
+            table for table in tables if table is not None and (table.triggers or table.readers)
+        )
 
     def _reason_unseen(self, one: StatementTable, table: Table) -> str:
         if one.how in ("row", "all"):
