@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
-from isolang.observe.history.completed import with_evaluated_conditions
+from isolang.observe.history.completed import write_evaluated
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import without_predicate_reads
 from isolang.observe.history.orders import write_orders
@@ -26,7 +26,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS, CONDITIONS_ON_UNSEEN_WRITES, ERRORS, Unseen
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
@@ -193,7 +193,7 @@ class Observer:
         history.close()
         audit.audit_at_end()
         other = path.with_name(f"{path.name}.part")
-        refused = self._write_evaluated(history, path)
+        refused = write_evaluated(history.evaluated, history.evaluated_reads, history.unseen, path)
         if history.doubtful:
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
@@ -208,32 +208,6 @@ class Observer:
                 write_orders(path, decided, other)
                 shutil.move(other, path)
         return history.unseen.settled()
-
-    def _write_evaluated(self, history: ObservedHistory, path: Path) -> set[int]:
-        """Write the conditions that the server has evaluated, and count the others as unseen.
-
-        Return the numbers of the reads with others, unless the server contradicts itself.
-        """
-        refused: set[int] = set()
-        for read in history.evaluated_reads:
-            condition = read.condition
-            selected = condition.matches | condition.ties
-            if not condition.reason and not selected.issuperset(read.rows):
-                condition.why, condition.is_wrong = "a returned row does not satisfy it", True
-        for read in history.evaluated_reads:
-            if not read.condition.reason:
-                continue
-            if read.condition.is_defect:
-                text = f"{read.condition.reason}: {read.shown}"
-                history.unseen.note(ERRORS, text, read.caller, form=read.shown)
-            else:
-                history.unseen.note(CONDITIONS, read.shown, read.caller)
-                refused.add(read.number)
-        if history.evaluated_reads:
-            other = path.with_name(f"{path.name}.part")
-            with_evaluated_conditions(path, history.evaluated_reads, other)
-            shutil.move(other, path)
-        return refused
 
     def _next_mark(self) -> int:
         self._last_mark += 1

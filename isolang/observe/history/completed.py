@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,14 +20,46 @@ from typing import Final
 from isolang.history.remarks import COLUMNS_COMMENT, read_columns
 from isolang.history.row_text import CLASS_COLUMN
 from isolang.observe.history.edn import edn, predicate_edn
-from isolang.observe.history.evaluated import EvaluatedCondition
+from isolang.observe.history.evaluated import EvaluatedCondition, EvaluatedConditions
 from isolang.observe.history.lines import NOTHING, EvaluatedRead, changed_line
+from isolang.observe.unseen import CONDITIONS, ERRORS, Unseen
 
 _ROW: Final = re.compile(
     r'\[("(?:[^"\\]|\\.)*+") "(?:[^"\\]|\\.)*+"\] \{(?:[^"{}]|"(?:[^"\\]|\\.)*+")*+\}'
 )
 _VERSION: Final = '"xmin" "'
 _MOST_TEXT: Final = 1 << 19  # the largest number of characters of conditions in the comment
+
+
+def write_evaluated(
+    conditions: EvaluatedConditions, reads: Sequence[EvaluatedRead], unseen: Unseen, path: Path
+) -> set[int]:
+    """Write the conditions that the server has evaluated, and count the others as unseen.
+
+    Return the numbers of the reads with others, unless the server contradicts itself.
+    """
+    refused = set()
+    for read in reads:
+        condition = read.condition
+        selected = condition.matches | condition.ties
+        if not condition.reason and not selected.issuperset(read.rows):
+            condition.why, condition.is_wrong = "a returned row does not satisfy it", True
+    for read in reads:
+        condition = read.condition
+        if not condition.reason:
+            conditions.evaluated.add(id(condition))
+            conditions.evaluated_reads += 1
+        elif condition.is_defect:
+            text = f"{condition.reason}: {read.shown}"
+            unseen.note(ERRORS, text, read.caller, form=read.shown)
+        else:
+            unseen.note(CONDITIONS, read.shown, read.caller)
+            refused.add(read.number)
+    if reads:
+        other = path.with_name(f"{path.name}.part")
+        with_evaluated_conditions(path, reads, other)
+        shutil.move(other, path)
+    return refused
 
 
 def with_evaluated_conditions(path: Path, reads: Sequence[EvaluatedRead], into: Path) -> None:

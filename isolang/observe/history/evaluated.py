@@ -12,6 +12,7 @@ from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.evaluated import ServerCondition
 
 _MOST: Final = 20_000  # the largest number of distinct conditions
+_MOST_READS: Final = 1_000_000  # the largest number of predicate reads with such conditions
 
 
 class EvaluatedCondition(Struct, kw_only=True):
@@ -61,12 +62,15 @@ class EvaluatedConditions:
     Attributes:
         work: how many pairs of a condition and a version the server has evaluated.
         reads: how many predicate reads have such conditions.
+        evaluated: the conditions that the server has evaluated, by identity.
+        evaluated_reads: how many predicate reads in the history have one of these.
     """
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[ServerCondition, EvaluatedCondition]] = {}
         self._count = 0
-        self.work = self.reads = 0
+        self.work = self.reads = self.evaluated_reads = 0
+        self.evaluated: set[int] = set()
 
     def add(self, table: Table, condition: ServerCondition) -> EvaluatedCondition | None:
         """Return the shared object for a condition; ``None`` if there are too many."""
@@ -77,7 +81,7 @@ class EvaluatedConditions:
             if known.plain is not None:
                 known.plain.met += 1
             return known
-        if self._count >= _MOST:
+        if self._count >= _MOST or self.reads >= _MOST_READS:
             return None
         plain = None
         if condition.order:

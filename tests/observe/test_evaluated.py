@@ -1,0 +1,257 @@
+"""Conditions that the server evaluates: which are accepted, and how the history states them."""
+
+import pytest
+
+from isolang.history.predicate_words import condition_in_words
+from isolang.observe.history.completed import write_evaluated
+from isolang.observe.history.evaluated import EvaluatedConditions
+from isolang.observe.history.images import RowImages
+from isolang.observe.history.lines import EvaluatedRead
+from isolang.observe.history.seen import RowVersion, WrittenRow
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import SETTINGS, SessionSettings, bound_condition
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.predicates import Parameters
+from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
+from isolang.observe.sql.settings import SettingsOfSession
+from isolang.observe.sql.values import RecordedColumn
+from isolang.observe.unseen import CONDITIONS, ERRORS, Unseen
+from isolang.observe.versions.evaluation import pending_work
+
+NAMES = ("id", "name", "n", "doc", "at")
+TABLE = Table(
+    oid=9, where="t", name="t", columns={n: RecordedColumn(name=n, oid=23) for n in NAMES},
+    quoted={n: n for n in NAMES}, key=("id",), unique=(frozenset({"id"}),), has_images=True,
+)  # fmt: skip
+UTC = SessionSettings(("pg_catalog", "public"), ("UTC", *[None] * (len(SETTINGS) - 1)))
+
+
+def prepared(text):
+    """The statement, as the proxy prepares it."""
+    rewriter = Rewriter(DatabaseFacts(version=180000))
+    rewriter.tables["t"] = TABLE
+    (made,) = rewriter.prepare(text, may_ask=False).statements
+    return made
+
+
+def bound(where, *values):
+    """The condition with the values of parameters; ``None`` if the server cannot evaluate it."""
+    made = prepared(f"SELECT id FROM t WHERE {where}")
+    if made.condition.expression is None:
+        return None
+    return bound_condition(
+        made.condition.expression, made.part, values, (), settings=UTC, now="2026-01-01"
+    )
+
+
+@pytest.mark.parametrize(
+    ("where", "values", "shown"),
+    [
+        ("name LIKE 'a%'", (), "name like 'a%'"),
+        ("upper(t.name) = $1 AND n+1 > 2", ("it's",), "upper(name) = 'it''s' and n + 1 > 2"),
+        ("n IN (1, 2) AND name[1] = $1", (b"\0",), "n in (1, 2) and name[1] = $1"),
+        ("(doc->>'k')::int = 3", (), "(doc ->> 'k')::int = 3"),
+        ("trim(name) = 'a'", (), "trim(name) = 'a'"),
+        ("CAST(n AS text) = '1' OR n % 2 = 1", (), "CAST(n AS text) = '1' or n % 2 = 1"),
+    ],
+)
+def test_a_condition_that_the_server_evaluates(where, values, shown):
+    assert bound(where, *values).shown == shown
+
+
+@pytest.mark.parametrize(
+    "where",
+    [ "n + 1 > (SELECT 1)", "name <> current_user", "EXISTS (SELECT 1)", "n + other.n > 1", "name::date > '2026-01-01'"
+        " AND lower(name)::date > '2026-01-01'", "public.f(n) > 1", "(t.doc).n > 1",
+        "n = ANY (VALUES (1))", "current_time > '12:00'",
+    ],
+)  # fmt: skip
+def test_a_condition_that_depends_on_more_than_the_row(where):
+    assert bound(where) is None
+
+
+def test_a_parameter_without_a_type_that_is_used_elsewhere():
+    """The server may infer its type from the other use."""
+    made = prepared("SELECT id, $1 + 1 FROM t WHERE n + $1 > 2")
+    assert bound_condition(made.condition.expression, made.part, ["1"], (), settings=UTC) is None
+    assert bound_condition(made.condition.expression, made.part, ["1"], (23,), settings=UTC)
+
+
+# --- the history ---
+
+
+def read(conditions, where, rows, place, *, line=1, columns=None, matches=(), why="", **more):
+    """A read in a line, with the versions that satisfy its condition."""
+    one = conditions.add(TABLE, bound(where))
+    one.matches, one.why = {*matches}, why
+    for name, value in more.items():
+        setattr(one, name, value)
+    return EvaluatedRead(line, place, one, rows, columns, 7, f"SELECT … {where}", "app.py:1")
+
+
+NOTHING = '[:rp {:table "t" :where [:not :true]} {}]'
+ROWS = [f'["t" "{n}"] {{"id" {n} "xmin" "{n}(0,{n})"}}' for n in range(4)]
+R = [f"[:r {row}]" for row in ROWS]
+
+
+def line(*operations, more=""):
+    """A completion with a remark for each operation."""
+    numbers = "\t".join(f'"{n}"' for n in range(len(operations)))
+    texts = "\t".join(operations)
+    return (
+        f"{{:index 1, :type :ok, :process 0, :time 0, :f :txn, :value [{texts}], "
+        f":callers [{numbers}], :rows [{numbers}], :statements [{numbers}]{more}}}\n"
+    )
+
+
+def written(tmp_path, text, conditions, *reads):
+    """The history with the evaluated conditions, and what was not seen."""
+    path, unseen = tmp_path / "h.edn", Unseen()
+    path.write_text(text, encoding="utf-8")
+    refused = write_evaluated(conditions, reads, unseen, path)
+    return path.read_text(encoding="utf-8"), unseen, refused
+
+
+def test_an_evaluated_condition_is_a_predicate_read_of_classes(tmp_path):
+    """Each row has its class, and the comment says what the predicate means."""
+    conditions = EvaluatedConditions()
+    first = read(conditions, "name LIKE 'a%'", ("1(0,1)",), 1, matches={"1(0,1)", "2(0,2)"})
+    second = read(conditions, "n % 2 = 1", (), 3, matches={"3(0,3)"})
+    text = line(R[0], NOTHING, R[1], NOTHING, more=f", :perhaps [[3 {R[2]}]\t[4 {R[3]}]]")
+    text += ';:columns {"t": {"at": "date"}}\n'
+    changed, unseen, refused = written(tmp_path, text, conditions, first, second)
+    with_class = [
+        f'{row.removesuffix("}")} "xmin class" {n}}}'
+        for row, n in zip(ROWS, (0, 1, 1, 2), strict=True)
+    ]
+    assert f":value [[:r {with_class[0]}]\t" in changed
+    for number, chosen, rows in ((-1, 1, with_class[1]), (-2, 2, "")):
+        parts = f'[:or [:= "xmin class" {number}] [:= "xmin class" {chosen}]]'
+        assert f'[:rp {{:table "t" :where {parts}}} {{{rows}}}]' in changed
+    assert ':callers ["0"\t"1"\t"3"]' in changed
+    assert f":perhaps [[2 [:r {with_class[2]}]]\t[3 [:r {with_class[3]}]]]" in changed
+    assert changed.endswith(
+        ';:columns {"t": {"at": "date", "xmin class -1": "name like \'a%\'", '
+        '"xmin class -2": "n % 2 = 1"}}\n'
+    )
+    assert (unseen, refused) == ({}, set())
+    assert (len(conditions.evaluated), conditions.evaluated_reads) == (2, 2)
+
+
+def test_a_row_with_the_rank_of_the_last_one_is_only_a_read(tmp_path):
+    conditions = EvaluatedConditions()
+    one = read(
+        conditions, "n % 2 = 1", ("1(0,1)", "2(0,2)"), 0, matches={"1(0,1)"}, ties={"2(0,2)"}
+    )
+    changed, *_ = written(tmp_path, line(NOTHING, R[1], R[2]), conditions, one)
+    assert changed.count("[:r ") == 1
+    assert '[:r ["t" "2"]' in changed
+
+
+def test_a_condition_that_is_not_evaluated_leaves_reads(tmp_path):
+    """Of all that was found, of some columns, or of nothing but the key, which the write has."""
+    conditions = EvaluatedConditions()
+    reads = [
+        read(conditions, "n % 2 = 1", ("1(0,1)",), 0, why="an error"),
+        read(conditions, "n % 3 = 1", ("2(0,2)",), 2, why="an error", columns=("n",)),
+        read(conditions, "id % 3 = 1", ("3(0,3)",), 4, why="an error", columns=()),
+    ]
+    text = line(NOTHING, R[1], NOTHING, R[2], NOTHING, R[3])
+    changed, unseen, refused = written(tmp_path, text, conditions, *reads)
+    assert f":value [{R[1]}\t{R[2]}]" in changed
+    assert ':callers ["1"\t"3"], :rows ["1"\t"{n}"], :statements ["1"\t"3"]' in changed
+    assert (unseen, refused) == ({CONDITIONS: 3}, {7})
+    assert conditions.evaluated_reads == 0
+
+
+def test_a_returned_row_that_does_not_satisfy_its_condition_is_a_defect(tmp_path):
+    conditions = EvaluatedConditions()
+    one = read(conditions, "n % 2 = 1", ("1(0,1)",), 0, matches={"2(0,2)"})
+    _, unseen, refused = written(tmp_path, line(NOTHING, R[1]), conditions, one)
+    assert (unseen, refused) == ({ERRORS: 1}, set())
+    assert "a returned row does not satisfy it" in unseen.examples[ERRORS]
+
+
+def test_explanations_show_the_condition():
+    predicate = '{:table "t" :where [:or [:= "xmin class" -1] [:= "xmin class" 1]]}'
+    assert condition_in_words(predicate, {"t": {"xmin class -1": "n % 2 = 1"}}) == "n % 2 = 1"
+    assert condition_in_words(predicate) == "a condition that the server evaluated"
+
+
+# --- what may make an evaluation wrong ---
+
+
+def test_a_version_without_an_image_leaves_no_condition():
+    """Also one that was evaluated before: the class of the new version is unknown."""
+    images, conditions = RowImages(), EvaluatedConditions()
+    one = conditions.add(TABLE, bound("n % 2 = 1"))
+    version = RowVersion.of(TABLE, "9", "5", "(0,1)", [1])
+    images.add_written(WrittenRow(TABLE, version, {}, None, "INSERT", image=b"image"))
+    ((work),) = pending_work(conditions, images, lambda: images)
+    assert (work.conditions, work.count) == ([one], 1)
+    one.evaluated, one.settled = 1, one.met
+    assert pending_work(conditions, images, lambda: images) == []
+    images.add_written(WrittenRow(TABLE, version, {}, None, "INSERT"))
+    assert pending_work(conditions, images, lambda: images) == []
+    assert one.why
+
+
+def test_too_many_pairs(monkeypatch):
+    monkeypatch.setattr("isolang.observe.versions.evaluation._MOST_WORK", 1)
+    images, conditions = RowImages(), EvaluatedConditions()
+    for number in range(2):
+        images.add("t", str(number), b"image")
+    one = conditions.add(TABLE, bound("n % 2 = 1"))
+    assert pending_work(conditions, images, lambda: images) == []
+    assert one.why
+
+
+def test_a_definition_refuses_what_was_not_evaluated_before():
+    conditions = EvaluatedConditions()
+    before, again, after = (bound(f"n % {n} = 1") for n in (2, 3, 4))
+    for condition in (before, again):
+        known = conditions.add(TABLE, condition)
+        known.settled = known.met
+    assert not conditions.are_new
+    conditions.add(TABLE, again)
+    conditions.add(TABLE, after)
+    assert conditions.are_new
+    conditions.refuse_new()
+    assert [one.reason == "" for _, of_table in conditions for one in of_table] == [
+        True, False, False
+    ]  # fmt: skip
+
+
+def done(text, settings, epoch=0):
+    """A completed statement."""
+    return ExecutedStatement(
+        statement=prepared(text), ticket=(0, 0), prepared_with=settings, epoch=epoch,
+        parameters=Parameters(),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("between", "epoch", "known"),
+    [
+        ("SELECT 1 FROM t", 0, True),
+        ("SET TimeZone = 'UTC'", 0, False),
+        ("SELECT set_config('TimeZone', 'UTC', false) FROM t", 0, False),
+        ("SELECT 1 FROM t", 1, False),
+    ],
+)
+def test_settings_that_may_have_changed(between, epoch, known):
+    """A condition has no settings if a statement, or definitions, may have changed its meaning."""
+    session = SettingsOfSession()
+    session.store(UTC, "")
+    session.note_statement(done(between, UTC), 0)
+    one = done("SELECT id FROM t WHERE n % 2 = 1", UTC)
+    session.note_statement(one, epoch)
+    assert (one.settings == UTC) == known
+
+
+def test_settings_may_return_after_a_transaction():
+    session = SettingsOfSession()
+    session.note_statement(done("SET TimeZone = 'UTC'", None), 0)
+    session.store(UTC, "2026-01-01")
+    session.return_to_earlier(ended=True)
+    assert (session.settings, session.now) == (None, "")
