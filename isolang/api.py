@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -47,6 +47,7 @@ def load_history(
     unit: Unit = "transaction",
     carry: Carry = "rows",
     possible_facts: PossibleFacts = "auto",
+    allow_unseen: Collection[str] = (),
     clock_error: str = "",
     timeout: float | None = None,
 ) -> History:
@@ -81,6 +82,8 @@ def load_history(
         possible_facts: what to do with facts that only may have decided an answer (``:perhaps``,
             docs/formats.md): ``ignore`` them; ``count`` them like all others; or ``auto``, so that
             ``check`` accuses without them and acquits with them.
+        allow_unseen: the kinds of operations that a recording may lack (``;:unseen``,
+            docs/formats.md) although the verdict is valid.
         clock_error: how far apart two clocks may be (``2ms``), or how wrong each session's clock
             may be (``a=2ms,b=1ms``). Events closer together than this are not ordered by time.
         timeout: the number of seconds after which reading stops with an error; ``None`` for no
@@ -115,6 +118,7 @@ def load_history(
         unit=unit,
         carry=carry,
         possible_facts=possible_facts,
+        allow_unseen=tuple(allow_unseen),
         clock_error=clock_error,
     )
     return read_history(where, reading, timeout=Options(timeout=timeout).timeout)

@@ -126,6 +126,15 @@ class ReadOptions(CheckedOptions, frozen=True, kw_only=True, forbid_unknown_fiel
             READING,
         ),
     ] = "auto"
+    allow_unseen: Annotated[
+        tuple[str, ...],
+        About(
+            "Allow a valid verdict although the recording of an application did not see operations "
+            "of this kind.",
+            "KIND",
+            READING,
+        ),
+    ] = ()
     clock_error: Annotated[
         str,
         About(

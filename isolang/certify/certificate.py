@@ -22,6 +22,7 @@ from isolang.certify.proofs import (
 )
 from isolang.errors import IsolangError
 from isolang.files import write_atomically
+from isolang.history.not_seen import unseen_reason
 from isolang.release import signature
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
         CertificateError: if the certificate belongs to a different history or specification.
         CertificateRejected: if the proof does not hold.
         NotCertifiedError: if the checkers cannot decide the proof for this specification or
-            history.
+            history; or if the history lacks what a valid verdict needs.
     """
     from isolang.certify.carried import check_carried_reads
     from isolang.certify.verification import accept
@@ -275,8 +276,23 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
             f"(got sha256 {spec.sha256 or 'none'}, expected "
             f"{certificate.spec_sha256 or 'none'} of {certificate.spec_name})"
         )
+    if certificate.verdict == "valid":
+        _require_whole(history)
     check_carried_reads(history, () if certificate.carried is None else certificate.carried)
     return accept(certificate.about(history), spec, certificate.proof)
+
+
+def _require_whole(history: History) -> None:
+    """Check that a history has all that may have decided an answer, as a valid verdict needs it."""
+    from isolang.certify.errors import NotCertifiedError
+
+    if unseen := history.harmful_unseen():
+        raise NotCertifiedError(f"not certified: {unseen_reason(unseen)}")
+    if history.possible_facts and "possible_facts" not in history.options:
+        raise NotCertifiedError(
+            "not certified: the proof is about the history without the facts that only may have "
+            "decided answers (:perhaps)"
+        )
 
 
 _PROOFS: Final = {

@@ -324,6 +324,8 @@ def _least_errors(
     """
     from isolang.pipeline.levels import least_clock_error
 
+    if found.history.harmful_unseen():
+        return {}
     violated = [n for n in ("sser", "strong-si") if found.levels[n].standing == "violated"]
     errors: dict[str, int | None] = {}
     for name in violated:

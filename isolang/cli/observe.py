@@ -19,10 +19,12 @@ from msgspec.structs import replace
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import Include, Mistake, SelectedOptions, Specs
+from isolang.cli.replay import Replay, command_words, prepare
 from isolang.declared import About
 from isolang.errors import HistoryError, IsolangError
 from isolang.options import OUTPUT, Options, OutputOptions, ReadOptions
 from isolang.output.records import (
+    EXIT_UNKNOWN,
     EXIT_VALID,
     Report,
     code_of,
@@ -93,18 +95,28 @@ class ObserveReport(Report, frozen=True, kw_only=True):
         command_code: the exit code of the command; ``None`` if no command was given.
         evaluated_conditions: how many conditions the server evaluated on recorded rows.
         evaluated_reads: how many predicate reads in the history have one of these conditions.
+        noted: whether the violations are only noted (``--harmless note``), as all are harmless with
+            this data. The verdict remains invalid.
     """
 
     unseen: tuple[NotSeen, ...] = ()
     command_code: int | None = None
     evaluated_conditions: int = 0
     evaluated_reads: int = 0
+    noted: bool = False
 
 
 def _unit_source(text: str) -> str:
     """Return what names units besides comments, as an option names it."""
     if text not in ("", "application_name"):
         raise typer.BadParameter(f"got {text!r}, expected application_name")
+    return text
+
+
+def _harmless(text: str) -> str:
+    """Return what an option says about harmless violations."""
+    if text not in ("fail", "note"):
+        raise typer.BadParameter(f"got {text!r}, expected fail or note")
     return text
 
 
@@ -126,7 +138,8 @@ def observe(
     ] = None,
     options: Annotated[Options, SelectedOptions("timeout")],
     output: Annotated[
-        OutputOptions, SelectedOptions(forms=("text", "json"), about={"all_anomalies": _ALL})
+        OutputOptions,
+        SelectedOptions("html", forms=("text", "json"), about={"all_anomalies": _ALL}),
     ],
     reading: Annotated[ReadOptions, SelectedOptions("superseded_reads", "unit", "carry")],
     specs: Specs = [],  # noqa: B006 - Typer's way to say that it may be left out
@@ -199,12 +212,44 @@ def observe(
             parser=_unit_source,
         ),
     ] = "",
+    replay: Annotated[
+        str,
+        typer.Option(
+            "--replay", metavar="COMMAND", show_default=False,
+            help="Say whether violations are harmful: COMMAND gets a request as one line on its "
+            "standard input, and makes it again. This puts rows back, so use a test database.",
+        ),
+    ] = "",
+    setup: Annotated[
+        str,
+        typer.Option(
+            "--setup", metavar="COMMAND", show_default=False,
+            help="Run this command first, without observing it; it prepares the database.",
+        ),
+    ] = "",
+    ignore: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--ignore", metavar="TABLE[.COLUMN]", show_default=False,
+            help="With --replay, do not compare this table or column; *.COLUMN is that of all "
+            "tables. May be repeated.",
+        ),
+    ] = None,
+    harmless: Annotated[
+        str,
+        typer.Option(
+            "--harmless", metavar="fail|note",
+            help="With --replay, whether violations that are harmless with this data fail, or are "
+            "only noted.",
+            parser=_harmless,
+        ),
+    ] = "fail",
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
     """Record what an application does on PostgreSQL through a proxy, and check it."""
     from isolang.jobs.routes import load_routes
     from isolang.observe.observer import Observer
-    from isolang.observe.unseen import accepted_kinds
+    from isolang.observe.unseen import accepted_kinds, reason_for_unknown
 
     if not (specs or into):
         raise Mistake(
@@ -217,6 +262,12 @@ def observe(
         raise Mistake(str(error).replace("allow_unseen", "--allow-unseen", 1)) from None
     if command and shutil.which(command[0]) is None:
         raise Mistake(f"cannot run the command (no such program: {command[0]})")
+    again, preparing = command_words("--replay", replay), command_words("--setup", setup)
+    if not again and (ignore or harmless == "note"):
+        raise Mistake(
+            f"{'--ignore' if ignore else '--harmless note'} needs --replay",
+            "say how a request is made again: --replay COMMAND",
+        )
     host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
     routes = load_routes(specs, include, options)
     listing = _new_file(unseen_file) if unseen_file else None
@@ -227,12 +278,23 @@ def observe(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
         where = stack.enter_context(_server(target))
-        observer = Observer(
-            where, path, listen=(host, port), most_rows=most_rows, versions=versions,
-            reads_log=target in _OWN_SERVERS,
-            server_on_trial=server_on_trial,
-            application_is_unit=unit_from == "application_name",
-        )  # fmt: skip
+        if preparing:
+            prepare(preparing, where, env)
+        replays = None
+        if again:
+            kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-")))
+            replays = Replay(again, where, env, kept, ignored=ignore or (), unit=reading.unit)
+            stack.callback(replays.close)
+
+        def observer_at(file: Path, host: str = "127.0.0.1", port: int = 0) -> Observer:
+            return Observer(
+                where, file, listen=(host, port), most_rows=most_rows, versions=versions,
+                reads_log=target in _OWN_SERVERS,
+                server_on_trial=server_on_trial,
+                application_is_unit=unit_from == "application_name",
+            )  # fmt: skip
+
+        observer = observer_at(path, host, port)
         observer.start()
         code = None
         try:
@@ -247,12 +309,16 @@ def observe(
         if specs:
             from isolang.jobs.job import Job, run_job
 
+            reading = replace(reading, allow_unseen=tuple(sorted(set(allow_unseen or ()))))
             job = Job(
                 history=str(path), specs=routes, reading=reading, options=options,
-                parallel=1, output=replace(output, all_anomalies=False), form="", cross_check="",
-                standing=True, simplest=True,
+                parallel=1, output=replace(output, all_anomalies=False, html=""), form="",
+                cross_check="", standing=True, simplest=True,
             )  # fmt: skip
             printer = _Printer(output, routes, into or _NOT_KEPT)
+            if replays is not None:
+                replays.observer_at = observer_at
+                printer.replays, printer.notes = replays, harmless == "note"
 
             def show(report: Report) -> None:
                 counted = replace(
@@ -260,17 +326,21 @@ def observe(
                     evaluated_conditions=len(observer.history.evaluated.evaluated),
                     evaluated_reads=observer.history.evaluated.evaluated_reads,
                 )
-                reports.append(_report_without_path(counted, observer, command or (), env, into))
-                printer.show(reports[-1])
+                known = _report_without_path(counted, observer, command or (), env, into)
+                reports.append(printer.show(known))
 
             run_job(job, show, lambda _: None, printer.decided)
         if output.form != "json":
             _print_end(seen, observer, path if into else None, listing)
+            if noted := sum(report.noted for report in reports):
+                print_lines(f"noted      {noted} INVALID, harmless with this data")
     if code:
         warn(f"the command ended with exit code {code}")
     if not specs:
         return code or EXIT_VALID
-    return exit_code({code_of(one) for one in reports})
+    _, kinds = reason_for_unknown(unseen, accepted)
+    of_noted = EXIT_UNKNOWN if kinds or code else EXIT_VALID
+    return exit_code({of_noted if report.noted else code_of(report) for report in reports})
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -416,6 +486,7 @@ def _report_with_unseen(
     A valid verdict becomes unknown if the unseen operations may matter, or if the command failed
     and thus did not finish its work.
     """
+    from isolang.history.not_seen import allowing_hint
     from isolang.observe.unseen import reason_for_unknown
 
     fields: Mapping[str, object] = {
@@ -423,10 +494,10 @@ def _report_with_unseen(
     }
     found = ObserveReport(**fields, unseen=tuple(seen), command_code=code)  # type: ignore[arg-type]
     reason, kinds = reason_for_unknown(unseen, accepted)
-    if found.verdict != "valid" or not (kinds or code):
+    lacks_only_unseen = bool(reason) and found.reason.startswith(reason)
+    if not (found.verdict == "valid" and (kinds or code)) and not (lacks_only_unseen and code):
         return found
-    hint = " ".join(f"--allow-unseen {kind}" for kind in kinds)
-    reasons = [f"{reason}; hint: {hint} accepts this"] if kinds else []
+    reasons = [f"{reason}; {allowing_hint(kinds)}"] if kinds else []
     if code:
         reasons.append(
             f"the observed history is valid, but the command ended with exit code {code}"
@@ -458,7 +529,12 @@ def _report_without_path(
 
 
 class _Printer:
-    """Prints the reports, each invalid verdict as soon as it is known."""
+    """Prints the reports, each invalid verdict as soon as it is known.
+
+    Attributes:
+        replays: makes the requests of violations again; ``None`` if no command can.
+        notes: whether violations that are harmless with this data are only noted.
+    """
 
     def __init__(
         self, output: OutputOptions, routes: Sequence[tuple[str, object]], history: str
@@ -466,7 +542,11 @@ class _Printer:
         """Store the options, the specifications by name, and the name of the history."""
         self._output, self._history = output, history
         self._names = {id(route): name for name, route in routes}
+        self._verdict: Verdict | None = None
         self._invalid: tuple[Invalid, Route] | None = None
+        self._grouped: Invalid
+        self.replays: Replay | None = None
+        self.notes = False
 
     def decided(self, verdict: Verdict, route: Route) -> None:
         """Take a verdict, and print the title of an invalid one before it is explained.
@@ -476,31 +556,62 @@ class _Printer:
         from isolang.output.text import render_title
         from isolang.verdict import Invalid
 
+        self._verdict = verdict
         if not isinstance(verdict, Invalid):
             return
         self._invalid = verdict, route
-        if self._output.form == "text":
+        if self._output.form == "text" and self.replays is None:
             report = report_of(self._history, self._names[id(route)], verdict)
             render_title(report, console(sys.stdout))
             sys.stdout.flush()
 
-    def show(self, report: ObserveReport) -> None:
-        """Print a report, with its violations in groups."""
+    def show(self, report: ObserveReport) -> ObserveReport:
+        """Print a report, with its violations in groups, and return it."""
+        from isolang.harm.calls import are_all_harmless
         from isolang.output.text import render
 
-        titled = self._invalid is not None
+        titled = self._invalid is not None and self.replays is None
         if self._invalid is not None:
-            report = _report_with_groups(report, *self._invalid)
+            report, self._grouped = _report_with_groups(report, *self._invalid)
+            if self.replays is not None:
+                report = self.replays.with_harm(report, *self._invalid)
+                noted = self.notes and are_all_harmless(report.harm, report.groups)
+                report = replace(report, noted=noted)
             self._invalid = None
+        if self._output.html:
+            report = self._with_page(report)
         if self._output.form == "json":
             print_data(json_text(report))
         else:
             every = self._output.all_anomalies
             render(report, console(sys.stdout), titled=titled, every=every)
+        return report
+
+    def _with_page(self, report: ObserveReport) -> ObserveReport:
+        """Write the page about the verdict, and return the report with the name of its file."""
+        from isolang.jobs.job import page_path
+        from isolang.report import page, save_page
+        from isolang.verdict import Invalid
+
+        verdict, violation = self._verdict, report.violation
+        if verdict is None or verdict.outcome != report.verdict:  # something unseen may matter
+            return report
+        if isinstance(verdict, Invalid) and violation is not None:
+            verdict = replace(self._grouped, violation=violation)
+        text = page(verdict, name=self._history, harm=report.harm, groups=report.groups)
+        try:
+            saved = save_page(text, page_path(self._output.html, self._history, report))
+        except IsolangError as error:
+            return replace(report, unsaved=(*report.unsaved, str(error)))
+        return replace(report, page=saved)
 
 
-def _report_with_groups(report: ObserveReport, verdict: Invalid, route: Route) -> ObserveReport:
+def _report_with_groups(
+    report: ObserveReport, verdict: Invalid, route: Route
+) -> tuple[ObserveReport, Invalid]:
     """Return the report with all groups of violations, and the first of them as its violation.
+
+    The second result is the verdict with this violation.
 
     Ctrl-C ends the search, and the report then explains the violation of the verdict.
     """
@@ -509,12 +620,13 @@ def _report_with_groups(report: ObserveReport, verdict: Invalid, route: Route) -
     try:
         first, groups = with_groups(verdict, route)
     except (KeyboardInterrupt, MemoryError):
-        return report
+        return report, verdict
     violation = first.violation
-    return replace(
+    grouped = replace(
         report, groups=groups, violation=violation, anomaly=violation.anomaly,
         reason=violation.headline(),
     )  # fmt: skip
+    return grouped, first
 
 
 def _new_file(name: str) -> Path:

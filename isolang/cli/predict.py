@@ -13,6 +13,7 @@ from msgspec import Struct, convert
 from isolang.cli.choices import number
 from isolang.cli.parameters import HistoryPath, Include, Output
 from isolang.cli.progress import Bar
+from isolang.explain.harm import Harm
 from isolang.options import OUTPUT, ReadOptions
 from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_text
 from isolang.output.terminal import escaped, print_data, print_lines
@@ -52,6 +53,8 @@ class PlayedReport(Struct, frozen=True, kw_only=True):
         anomaly: the name of the violation; empty if there is none.
         profile: the outcome of the database's own profile on the recorded history.
         history: the recorded history, in EDN; empty if there is none.
+        harm: whether a serial order of the calls has the same outcome (docs/harm.md); ``None`` if
+            the prediction was not confirmed, or if the recorded statements were played.
     """
 
     database: str
@@ -62,6 +65,7 @@ class PlayedReport(Struct, frozen=True, kw_only=True):
     anomaly: str
     profile: str
     history: str
+    harm: Harm | None = None
 
 
 class PredictionReport(Struct, frozen=True, kw_only=True):
@@ -307,6 +311,7 @@ def _played_report(played: Foreseen | None, n: int) -> PlayedReport | None:
         anomaly=one.anomaly,
         profile=one.profile,
         history=one.path.read_text() if one.path is not None else "",
+        harm=one.harm,
     )
 
 
@@ -390,6 +395,11 @@ def _played_lines(played: Foreseen, one: PlayedPrediction) -> Iterator[str]:
     yield f"     CONFIRMED on {played.server} at {played.level}: {one.anomaly}, certified"
     for call, does in zip(one.calls, ("", "overlooks ", *["then "] * len(one.calls)), strict=False):
         yield f"       {does}{call.located}"
+    if one.harm is not None:
+        yield f"     {one.harm.headline()}"
+        for name, text in one.harm.details():
+            if name not in ("calls", "nearest"):
+                yield f"       {name:12}  {text}"
 
 
 def _roles(one: Prediction) -> Iterator[tuple[str, str]]:

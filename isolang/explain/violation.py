@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
+from isolang.explain.harm import Harm
+
 if TYPE_CHECKING:
     from networkx import MultiDiGraph
 
@@ -410,7 +412,10 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
         tables: the tables, or the keys if they belong to no table.
         statements: the statements, or the ``file:line`` in the application, without values; empty
             if the history does not record them.
+        programs: the programs whose transactions they are, such as routes or functions, as far as
+            the history names them.
         violation: the simplest one found, which is certified.
+        harm: the harm of this violation; ``None`` if it was not sought.
     """
 
     anomaly: str
@@ -418,7 +423,9 @@ class ViolationGroup(Struct, frozen=True, kw_only=True):
     at_least: bool = False
     tables: tuple[str, ...]
     statements: tuple[str, ...]
+    programs: tuple[str, ...] = ()
     violation: Violation
+    harm: Harm | None = None
 
     def headline(self) -> str:
         """Return the name, the tables and the count, such as ``lost update of stock, 3 times``."""

@@ -10,10 +10,14 @@ from __future__ import annotations
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+from msgspec.structs import replace
+
+from isolang.harm.outcome import CallAnswer, answer_of, answer_of_error
 from isolang.observe.sql.lexer import UnclearTextError, statements, tokens
 from isolang.observe.sql.plan import StatementPlan, plan
 from isolang.observe.ways.hooks import Hooks, Steps
@@ -33,6 +37,9 @@ class PacedCall:
 
     Attributes:
         error: the exception raised by the call; ``None`` if it has not raised any.
+        result: what the call returned; ``None`` if it has not returned.
+        began: when the call began, in seconds of a clock that never goes back.
+        ended: when the call ended.
         level: the isolation level of the call's transactions, a ``psycopg.IsolationLevel``.
         outermost: the block of psycopg that began the current transaction, if one did.
     """
@@ -40,6 +47,8 @@ class PacedCall:
     def __init__(self, call: Callable[[], object], level: Any) -> None:
         """Start the call in a thread, and wait until it reaches its first statement."""
         self.error: BaseException | None = None
+        self.result: object = None
+        self.began = self.ended = time.perf_counter()
         self.level = level
         self.outermost: Any = None
         self.inside = False  # whether a statement of the call is running
@@ -51,12 +60,24 @@ class PacedCall:
         self._thread.start()
         self._wait_until_blocked(_WAIT)
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether the call has returned or raised an exception."""
+        return self._ended
+
+    def answer(self) -> CallAnswer:
+        """Return the answer of a call that has ended."""
+        error = self.error
+        answer = answer_of(self.result) if error is None else answer_of_error(error)
+        return replace(answer, begin=self.began, end=self.ended)
+
     def _run(self) -> None:
         _HERE.call = self
         try:
-            self._call()
+            self.result = self._call()
         except BaseException as error:
             self.error = error
+        self.ended = time.perf_counter()
         with self._changed:
             self._ended = True
             self._changed.notify_all()

@@ -11,15 +11,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from itertools import count
 from pathlib import Path
+from time import time
 from typing import TYPE_CHECKING, Any, Final
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from isolang.errors import IsolangError, unknown_name_details
+from isolang.explain.harm import Harm, harm_place
 from isolang.foresee.calls import AppCall
+from isolang.harm.outcome import CallAnswer, Effects, Operation, RunOutcome, outcome_now
 
 if TYPE_CHECKING:
+    from isolang.foresee.paced import PacedCall
     from isolang.foresee.predicted import Prediction, Predictions, ScheduledRule
+    from isolang.harm.state import PreparedState
     from isolang.history.history import History
     from isolang.verdict import Verdict
 
@@ -44,6 +50,8 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
         path: the file of the played history; ``None`` if nothing was played.
         verdict: the verdict on the played history at the stronger level; ``None`` if nothing was
             played.
+        harm: the harm of the violation; ``None`` if the prediction was not confirmed, or if not the
+            application's calls were played but the recorded statements.
     """
 
     prediction: Prediction
@@ -54,6 +62,7 @@ class PlayedPrediction(Struct, frozen=True, kw_only=True, eq=False):
     profile: str = ""
     path: Path | None = None
     verdict: Verdict | None = None
+    harm: Harm | None = None
 
     def __str__(self) -> str:
         stranger, overlooked, *others = self.calls or (None, None)
@@ -82,8 +91,9 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def confirmed(self) -> tuple[PlayedPrediction, ...]:
-        """The predictions confirmed on the database."""
-        return tuple(one for one in self.played if one.confirmed)
+        """The predictions confirmed on the database, those with the most harm first."""
+        confirmed = [one for one in self.played if one.confirmed]
+        return tuple(sorted(confirmed, key=lambda one: harm_place(one.harm)))
 
     @property
     def undecided(self) -> tuple[str, ...]:
@@ -100,8 +110,12 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
             f"foresee {self.level}: {len(self.confirmed)} of {found} predictions confirmed on "
             f"{self.server}",
             *(
-                f"  {one}"
+                line
                 for one in (*self.confirmed, *(p for p in self.played if not p.confirmed))
+                for line in (
+                    f"  {one}",
+                    *([f"    {one.harm.headline()}"] if one.harm is not None else []),
+                )
             ),
             *undecided,
         ]
@@ -128,6 +142,9 @@ class Stage(Struct, frozen=True, kw_only=True, eq=False):
         server_name: a function that returns the name and version of the database server.
         level: the PostgreSQL level, a key of ``PROFILES``.
         leave: a function that cleans up after the setup.
+        prepared: a function that returns the state of the database, to which serial runs return;
+            ``None`` if the harm of a violation is not sought.
+        effects: the effects outside the database that the application reports.
     """
 
     setup: Callable[[], object]
@@ -135,6 +152,8 @@ class Stage(Struct, frozen=True, kw_only=True, eq=False):
     server_name: Callable[[], str]
     level: str
     leave: Callable[[], object] = lambda: None
+    prepared: Callable[[], PreparedState] | None = None
+    effects: Effects = field(default_factory=Effects)
 
 
 def server_name(conninfo: str, **parameters: Any) -> str:
@@ -170,7 +189,7 @@ def foresee(
 
     profile = profile_of(stage.level)
     programs = {number: call.name for number, call in calls.items() if isinstance(call, AppCall)}
-    predictions = predict(history, profile, against, most=most, programs=programs, by_rows=True)
+    predictions = predict(history, profile, against, most=most, programs=programs)
     return play(predictions, calls, stage, folder)
 
 
@@ -259,9 +278,17 @@ class _Player:
                     return PlayedPrediction(prediction=one, calls=shown, confirmed=False, why=why)
         folder.mkdir(parents=True, exist_ok=True)
         split = self._statements(t, made[t], steps)
-        events = self._run_schedule(folder, made, t, split, between)
-        scheduled = {i: made[i] for i in (t, *between)}
-        return self._judge(folder, shown, scheduled, events)
+        court = _Court(self._stage)
+        try:
+            events, answers = self._run_schedule(folder, made, t, split, between)
+            court.note_outcome(answers)
+            scheduled = {i: made[i] for i in (t, *between)}
+            played = self._judge(folder, shown, scheduled, events)
+            if not played.confirmed:
+                return played
+            return replace(played, harm=court.harm(scheduled, played.verdict))
+        finally:
+            court.close()
 
     def _statements(self, t: int, call: AppCall | None, steps: int) -> int:
         """Return the number of statements that execute a transaction's first ``steps`` steps."""
@@ -284,8 +311,12 @@ class _Player:
         t: int,
         split: int,
         between: Sequence[int],
-    ) -> list[str]:
-        """Run and record the schedule. Return messages about calls that waited or failed."""
+    ) -> tuple[list[str], dict[int, CallAnswer]]:
+        """Run and record the schedule.
+
+        Return messages about calls that waited or failed, and the answers of all calls; no answers
+        if a call did not end.
+        """
         from isolang.foresee.paced import PacedCall, PacedDrivers
 
         def started(i: int) -> PacedCall:
@@ -301,8 +332,9 @@ class _Player:
                 if not stranger.step():
                     events.append(f"{made[t]} waited for a lock")
             waiting = []
+            others: dict[int, PacedCall] = {}
             for i in between:
-                other = started(i)
+                others[i] = other = started(i)
                 if not other.finish(_BLOCKED):
                     events.append(f"{made[i]} waited for a lock")
                     waiting.append((i, other))
@@ -315,7 +347,10 @@ class _Player:
                     events.append(f"{made[i]} did not end")
             if stranger.error is not None:
                 events.append(f"{made[t]} was rolled back ({_short_error(stranger.error)})")
-        return events
+        calls = {t: stranger, **others}
+        if any(not call.has_ended for call in calls.values()):
+            return events, {}
+        return events, {i: call.answer() for i, call in calls.items()}
 
     def _judge(
         self,
@@ -364,6 +399,69 @@ class _Player:
                 played.remove(recorded)
             elif call is not None:
                 yield call
+
+
+class _Court:
+    """Finds the harm of a played prediction, by making its calls in every serial order."""
+
+    def __init__(self, stage: Stage) -> None:
+        """Read the state of the database, from which the calls are about to be made."""
+        self._effects, self._why = stage.effects, ""
+        self._state: PreparedState | None = None
+        self._outcome: RunOutcome | None = None
+        if stage.prepared is None:
+            return
+        try:
+            self._state = stage.prepared()
+            self._effects.clear()
+            self._began = min(time(), self._state.now())
+        except IsolangError as error:
+            self._why = str(error).removeprefix("harm: ")
+
+    def note_outcome(self, answers: dict[int, CallAnswer]) -> None:
+        """Note what the calls have just done together."""
+        if self._state is None or self._why:
+            return
+        if not answers:
+            self._why = "a call did not end"
+            return
+        try:
+            self._outcome = outcome_now(self._state, answers, self._effects, self._began)
+        except IsolangError as error:
+            self._why = str(error).removeprefix("harm: ")
+
+    def harm(self, made: Mapping[int, AppCall | None], verdict: Verdict | None) -> Harm | None:
+        """Return the harm; ``None`` if it is not sought."""
+        from isolang.harm.calls import OwnThread, columns_of
+        from isolang.harm.serial import decide_harm
+        from isolang.verdict import Invalid
+
+        if self._why:
+            return Harm(kind="unknown", why=self._why)
+        if self._state is None or self._outcome is None or not isinstance(verdict, Invalid):
+            return None
+        thread = OwnThread()
+
+        def operation(call: AppCall) -> Operation:
+            return Operation(
+                name=str(call), call=lambda: thread.run(call.again), located=call.located
+            )
+
+        try:
+            return decide_harm(
+                self._state,
+                {i: operation(call) for i, call in made.items() if call is not None},
+                self._outcome,
+                self._effects,
+                cycle=columns_of(verdict.violation, {}),
+            )
+        finally:
+            thread.close()
+
+    def close(self) -> None:
+        """End the connection to the database."""
+        if self._state is not None:
+            self._state.close()
 
 
 def _short_error(error: BaseException) -> str:

@@ -30,6 +30,7 @@ from isolang.history import columns as c
 if TYPE_CHECKING:
     from isolang.foresee.predicted import Predictions
     from isolang.foresee.run import Access, PassedRun
+    from isolang.harm.state import PreparedState
 
 STATEMENTS: Final = "statements"
 """The value of ``--play`` that plays the recorded statements instead of an application."""
@@ -236,7 +237,16 @@ def _stage_of_application(
         watching=partial(_watching, url),
         server_name=partial(server_name, url),
         level=level,
+        prepared=partial(_prepared, url),
     )
+
+
+def _prepared(url: str) -> PreparedState:
+    from isolang.harm.calls import DEFAULT_IGNORED
+    from isolang.harm.state import PreparedState
+    from isolang.observe.ways.inside import server_of
+
+    return PreparedState(server_of("predict", url, {}), ignored=DEFAULT_IGNORED)
 
 
 # --- the recorded statements ---

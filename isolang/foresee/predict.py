@@ -15,7 +15,7 @@ decide.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -28,6 +28,7 @@ from isolang.foresee.blind_writes import OverlookRule
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST_MEMBERS, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
+from isolang.foresee.passed import run_of
 from isolang.foresee.predicted import (
     Prediction,
     Predictions,
@@ -43,7 +44,6 @@ from isolang.foresee.run import (
     ExecutedProgram,
     PassedRun,
     bits,
-    run_of,
     table_and_row,
 )
 from isolang.foresee.stranger import (
@@ -95,7 +95,6 @@ def predict(
     most: int = 10,
     work: int = WORK,
     programs: Mapping[int, str] | None = None,
-    by_rows: bool = False,
 ) -> Predictions:
     """Predict what could have happened in a run at a weaker level.
 
@@ -107,9 +106,6 @@ def predict(
         work: the budget of the search, in steps from one transaction to another.
         programs: maps transaction numbers in the history to program names; all other programs are
             named by labels, callers or operations.
-        by_rows: whether a predicate read counts as reads of the rows that it found, as if nothing
-            else mattered. Such predictions should be played. If not, transactions with predicate
-            reads, and those that depend on them, are left out.
 
     Returns:
         The predictions, one of each kind. Each is a history with certified verdicts at both levels.
@@ -130,7 +126,7 @@ def predict(
     ('write skew', 'r(y, 1)')
     """
     levels = _Levels(_spec(at), _spec(against))
-    run = levels.run(history, by_rows=by_rows)
+    run = levels.run(history)
     search = levels.search(run, Work(work), programs or {})
     search.one_stranger()
     search.same_statements()
@@ -160,9 +156,11 @@ class _Levels:
         self.at, self.against = route(at), route(against)
         self._completions = None if self.direct else Completions(at, against)
 
-    def run(self, history: History, *, by_rows: bool = False) -> PassedRun:
+    def run(self, history: History) -> PassedRun:
         """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
+        if self.direct:
+            history = history.written_out()
         verdict = check(history, self.against)
         if isinstance(verdict, Invalid):
             raise HistoryError(
@@ -175,7 +173,7 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
-        return run_of(verdict, serial=self._serial, by_rows=by_rows)
+        return run_of(verdict, serial=self._serial, predicates=self.direct is not None)
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
         """Return a search of a run at these levels."""
@@ -242,11 +240,6 @@ class _RunSearch:
             f"{count:,} of {every:,} transactions were left out: they {why}"
             for why, count in run.omitted.items()
         ]
-        if run.by_rows:
-            self.gave_up.append(
-                f"{run.by_rows:,} of {every:,} transactions read by a predicate, and no prediction "
-                "changes which rows it finds"
-            )
 
     def one_stranger(self) -> None:
         """Search for predictions by rule B1."""
@@ -398,7 +391,8 @@ class _DirectSearch(_RunSearch):
         who = range(len(on.order))
 
         def take(at: int, path: tuple[int, ...]) -> bool:
-            return self.consider("one stranger", on.candidate(stranger, at, path), who)
+            found = on.candidates(stranger, at, path)
+            return any(self.consider("one stranger", candidate, who) for candidate in found)
 
         return on.search(stranger, self.work, take, look)
 
@@ -423,6 +417,8 @@ class _DirectSearch(_RunSearch):
                 return False
             tried.add(members)
             if not on.blind.allows_other_orders(stranger, members):
+                return False
+            if on.meets_unique_index(stranger, members):
                 return False
             versions = [
                 (INITIAL, *bits(on.order.writers.get(program.steps[i].key, 0) & members))
@@ -457,6 +453,8 @@ class _DirectSearch(_RunSearch):
         self._shown = {_programs_on_cycle(kind) for kind in self.found}
         orders = Reorderings(self.run.order, self.level)
         complete = orders.search(self._try_chain, self.work, ordered=True)
+        if not self.found and any(program.tested for program in self.run.order.programs):
+            complete &= orders.search(self._try_chain_after_another, self.work, ordered=True)
         if not self.found and self.level not in SCHEDULED_RULES and self.run.order.blind:
             complete &= orders.search(self._try_chain_with_all_sources, self.work, ordered=False)
         if not complete:
@@ -491,21 +489,49 @@ class _DirectSearch(_RunSearch):
             return None
         before, core = placed
         self.work.spend(len(core))
-        if self._candidate_of_chain(t, at, chain, core, 0) is None:
+        # SOUND BECAUSE T overlooks the same members if the transactions in ``before`` run first.
+        # But these may show a row that a predicate read of T otherwise does not notice.
+        core_decides = not any(order.programs[i].tested for i in core)
+        if core_decides and next(self._candidates_of_chain(t, at, chain, core, 0), None) is None:
             return None
         # In the whole history, the earlier transactions of the same sessions run first.
         who = (*bits(before), *core)
         self.work.spend(len(who))
-        candidate = self._candidate_of_chain(t, at, chain, who, len(who) - len(core))
-        return True if self.consider(rule, candidate, who) else None
+        found = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
+        return True if any(self.consider(rule, one, who) for one in found) else None
 
-    def _candidate_of_chain(
+    def _try_chain_after_another(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
+        """Try one chain after another transaction, which writes what a read of it may not show.
+
+        If a row is not shown, it may not have been there yet, or may have been deleted again. So a
+        transaction that writes the row first can make the answer prove more.
+        """
+        order, others = self.run.order, 0
+        for i in (t, *chain):
+            for where in order.programs[i].reads:
+                step = order.programs[i].steps[where]
+                if step.test is not None:
+                    others |= order.writers.get(step.key, 0)
+        for i in bits(others):
+            if i == t or i in chain or (placed := _place_chain(order, (i, *chain), t)) is None:
+                continue
+            before, core = placed
+            who = (*bits(before), *core)
+            self.work.spend(len(who))
+            candidates = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
+            if any(self.consider("same statements", one, who) for one in candidates):
+                return True
+        return None
+
+    def _candidates_of_chain(
         self, t: int, at: int, chain: tuple[int, ...], who: Sequence[int], skip: int
-    ) -> Candidate | None:
+    ) -> Iterator[Candidate]:
         place = {i: n + skip for n, i in enumerate(who[skip:])}
         on = Strangers(_arrange_serially(self.run.order, who), self.level)
+        if any(program.writes_other_rows() for program in on.order.programs[:-1]):
+            return iter(())
         path = tuple(place[i] for i in chain)
-        return on.candidate_within(place[t], at, path, (1 << place[t]) - 1)
+        return on.candidates_within(place[t], at, path, (1 << place[t]) - 1)
 
     def _try_chain_with_all_sources(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain with all sources of the stranger, for levels with open version orders."""
@@ -666,6 +692,6 @@ def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
             step if step.source is None else replace(step, source=last.get(step.key, INITIAL))
             for step in order.programs[i].steps
         ]  # fmt: skip
-        programs.append(ExecutedProgram.of(steps))
+        programs.append(ExecutedProgram.of(steps, order.programs[i].scans))
         last |= dict.fromkeys(order.programs[i].writes, n)
-    return Arrangement(programs, [order.sessions[i] for i in who])
+    return Arrangement(programs, [order.sessions[i] for i in who], order.facts)

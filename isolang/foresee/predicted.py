@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from itertools import count
 from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.foresee.run import INITIAL, Arrangement, PassedRun, bits
+from isolang.foresee.row_facts import PRESENT
+from isolang.foresee.run import INITIAL, ExecutedProgram, PassedRun, Scan, bits
 from isolang.foresee.stranger import Candidate, steps_before_overlooked
 from isolang.history import History, Transaction
 from isolang.history import columns as c
-from isolang.history.values import UNKNOWN
+from isolang.history.values import UNKNOWN, value_text
+from isolang.history.values import Literal as LiteralValue
 from isolang.verdict import Invalid, Valid
 
 Rule: TypeAlias = Literal["one stranger", "same statements"]
@@ -33,9 +35,8 @@ class ChangedRead(Struct, frozen=True, kw_only=True):
         operation: the read as recorded, such as ``r(account/1, 100)``.
         caller: the ``file:line`` in the application that executed the read; empty if unknown.
         recorded: the name of the transaction whose version the read returned in the run; ``T0`` for
-            the initial version.
-        predicted: the name of the transaction whose version the read returns in the predicted
-            history; ``T0`` for the initial version.
+            the initial version; empty if the read did not find the row.
+        predicted: the same in the predicted history.
     """
 
     transaction: str
@@ -143,7 +144,7 @@ def history_of(
         timed: the level's rule if the history gets the times of a schedule; otherwise ``None``.
     """
     inside = candidate.members & -(1 << least) | 1 << candidate.stranger
-    writer = _TransactionWriter(run, candidate.order, who, inside)
+    writer = _TransactionWriter(run, candidate, who, least)
     out = {}
     for i in bits(inside):
         program = candidate.order.programs[i]
@@ -153,7 +154,8 @@ def history_of(
         out[i] = writer.transaction(i, dict(zip(program.reads, sources, strict=True)))
     if timed is not None:
         out = _scheduled(candidate, out, timed)
-    return History.from_transactions(out.values(), name=f"{run.history.name} (predicted)")
+    rows = writer.initial_rows()
+    return History.from_transactions([*rows, *out.values()], name=f"{run.history.name} (predicted)")
 
 
 def schedule(candidate: Candidate, timed: ScheduledRule) -> tuple[list[int], int, list[int]]:
@@ -186,6 +188,7 @@ def _scheduled(
     }
     t = candidate.stranger
     ops = len(transactions[t].ops)
+    steps = candidate.order.programs[t].operations_before(steps)
     moments = [next(clock) for _ in range(2 * steps + 1)]
     for i in between:
         if i in transactions:
@@ -208,49 +211,99 @@ def _with_times(transaction: Transaction, moments: list[int]) -> Transaction:
 
 
 class _TransactionWriter:
-    """Creates the transactions of a predicted history, and names the versions they write."""
+    """Creates the transactions of a predicted history, and names the versions they write.
 
-    def __init__(self, run: PassedRun, order: Arrangement, who: Sequence[int], inside: int) -> None:
-        self.run, self.order, self.who, self.inside = run, order, who, inside
-        self._versions: dict[tuple[int, int], list[str]] = {}
+    In a run with predicate reads, versions are rows, because predicates are about their columns.
+    """
 
-    def versions(self, txn: int, key: int) -> list[str]:
-        """Return the names of a transaction's versions of a key, in program order."""
+    def __init__(
+        self, run: PassedRun, candidate: Candidate, who: Sequence[int], least: int
+    ) -> None:
+        order = candidate.order
+        self.run, self.order, self.who = run, order, who
+        self.inside = candidate.members & -(1 << least) | 1 << candidate.stranger
+        self._outside = candidate.members & ~self.inside
+        self._rows = any(program.scans for program in order.programs)
+        self._versions: dict[tuple[int, int], list[Any]] = {}
+        self._initial: dict[int, Any] = {}
+
+    # --- versions ---
+
+    def versions(self, txn: int, key: int) -> list[Any]:
+        """Return the names of a transaction's versions of a key, in program order.
+
+        A deleted row is ``None``.
+        """
         found = self._versions.get((txn, key))
         if found is None:
             steps = self.order.programs[txn].steps
             ops = [s.op for s in steps if s.key == key and s.kind in (c.WRITE, c.APPEND)]
             name = self.run.name(self.who[txn])
             found = self._versions[txn, key] = [
-                f"{self.value(op)} of {name}" + (f".{n}" if n < len(ops) else "")
+                self._version(key, op, name + (f".{n}" if n < len(ops) else ""))
                 for n, op in enumerate(ops, 1)
             ]
         return found
 
-    def value(self, op: int) -> str:
+    def _version(self, key: int, op: int, name: str) -> Any:
         history = self.run.history
-        return (
-            "deleted" if history.is_delete(op) else history.value(int(history.columns.op_value[op]))
-        )
+        if history.is_delete(op) and self.order.facts is not None:
+            return None
+        atom = int(history.columns.op_value[op])
+        if self._rows and history.columns.op_kind[op] == c.WRITE:
+            return self._row(atom, name)
+        return f"{'deleted' if history.is_delete(op) else history.value(atom)} of {name}"
+
+    def _row(self, atom: int, name: str) -> Any:
+        """Return a version as a row that differs from all others of its key."""
+        row = self.run.history.value_object(atom)
+        if isinstance(row, LiteralValue) and row.text.startswith("{"):
+            if '"xmin" ' in row.text:  # the column by which recorders tell versions apart
+                return row
+            return _with_column(row.text, name)
+        columns = row if isinstance(row, dict) else {"value": row}
+        return columns if "xmin" in columns else {**columns, _free_column(columns): name}
+
+    def _before(self, key: int) -> Any:
+        """Return the version of a key that is there when the predicted history begins."""
+        facts = self.order.facts
+        if facts is None or not (self._rows or (PRESENT, key) in facts.shown):
+            return None
+        if key not in self._initial:
+            writers = self.order.writers.get(key, 0) & self._outside
+            version = None
+            if writers:
+                version = self.versions(writers.bit_length() - 1, key)[-1]
+            elif key in facts.initial:
+                atom = facts.initial[key]
+                text = f"{self.run.history.value(atom)} of T0"
+                version = self._row(atom, "T0") if self._rows else text
+            self._initial[key] = version
+        return self._initial[key]
+
+    def initial_rows(self) -> Iterator[Transaction]:
+        """Yield the transaction that writes the rows that are there at the beginning, if any."""
+        for program in (self.order.programs[i] for i in bits(self.inside)):
+            for key in program.writes:
+                self._before(key)
+        key_object = self.run.history.key_object
+        ops = [("w", key_object(k), row) for k, row in self._initial.items() if row is not None]
+        if ops:
+            yield Transaction(ops, session="T0", status="initial")
+
+    # --- transactions ---
 
     def transaction(self, i: int, sources: dict[int, int | None]) -> Transaction:
         history, number = self.run.history, self.run.numbers[self.who[i]]
+        program = self.order.programs[i]
         ops: list[tuple[Any, ...]] = []
-        written: dict[int, list[str]] = {}
-        for at, step in enumerate(self.order.programs[i].steps):
-            key = history.key_object(step.key)
-            own = written.setdefault(step.key, [])
-            if step.kind in (c.WRITE, c.APPEND):
-                own.append(self.versions(i, step.key)[len(own)])
-                ops.append(("w" if step.kind == c.WRITE else "append", key, own[-1]))
-            elif at in sources:
-                source = sources[at]
-                assert source is not None
-                ops.append(("r", key, self._read(step.kind, step.key, source, i, own)))
-            elif own:
-                ops.append(("r", key, own[-1]))
-            else:
-                ops.append(("r", key, UNKNOWN))
+        written: dict[int, list[Any]] = {}
+        at, end = 0, len(program.steps)
+        for scan in (*program.scans, Scan(-1, end, end)):
+            ops += (self._operation(i, n, sources, written) for n in range(at, scan.begin))
+            if scan.number >= 0:
+                ops.append(self._scan(program, scan, sources, written))
+            at = scan.end
         columns = history.columns
         return Transaction(
             ops,
@@ -261,13 +314,81 @@ class _TransactionWriter:
             label=history.labels_of(number) or None,
         )
 
-    def _read(self, kind: int, key: int, source: int, reader: int, own: list[str]) -> Any:
+    def _operation(
+        self, i: int, at: int, sources: dict[int, int | None], written: dict[int, list[Any]]
+    ) -> tuple[Any, ...]:
+        step = self.order.programs[i].steps[at]
+        key = self.run.history.key_object(step.key)
+        own = written.setdefault(step.key, [])
+        if step.kind in (c.WRITE, c.APPEND):
+            own.append(self.versions(i, step.key)[len(own)])
+            if own[-1] is None:
+                return ("delete", key)
+            return ("w" if step.kind == c.WRITE else "append", key, own[-1])
+        if at in sources:
+            source = sources[at]
+            assert source is not None
+            return ("r", key, self._read(step.kind, step.key, source, i, own))
+        return ("r", key, own[-1] if own else UNKNOWN)
+
+    def _read(self, kind: int, key: int, source: int, reader: int, own: list[Any]) -> Any:
         if kind != c.READ_LIST:
             known = source != INITIAL and self.inside >> source & 1
-            return self.versions(source, key)[-1] if known else None
+            return self.versions(source, key)[-1] if known else self._before(key)
         before = self.order.writers.get(key, 0) & self.inside & ~(1 << reader)
         writers = bits(before & (2 << source) - 1 if source >= 0 else 0)
         return [version for w in writers for version in self.versions(w, key)] + own
+
+    def _scan(
+        self,
+        program: ExecutedProgram,
+        scan: Scan,
+        sources: dict[int, int | None],
+        written: dict[int, list[Any]],
+    ) -> tuple[Any, ...]:
+        """Return a predicate read with the rows that it returns in the predicted history."""
+        history, columns = self.run.history, self.run.history.columns
+        at = {program.steps[n].key: n for n in range(scan.begin, scan.end)}
+        begin, end = (int(c[scan.number]) for c in (columns.statement_start, columns.statement_end))
+        rows = {}
+        for op in range(begin, end):
+            key = int(columns.op_key[op])
+            if key in at:
+                step, source = program.steps[at[key]], sources[at[key]]
+                assert source is not None
+                shown = self.order.shows(step, source)
+                row = self._read(c.READ, key, source, -1, []) if shown else None
+            else:  # only the transaction itself writes this row
+                shown = int(columns.op_kind[op]) != c.READ_NONE_OF
+                row = None
+                if shown:
+                    row = own[-1] if (own := written.get(key)) else self._before(key)
+            if row is not None:
+                rows[history.key_object(key)] = row
+            else:
+                self._before(key)
+        predicate = columns.predicates[int(columns.statement_predicate[scan.number])]
+        return ("scan", predicate, rows)
+
+
+def _free_column(columns: Container[str]) -> str:
+    column = "of"
+    while column in columns:
+        column += "_"
+    return column
+
+
+def _with_column(text: str, name: str) -> LiteralValue:
+    """Return the text of a row, in canonical form, with one more column for the version's name."""
+    from isolang import _native
+
+    column = "of"
+    while f'"{column}" ' in text:
+        column += "_"
+    row = f'{text[:-1]} "{column}" {value_text(name, "")}}}'
+    line = f"{{:index 0, :type :ok, :process 0, :f :txn, :value [[:w 0 {row}]]}}\n"
+    columns, _ = _native.read_edn(line.encode())
+    return LiteralValue(columns.value(int(columns.op_value[0]))[1])
 
 
 def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> list[ChangedRead]:
@@ -287,14 +408,16 @@ def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> l
             assert step.source is not None
             assert source is not None
             now = INITIAL if source == INITIAL else who[source]
-            if step.source != now:
+            old = _version_name(run, step.source) if step.shown else ""
+            new = _version_name(run, now) if run.order.shows(step, now) else ""
+            if old != new:
                 found.append(
                     ChangedRead(
                         transaction=run.name(who[i]),
                         operation=run.history.describe_op(step.op),
                         caller=run.history.remark(step.op).caller,
-                        recorded=_version_name(run, step.source),
-                        predicted=_version_name(run, now),
+                        recorded=old,
+                        predicted=new,
                     )
                 )
     return found

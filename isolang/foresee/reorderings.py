@@ -78,12 +78,22 @@ class Reorderings:
         self._reading = [0] * len(order)
         self._written = [0] * len(order)
         self._writing = [0] * len(order)
+        # The same without reads that do not show every version, which may not notice a write.
+        self._surely_reading = [0] * len(order)
+        self._surely_written = [0] * len(order)
+        sure_readers: dict[int, int] = {}
+        for i, program in enumerate(order.programs):
+            for at in program.reads:
+                step = program.steps[at]
+                self._written[i] |= writers.get(step.key, 0)
+                if step.test is None:
+                    self._surely_written[i] |= writers.get(step.key, 0)
+                    sure_readers[step.key] = sure_readers.get(step.key, 0) | 1 << i
         for i, program in enumerate(order.programs):
             for key in program.writes:
                 self._reading[i] |= readers.get(key, 0)
+                self._surely_reading[i] |= sure_readers.get(key, 0)
                 self._writing[i] |= writers[key]
-            for at in program.reads:
-                self._written[i] |= writers.get(program.steps[at].key, 0)
         self._session = [order.earlier[i] | order.later[i] for i in range(len(order))]
 
     def search(self, attempt: ChainAttempt, work: Work, *, ordered: bool) -> bool:
@@ -140,7 +150,8 @@ class Reorderings:
             # overlooks no more of it. Writers of the same key that do not read it are an exception,
             # because their order is open.
             follow &= ~chain.passed
-        passed = chain.passed | self._reading[last] | self._written[last] | self._session[last]
+        passed = chain.passed | self._session[last]
+        passed |= self._surely_reading[last] | self._surely_written[last]
         for i in bits(follow):
             missed, reached = self._overlooked(start, chain, i)
             if start.ordered and missed & start.kept:
@@ -152,16 +163,16 @@ class Reorderings:
     def _overlooked(self, start: _Start, chain: _Chain, i: int) -> tuple[int, int]:
         """Return ``missed`` and ``reached`` for a chain extended by one transaction."""
         missed, reached, level = chain.missed, chain.reached, self.level
-        depends = self._written[i] | self._session[i]
+        depends = self._surely_written[i] | self._session[i]
         if level in ("si", "snapshots"):
             depends |= self._writing[i]
         if level in ("si", "cc", "snapshots") and depends & missed:
             return missed | 1 << i, reached | 1 << i
         overlooks = bool(start.versions >> i & 1) or level == "statements"
         if level == "snapshots":
-            overlooks |= bool(self._reading[i] & missed)
+            overlooks |= bool(self._surely_reading[i] & missed)
         if level == "si":
-            overlooks |= bool(self._reading[i] & reached)
+            overlooks |= bool(self._surely_reading[i] & reached)
         return (missed | 1 << i if overlooks else missed), reached
 
     def _may_close(self, start: _Start, chain: _Chain) -> bool:
@@ -169,6 +180,6 @@ class Reorderings:
         t, last = start.stranger, 1 << chain.members[-1]
         closing = self._reading[t] | self._writing[t]
         overlooked = start.ordered and chain.missed & last and self.level in _NEVER_READ_OVERLOOKED
-        if not overlooked:
+        if not overlooked or self.order.programs[t].tested:
             closing |= self._written[t] | self._session[t]
         return bool(closing & last)

@@ -1,4 +1,4 @@
-"""Represents a run: a history's committed transactions, with the sources stated by a witness.
+"""Represents a run: a history's committed transactions, with the version that each read saw.
 
 Transactions are renumbered in an order in which each transaction reads from earlier transactions.
 If the level has a serial order, that order is used. A set of transactions is an integer whose bits
@@ -8,32 +8,30 @@ transactions, they take only a few machine instructions for each transaction and
 
 from __future__ import annotations
 
-import heapq
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.certify.proofs import Witness
-from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
-from isolang.history.objects import operation_statements
 
 if TYPE_CHECKING:
+    from isolang.foresee.row_facts import RowFacts
     from isolang.history.history import History
     from isolang.history.statements import SentStatement
-    from isolang.verdict import Valid
 
 INITIAL: Final = -1
 """The source of a read that returned the initial version."""
 
 _CALL: Final = re.compile(r"^([\w.]+)\(.*\)$", re.DOTALL)
+# A value in a predicate: anything after a blank but a keyword, a bracket or the name of the table.
+_VALUE_IN_PREDICATE: Final = re.compile(r'(?<!:table) (?:"(?:[^"\\\\]|\\\\.)*"|[^\s:\[\]{}"]+)')
 _READS: Final = (c.READ, c.READ_LIST)
 _UPDATES: Final = (c.WRITE, c.APPEND)
+_NOTHING_CHANGED: Final[Mapping[int, bool]] = {}
 
 
 class Access(Struct, frozen=True):
@@ -42,8 +40,17 @@ class Access(Struct, frozen=True):
     Attributes:
         kind: the kind, as a code of the columns: a read, a write, an append or a read of a list.
         source: for an external read, the transaction that it reads from, or ``INITIAL``; ``None``
-            for a write, an internal read, or a read with an unknown result.
+            for a write, an internal read, or a read with an unknown result. A read that does not
+            show the row has the newest version that is not shown.
         sent: the statement that executed the operation; ``None`` if it was not recorded.
+        test: the predicate that decides whether the read shows a version; ``None`` if it shows
+            every version of the key.
+        shown: whether the read shows its source.
+        matched: whether the read showed its source in the run, if its statement then wrote the rows
+            that it found; otherwise ``None``.
+        scan: the number of the predicate read that the read is a part of; -1 if of none.
+        value: for a write, the value as an atom.
+        inserts: whether the write inserts a row, which fails if the row exists.
     """
 
     op: int
@@ -51,45 +58,121 @@ class Access(Struct, frozen=True):
     key: int
     source: int | None = None
     sent: SentStatement | None = None
+    test: int | None = None
+    shown: bool = True
+    matched: bool | None = None
+    scan: int = -1
+    value: int = c.NO_ATOM
+    inserts: bool = False
+
+
+class Scan(Struct, frozen=True):
+    """A predicate read of a transaction.
+
+    Attributes:
+        number: the number of the predicate read in the history's columns.
+        begin: the index of its first step. It has a step for each row that may change.
+        end: the index after its last step.
+    """
+
+    number: int
+    begin: int
+    end: int
 
 
 class ExecutedProgram(Struct, frozen=True):
-    """The operations executed by a transaction in a run."""
+    """The operations executed by a transaction in a run.
+
+    Attributes:
+        tested: whether a read does not show every version.
+        scans: the predicate reads, in program order.
+        values: the last value of each key that it writes, as an atom.
+    """
 
     steps: tuple[Access, ...]
     reads: tuple[int, ...]
     writes: frozenset[int]
+    tested: bool = False
+    scans: tuple[Scan, ...] = ()
+    values: Mapping[int, int] = {}
 
     @classmethod
-    def of(cls, steps: Sequence[Access]) -> ExecutedProgram:
+    def of(cls, steps: Sequence[Access], scans: Sequence[Scan] = ()) -> ExecutedProgram:
         """Return a transaction's operations, together with its external reads and written keys."""
         return cls(
             tuple(steps),
             tuple(i for i, step in enumerate(steps) if step.source is not None),
             frozenset(step.key for step in steps if step.kind in _UPDATES),
+            any(step.test is not None for step in steps),
+            tuple(scans),
+            {step.key: step.value for step in steps if step.kind in _UPDATES},
         )
 
     def end_of_statement(self, at: int) -> int:
         """Return the index after the last step of the statement that a step belongs to."""
-        sent, end = self.steps[at].sent, at + 1
-        while sent is not None and end < len(self.steps):
-            other = self.steps[end].sent
-            if other is None or other.number != sent.number:
+        step, end = self.steps[at], at + 1
+        while end < len(self.steps):
+            other = self.steps[end]
+            sent = step.sent is not None and other.sent is not None
+            if not (
+                (sent and step.sent.number == other.sent.number)  # type: ignore[union-attr]
+                or (step.scan >= 0 and step.scan == other.scan)
+            ):
                 break
             end += 1
         return end
 
-    def locked_keys(self, end: int | None = None) -> tuple[frozenset[int], frozenset[int]]:
+    def operations_before(self, end: int) -> int:
+        """Return how many operations the first steps are; a predicate read is one operation."""
+        found = end
+        for scan in self.scans:
+            if scan.end <= end:
+                found += 1 - (scan.end - scan.begin)
+        return found
+
+    def locked_keys(
+        self, end: int | None = None, shown: Mapping[int, bool] = _NOTHING_CHANGED
+    ) -> tuple[frozenset[int], frozenset[int]]:
         """Return the keys locked by the first steps: against all others, and against writers only.
 
-        A step locks a key that it writes or that it reads in a locking statement.
+        A step locks a key that it writes, or a row that it shows in a locking statement.
+
+        Args:
+            shown: whether a step shows the row, for the steps that differ from the run.
         """
         alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
         shared: set[int] = set()
-        for step in self.steps[:end]:
+        for at, step in enumerate(self.steps[:end]):
             if step.sent is not None and step.kind in _READS and step.sent.lock:
+                if not shown.get(at, step.shown):
+                    continue
                 (alone if step.sent.lock == "update" else shared).add(step.key)
         return frozenset(alone), frozenset(shared - alone)
+
+    def writes_other_rows(self, shown: Mapping[int, bool] = _NOTHING_CHANGED) -> bool:
+        """Return whether a statement that writes the rows that it finds would write other rows.
+
+        Args:
+            shown: whether a step shows the row, for the steps that differ.
+        """
+        return any(
+            step.matched is not None and shown.get(at, step.shown) != step.matched
+            for at, step in enumerate(self.steps)
+        )
+
+    def with_answers(self, shows: Callable[[Access], bool]) -> ExecutedProgram:
+        """Return the program whose reads say whether they show their sources."""
+        writing = {s.sent.number for s in self.steps if s.sent is not None and s.kind in _UPDATES}
+
+        def answered(step: Access) -> Access:
+            if step.test is None or step.source is None:
+                return step
+            shown, matched = shows(step), step.matched
+            if matched is None and step.sent is not None and step.sent.number in writing:
+                matched = shown  # this is the run
+            return replace(step, shown=shown, matched=matched)
+
+        return ExecutedProgram.of([answered(step) for step in self.steps], self.scans)
 
 
 def bits(numbers: int) -> Iterator[int]:
@@ -108,7 +191,8 @@ class Arrangement:
 
     Attributes:
         readers: for each key, the transactions that read it from outside.
-        blind: for each key with several writers, the writers that do not read it, if any.
+        seeing: for each key, the transactions that a version of it was shown to.
+        blind: for each key with several writers, the writers that were not shown it, if any.
         locking: for each key, the transactions that lock it against all other transactions.
         sharing: for each key, the transactions that lock it against writers only.
         depends: the later transactions of the session, and the readers of the versions (so | wr).
@@ -116,9 +200,14 @@ class Arrangement:
         overwritten: the transactions that overwrite versions read by the transaction (rw).
     """
 
-    def __init__(self, programs: Sequence[ExecutedProgram], sessions: Sequence[int]) -> None:
+    def __init__(
+        self,
+        programs: Sequence[ExecutedProgram],
+        sessions: Sequence[int],
+        facts: RowFacts | None = None,
+    ) -> None:
         """Compute the relations."""
-        self.programs, self.sessions = programs, sessions
+        self.programs, self.sessions, self.facts = programs, sessions, facts
         n = len(programs)
         self.earlier = [0] * n
         self.writers: dict[int, int] = {}
@@ -126,12 +215,19 @@ class Arrangement:
         self.locking: dict[int, int] = {}
         self.sharing: dict[int, int] = {}
         self.depends = [0] * n
+        self._shown: dict[tuple[int, int], tuple[int, bool]] = {}
         members: dict[int, int] = {}
+        for i, program in enumerate(programs):
+            for key in program.writes:
+                self.writers[key] = self.writers.get(key, 0) | 1 << i
+        if facts is not None:
+            self.programs = programs = [self._with_answers(program) for program in programs]
+        seen: dict[int, int] = {}  # for each key, the transactions that read a version of it
+        # For each key, the reads that do not show every version of it.
+        self._tested: dict[int, list[tuple[int, Access]]] = {}
         for i, program in enumerate(programs):
             self.earlier[i] = members.get(sessions[i], 0)
             members[sessions[i]] = self.earlier[i] | 1 << i
-            for key in program.writes:
-                self.writers[key] = self.writers.get(key, 0) | 1 << i
             every = program.locked_keys()
             for locks, keys in zip((self.locking, self.sharing), every, strict=True):
                 for key in keys:
@@ -139,12 +235,17 @@ class Arrangement:
             for at in program.reads:
                 step = program.steps[at]
                 self.readers[step.key] = self.readers.get(step.key, 0) | 1 << i
+                if step.shown:
+                    seen[step.key] = seen.get(step.key, 0) | 1 << i
+                if step.test is not None:
+                    self._tested.setdefault(step.key, []).append((i, step))
                 for source in bits(self._seen(step, i)):
                     self.depends[source] |= 1 << i
+        self.seeing = seen
         self.blind = {
             key: blind
             for key, writers in self.writers.items()
-            if writers & (writers - 1) and (blind := writers & ~self.readers.get(key, 0))
+            if writers & (writers - 1) and (blind := writers & ~seen.get(key, 0))
         }
         self.later = [members[sessions[i]] & -(2 << i) for i in range(n)]
         for i in range(n):
@@ -157,6 +258,83 @@ class Arrangement:
             self._overwriting_writers(program) & ~(1 << i) for i, program in enumerate(programs)
         ]
 
+    # --- what reads show ---
+
+    def shown(self, step: Access) -> tuple[int, bool]:
+        """Return the writers of a key whose versions a read shows, and whether the initial one."""
+        if step.test is None:
+            return self.writers.get(step.key, 0), True
+        found = self._shown.get((step.test, step.key))
+        if found is None:
+            assert self.facts is not None
+            matching = self.facts.shown.get((step.test, step.key), frozenset())
+            writers = 0
+            for i in bits(self.writers.get(step.key, 0)):
+                if self.programs[i].values[step.key] in matching:
+                    writers |= 1 << i
+            initial = self.facts.initial.get(step.key, c.NO_ATOM) in matching
+            found = self._shown[step.test, step.key] = writers, initial
+        return found
+
+    def _with_answers(self, program: ExecutedProgram) -> ExecutedProgram:
+        """Return a program whose reads say whether they show their sources."""
+        if not program.tested:
+            return program
+
+        def shows(step: Access) -> bool:
+            assert step.source is not None
+            return self.shows(step, step.source)
+
+        return program.with_answers(shows)
+
+    def shows(self, step: Access, source: int) -> bool:
+        """Return whether a read shows a version."""
+        writers, initial = self.shown(step)
+        return initial if source == INITIAL else bool(writers >> source & 1)
+
+    def dependency(self, step: Access, source: int, members: int = -1) -> int:
+        """Return the version that a read depends on if it sees a version.
+
+        If the read does not show the row, this is the version that took the row away, or
+        ``INITIAL`` if the row was never shown before.
+        """
+        if self.shows(step, source):
+            return source
+        before = self.writers.get(step.key, 0) & members & (2 << source if source >= 0 else 1) - 1
+        writers, initial = self.shown(step)
+        shown = writers & before
+        if not shown and not initial:
+            return INITIAL
+        gone = before & -(1 << shown.bit_length())
+        return (gone & -gone).bit_length() - 1
+
+    def contradicting(self, step: Access, source: int) -> int:
+        """Return the writers of the versions that a read overlooks if it sees a version."""
+        later = self.writers.get(step.key, 0) & -(2 << source if source >= 0 else 1)
+        if step.test is None or self.shows(step, source):
+            return later
+        other = self.shown(step)[0] & later
+        return later & -(other & -other) if other else 0
+
+    def overlooking(self, txn: int) -> int:
+        """Return the transactions whose answers the last writes of a transaction would change."""
+        found = 0
+        for key in self.programs[txn].writes:
+            found |= self.seeing.get(key, 0)
+            for i, step in self._tested.get(key, ()):
+                if self.shows(step, txn):
+                    found |= 1 << i
+        return found
+
+    def newest(self, key: int, members: int) -> int:
+        """Return the value that some transactions leave of a key, as an atom."""
+        writers = self.writers.get(key, 0) & members
+        if writers:
+            return self.programs[writers.bit_length() - 1].values[key]
+        return self.facts.initial.get(key, c.NO_ATOM) if self.facts is not None else c.NO_ATOM
+
+    # --- relations ---
+
     def _seen(self, step: Access, reader: int) -> int:
         """Return the transactions whose writes are visible in a read.
 
@@ -167,7 +345,8 @@ class Arrangement:
             return 0
         if step.kind == c.READ_LIST:
             return self.writers.get(step.key, 0) & (2 << step.source) - 1 & ~(1 << reader)
-        return 1 << step.source & ~(1 << reader)
+        source = step.source if step.shown else self.dependency(step, step.source, ~(1 << reader))
+        return 0 if source == INITIAL else 1 << source & ~(1 << reader)
 
     def _later_writers(self, keys: frozenset[int], i: int) -> int:
         found = 0
@@ -180,7 +359,7 @@ class Arrangement:
         for at in program.reads:
             step = program.steps[at]
             assert step.source is not None
-            found |= self.writers.get(step.key, 0) & -(2 << step.source if step.source >= 0 else 1)
+            found |= self.contradicting(step, step.source)
         return found
 
     def __len__(self) -> int:
@@ -226,14 +405,12 @@ class PassedRun(Struct, frozen=True, eq=False):
 
     Attributes:
         omitted: the number of transactions left out, by reason.
-        by_rows: the number of transactions whose predicate reads count as reads of the rows found.
     """
 
     history: History
     order: Arrangement
     numbers: tuple[int, ...]
     omitted: Mapping[str, int]
-    by_rows: int = 0
 
     def has_one_session(self) -> bool:
         """Return whether one session ran all transactions, including those left out."""
@@ -267,8 +444,16 @@ class PassedRun(Struct, frozen=True, eq=False):
         Transactions of the same program usually have the same shape.
         """
         letters: dict[str, str] = {}
+        program = self.order.programs[txn]
+        scans = {scan.begin: scan for scan in reversed(program.scans)}
         parts = []
-        for step in self.order.programs[txn].steps:
+        for at in range(len(program.steps) + 1):
+            if at in scans:
+                predicate = int(self.history.columns.statement_predicate[scans[at].number])
+                parts.append(f"rp {predicate_shape(self.history.columns.predicates[predicate])}")
+            if at == len(program.steps) or program.steps[at].scan >= 0:
+                continue
+            step = program.steps[at]
             table, row = table_and_row(self.history.key(step.key))
             letter = letters.setdefault(row, chr(ord("a") + min(len(letters), 25)))
             parts.append(f"{c.KIND_NAMES[step.kind]} {table}[{letter}]" if table else
@@ -287,6 +472,15 @@ def program_of(labels: Iterable[str]) -> str:
     return " ".join(dict.fromkeys(_CALL.sub(r"\1", label) for label in labels))
 
 
+def predicate_shape(text: str) -> str:
+    """Return a predicate's text without its values, so that the text is that of the program.
+
+    >>> predicate_shape('{:table "t" :where [:and [:= :room 7] [:= :day "mon"]]}')
+    '{:table "t" :where [:and [:= :room …] [:= :day …]]}'
+    """
+    return _VALUE_IN_PREDICATE.sub(" …", text)
+
+
 def table_and_row(key: str) -> tuple[str, str]:
     """Split a key into its table and its row: ``account/7`` is row ``7`` of table ``account``.
 
@@ -298,184 +492,3 @@ def table_and_row(key: str) -> tuple[str, str]:
         return "", table
     row, _, column = row.partition("/")
     return (f"{table}.{column}" if column else table), row
-
-
-def run_of(verdict: Valid, *, serial: bool, by_rows: bool = False) -> PassedRun:
-    """Return the run with the sources and version orders stated by a witness.
-
-    Args:
-        serial: whether the level has a serial order. If so, the transactions are numbered in this
-            order; otherwise, in an order that follows ``so``, ``wr`` and ``ww``.
-        by_rows: whether a predicate read counts as reads of the rows that it found. If not, the
-            run lacks all transactions with predicate reads, and those that depend on them.
-
-    Raises:
-        UnsupportedError: the witness does not consist of sources and version orders, or no order of
-            the transactions follows ``so``, ``wr`` and ``ww``.
-        HistoryError: the history has no committed transaction.
-    """
-    history, witness = verdict.history, verdict.witness
-    where = history.name
-    if not isinstance(witness, Witness):
-        raise UnsupportedError(
-            f"{where}: {verdict.spec.name} leaves more open than sources and "
-            "version orders, so a witness does not determine the sources of "
-            "reads; hint: predict against ser, si or another level over so, "
-            "wr, ww and rw"
-        )
-    columns = history.columns
-    included = _included(history, witness)
-    if not included:
-        raise HistoryError(f"{where}: no transaction committed (expected a run with transactions)")
-    predicates = _with_predicates(history)
-    sources: list[int] = witness.source.tolist()
-    starts, ordered = witness.order_start.tolist(), witness.order_txn.tolist()
-    kinds, keys = columns.op_kind.tolist(), columns.op_key.tolist()
-    values, fine = columns.op_value.tolist(), columns.op_ok.tolist()
-    begins = columns.op_start.tolist()
-    sessions = columns.txn_session.tolist()
-
-    def steps_of(txn: int) -> Iterator[Access]:
-        written: set[int] = set()
-        sent = operation_statements(history, txn)
-        for op in range(begins[txn], begins[txn + 1]):
-            kind, key = kinds[op], keys[op]
-            if not fine[op] or kind not in (*_READS, *_UPDATES):
-                continue
-            external = kind == c.READ_LIST or (kind == c.READ and key not in written)
-            known = external and values[op] != c.UNKNOWN_VALUE and sources[op] >= 0
-            statement = sent[op - begins[txn]] if sent else None
-            yield Access(op, kind, key, sources[op] if known else None, statement)
-            if kind in _UPDATES:
-                written.add(key)
-
-    steps = {txn: tuple(steps_of(txn)) for txn in included}
-    versions = {key: ordered[starts[key] : starts[key + 1]] for key in range(len(starts) - 1)}
-    place = {(key, txn): at for key, txns in versions.items() for at, txn in enumerate(txns)}
-    sorted_ = _dependency_order(history, included, steps, versions, place, serial=serial)
-    new = {txn: number for number, txn in enumerate(sorted_)}
-    t0 = history.t0
-
-    def renumbered(step: Access) -> Access:
-        if step.source is None:
-            return step
-        return replace(step, source=INITIAL if step.source == t0 else new[step.source])
-
-    order = Arrangement(
-        [ExecutedProgram.of([renumbered(s) for s in steps[txn]]) for txn in sorted_],
-        [sessions[txn] for txn in sorted_],
-    )
-    numbers = tuple(sorted_)
-    gone = 0
-    if by_rows:
-        return PassedRun(history, order, numbers, {}, len(predicates.intersection(numbers)))
-    if any(txn in predicates for txn in numbers):
-        descendants = order.descendants
-        for i, txn in enumerate(numbers):
-            if txn in predicates:
-                gone |= descendants[i]
-    if not gone:
-        return PassedRun(history, order, numbers, {})
-    return _without_transactions(PassedRun(history, order, numbers, {}), gone)
-
-
-def _without_transactions(run: PassedRun, gone: int) -> PassedRun:
-    """Return the run without the transactions in ``gone``; no others may depend on them."""
-    kept = [i for i in range(len(run.order)) if not gone >> i & 1]
-    new = {i: at for at, i in enumerate(kept)} | {INITIAL: INITIAL}
-
-    def renumbered(step: Access) -> Access:
-        if step.source is None:
-            return step
-        return replace(step, source=new[step.source])
-
-    order = Arrangement(
-        [ExecutedProgram.of([renumbered(s) for s in run.order.programs[i].steps]) for i in kept],
-        [run.order.sessions[i] for i in kept],
-    )
-    why = {"read by a predicate, or depend on one that did": gone.bit_count()}
-    return PassedRun(run.history, order, tuple(run.numbers[i] for i in kept), why)
-
-
-def _included(history: History, witness: Witness) -> list[int]:
-    """Return the committed transactions and the indeterminate transactions in the witness."""
-    import numpy as np
-
-    status = history.columns.txn_status
-    needed = np.zeros(len(status) + 1, bool)
-    needed[witness.order_txn] = True
-    needed[witness.source[witness.source >= 0]] = True
-    maybe = (status == c.INDETERMINATE) & needed[:-1]
-    found: list[int] = np.flatnonzero((status == c.COMMITTED) | maybe).tolist()
-    return found
-
-
-def _with_predicates(history: History) -> frozenset[int]:
-    """Return the transactions with predicate reads or set-reads, which are not allowed in runs."""
-    import numpy as np
-
-    columns = history.columns
-    found: set[int] = set(columns.statement_txn.tolist()) if len(columns.statement_txn) else set()
-    for op in np.flatnonzero(np.isin(columns.op_kind, c.SET_READS)).tolist():
-        found.add(history.transaction_of(op))
-    return frozenset(found)
-
-
-def _dependency_order(
-    history: History,
-    included: Sequence[int],
-    steps: Mapping[int, Sequence[Access]],
-    versions: Mapping[int, Sequence[int]],
-    place: Mapping[tuple[int, int], int],
-    *,
-    serial: bool,
-) -> list[int]:
-    """Sort transactions in an order that follows ``so``, ``wr`` and ``ww``.
-
-    If ``serial`` is true, the order also follows ``rw``. Where the order leaves a choice,
-    transactions that ended earlier come first.
-    """
-    columns, t0 = history.columns, history.t0
-    follows: dict[int, set[int]] = {txn: set() for txn in included}
-    last: dict[int, int] = {}
-    for txn in included:
-        session = int(columns.txn_session[txn])
-        if session in last:
-            follows[last[session]].add(txn)
-        last[session] = txn
-    for txns in versions.values():
-        for a, b in pairwise(txns):
-            follows[a].add(b)
-    for txn in included:
-        for step in steps[txn]:
-            if step.source is None:
-                continue
-            if step.source not in (t0, txn):
-                follows[step.source].add(txn)
-            if serial:
-                at = -1 if step.source == t0 else place[step.key, step.source]
-                later = [x for x in versions[step.key][at + 1 : at + 3] if x != txn]
-                if later:
-                    follows[txn].add(later[0])
-    degree = dict.fromkeys(included, 0)
-    for txn in included:
-        for other in follows[txn]:
-            degree[other] += 1
-    ends = columns.txn_end.tolist()
-    todo = [(ends[txn], txn) for txn in included if not degree[txn]]
-    heapq.heapify(todo)
-    found = []
-    while todo:
-        _, txn = heapq.heappop(todo)
-        found.append(txn)
-        for other in follows[txn]:
-            degree[other] -= 1
-            if not degree[other]:
-                heapq.heappush(todo, (ends[other], other))
-    if len(found) < len(included):
-        raise UnsupportedError(
-            f"{history.name}: predictions need a witness that orders all "
-            "transactions, but in this one so, wr and ww have a cycle; hint: "
-            "predict against a level that forbids such cycles, such as ser"
-        )
-    return found

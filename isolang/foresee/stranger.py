@@ -30,15 +30,16 @@ or locks these rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
 from isolang.foresee.blind_writes import BlindWrites, OverlookRule
-from isolang.foresee.run import INITIAL, Arrangement, ExecutedProgram, bits
+from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram, bits
+from isolang.foresee.unique import UniqueIndexes
 from isolang.limits import Work
 
 RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
@@ -54,6 +55,8 @@ RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
 SCHEDULED_RULES: Final[frozenset[OverlookRule]] = frozenset(("snapshots", "statements"))
 """The rules whose candidates are schedules, with a time for each operation."""
 
+_NOTHING_CHANGED: Final[Mapping[int, bool]] = {}
+_Rows: TypeAlias = Literal["seen together"] | Mapping[int, int]
 _WHOLE_SNAPSHOT: Final = ("si", "snapshots")
 _BY_STATEMENT: Final = ("rc", "statements")
 
@@ -85,6 +88,7 @@ class Candidate(Struct, frozen=True, eq=False):
             at
             for at, source in zip(program.reads, self.sources, strict=True)
             if program.steps[at].source != source
+            and (program.steps[at].shown or self.order.shows(program.steps[at], source))
         )
 
 
@@ -126,6 +130,11 @@ class Strangers:
         """The blind writes, which allow versions to be ordered differently."""
         return BlindWrites(self.order, self.level)
 
+    @cached_property
+    def unique(self) -> UniqueIndexes:
+        """The unique indexes of the rows."""
+        return UniqueIndexes(self.order)
+
     def search(
         self,
         stranger: int,
@@ -144,10 +153,10 @@ class Strangers:
         order = self.order
         program = order.programs[stranger]
         allowed = ~self.order.descendants[stranger]
-        ends, own = order.earlier[stranger], 0
+        ends, own = order.earlier[stranger] | order.overlooking(stranger), 0
         for key in program.writes:
             own |= order.writers[key]
-            ends |= order.writers[key] | order.readers.get(key, 0)
+            ends |= order.writers[key]
         for where in program.reads:
             ends |= order.writers.get(program.steps[where].key, 0)
         ends &= allowed
@@ -155,7 +164,7 @@ class Strangers:
         for at, where in enumerate(program.reads):
             step = program.steps[where]
             assert step.source is not None
-            versions = order.writers.get(step.key, 0) & allowed
+            versions = self._answer_changes(step) & allowed
             if self.level in _WHOLE_SNAPSHOT and look.ordered:
                 versions &= ~own  # SOUND BECAUSE T may not overlook an X that writes a key of T
             nearest = list(_nearest_writers(versions, step.source, look.near))
@@ -201,39 +210,172 @@ class Strangers:
                 parent[y] = node
                 todo.append(y)
 
-    def candidate(self, stranger: int, at: int, path: tuple[int, ...]) -> Candidate | None:
-        """Return a candidate in which T overlooks X; ``None`` if the level forbids all candidates.
+    def _answer_changes(self, step: Access) -> int:
+        """Return the writers of a key's versions whose absence a read may notice."""
+        order = self.order
+        versions = order.writers.get(step.key, 0)
+        if step.test is None or step.key in order.blind:
+            return versions
+        shown, before = order.shown(step)
+        found = shown
+        for i in bits(versions):
+            if before:
+                found |= 1 << i
+            before = bool(shown >> i & 1)
+        return found
+
+    def candidates(self, stranger: int, at: int, path: tuple[int, ...]) -> Iterator[Candidate]:
+        """Yield candidates in which T overlooks X.
 
         As far as the level allows, K also contains the transactions that T read from in the run,
         because fewer reads then change.
         """
+        order, program = self.order, self.order.programs[stranger]
         least = self.smallest_part(stranger, path)
         read = [
-            self.order.ancestors[source]
-            for where in self.order.programs[stranger].reads
-            if (source := self.order.programs[stranger].steps[where].source) not in (
-                None, INITIAL, stranger
-            )
-        ]  # fmt: skip
+            order.ancestors[source]
+            for where in program.reads
+            if (source := self._depends_on(program.steps[where])) not in (INITIAL, stranger)
+        ]
         every = least
         for sources in read:
             every |= sources
-        found = self.candidate_within(stranger, at, path, every)
+        if not program.tested:
+            if (found := self._largest(stranger, at, path, (least, every, read))) is not None:
+                yield found
+            return
+        tried = set[tuple[int, tuple[int, ...]]]()
+        for proof, needed, answers in self._ways_to_prove(stranger, at, path[-1]):
+            for parts in (
+                (least | needed, every | needed, read),
+                (least | needed, least | needed, []),
+            ):
+                one = self._largest(stranger, at, path, parts, proof=proof, answers=answers)
+                if one is not None and (one.members, one.sources) not in tried:
+                    tried.add((one.members, one.sources))
+                    yield one
+
+    def candidates_within(
+        self, stranger: int, at: int, path: tuple[int, ...], members: int
+    ) -> Iterator[Candidate]:
+        """Yield candidates whose set K is ``members``, as :meth:`candidates` does."""
+        tried = set[tuple[int, ...]]()
+        for proof, _, answers in self._ways_to_prove(stranger, at, path[-1]):
+            one = self.candidate_within(stranger, at, path, members, proof=proof, answers=answers)
+            if one is not None and one.sources not in tried:
+                tried.add(one.sources)
+                yield one
+
+    def _ways_to_prove(self, stranger: int, at: int, y: int) -> Iterator[tuple[int, int, _Rows]]:
+        for proof, needed in self._proofs(stranger, y):
+            for answers in self._row_by_row(self.order.programs[stranger], at):
+                yield proof, needed, answers
+
+    def _depends_on(self, step: Access) -> int:
+        assert step.source is not None
+        return self.order.dependency(step, step.source)
+
+    def _largest(
+        self,
+        stranger: int,
+        at: int,
+        path: tuple[int, ...],
+        parts: tuple[int, int, Sequence[int]],
+        *,
+        proof: int = 0,
+        answers: _Rows = "seen together",
+    ) -> Candidate | None:
+        """Return the candidate with the largest K that is tried, from the least K to every."""
+        least, every, read = parts
+        found = self.candidate_within(stranger, at, path, every, proof=proof, answers=answers)
         if found is not None or every == least:
             return found
-        found = self.candidate_within(stranger, at, path, least)
+        found = self.candidate_within(stranger, at, path, least, proof=proof, answers=answers)
         if found is not None:
             for sources in read:
-                found = self.candidate_within(stranger, at, path, found.members | sources) or found
+                more = found.members | sources
+                larger = self.candidate_within(
+                    stranger, at, path, more, proof=proof, answers=answers
+                )
+                found = larger or found
         return found
 
+    def _proofs(self, stranger: int, y: int) -> Iterator[tuple[int, int]]:
+        """Yield versions that T also overlooks and members of K that make an answer prove more.
+
+        A row that is not shown proves nothing if it may not have been there yet. So T overlooks
+        what was written after a version that is shown. If a row that was there is not shown, this
+        proves that T saw Y or a later version, so K also has later versions. In a schedule, T does
+        not lock a row that it does not find, so K also has versions that are not shown.
+        """
+        yield 0, 0
+        order, found = self.order, set[int]()
+        program, allowed = order.programs[stranger], ~order.descendants[stranger]
+        for where in program.reads:
+            step = program.steps[where]
+            writers = order.writers.get(step.key, 0) & allowed
+            if step.test is None or not writers >> y & 1:
+                continue
+            later = order.shown(step)[0] & allowed & -(1 << y)
+            for shown in bits(later):
+                after = writers & -(2 << shown)
+                if after and after not in found:
+                    found.add(after)
+                    yield after, 0
+            if self.level in ("ra", "cc", "rc"):
+                for hidden in bits(writers & -(2 << y) & ~later):
+                    yield 0, order.ancestors[hidden]
+        if self.level in SCHEDULED_RULES:
+            every = 0
+            for where in program.reads:
+                step = program.steps[where]
+                if step.test is not None and step.sent is not None and step.sent.lock:
+                    hidden = order.writers.get(step.key, 0) & allowed & ~order.shown(step)[0]
+                    for version in bits(hidden & ~every):
+                        yield 0, order.ancestors[version]
+                    every |= hidden
+            if every & (every - 1):
+                needed = 0
+                for version in bits(every):
+                    needed |= order.ancestors[version]
+                yield 0, needed
+
+    def _row_by_row(self, program: ExecutedProgram, at: int) -> Iterator[_Rows]:
+        """Yield the ways to see the other rows of the predicate read that overlooks X.
+
+        Only at rc, a predicate read may see its rows in different states.
+        """
+        yield "seen together"
+        scan = program.steps[program.reads[at]].scan
+        if self.level != "rc" or scan < 0:
+            return
+        yield {}
+        for n, where in enumerate(program.reads):
+            step = program.steps[where]
+            if step.scan == scan and n != at:
+                for version in (INITIAL, *bits(self.order.writers.get(step.key, 0))):
+                    yield {n: version}
+
     def candidate_within(
-        self, stranger: int, at: int, path: tuple[int, ...], members: int
+        self,
+        stranger: int,
+        at: int,
+        path: tuple[int, ...],
+        members: int,
+        *,
+        proof: int = 0,
+        answers: _Rows = "seen together",
     ) -> Candidate | None:
-        """Return the candidate whose set K is ``members``; ``None`` if the level forbids it."""
+        """Return the candidate whose set K is ``members``; ``None`` if the level forbids it.
+
+        Args:
+            proof: versions that T also overlooks.
+            answers: which versions the other rows of the predicate read show; those that are not
+                named show the newest.
+        """
         order, program = self.order, self.order.programs[stranger]
         x, y = path[0], path[-1]
-        key = program.steps[program.reads[at]].key
+        step = program.steps[program.reads[at]]
         kept = order.earlier[stranger] if self.level != "rc" else 0  # T cannot overlook these
         locked: Collection[int] = ()
         if self.level in _WHOLE_SNAPSHOT:
@@ -243,38 +385,93 @@ class Strangers:
         first = 0
         if self.level in SCHEDULED_RULES:
             first = steps_before_overlooked(program, at, self.level)
-            kept |= self._waiting_for_stranger(program, first)
-        missed = self._overlooked_transactions(
-            x, order.writers[key] & members & -(1 << x), members, kept
-        )
+            if not program.tested:
+                kept |= self._waiting_for_stranger(program, first)
+        late = (order.writers[step.key] & -(1 << x) | proof) & members
+        missed = self._overlooked_transactions(late, members, kept)
         if missed & kept:
             return None
         sources = []
-        closed = bool(order.earlier[stranger] >> y & 1)
-        closed |= any((order.writers[k] | order.readers.get(k, 0)) >> y & 1 for k in program.writes)
         for n, where in enumerate(program.reads):
-            step = program.steps[where]
-            later = where >= first if self.level == "statements" else n > at
+            other = program.steps[where]
+            together = other.scan >= 0 and other.scan == step.scan
+            later = where >= first if self.level == "statements" else n > at and not together
+            if answers != "seen together" and together and n != at:
+                later = True
             visible = members if self.level in _BY_STATEMENT and later else members & ~missed
             visible &= ~(1 << stranger)
-            versions = order.writers.get(step.key, 0) & visible
+            if answers != "seen together" and n in answers:
+                if answers[n] != INITIAL and not visible >> answers[n] & 1:
+                    return None
+                visible &= (2 << answers[n]) - 1 if answers[n] != INITIAL else 0
+            versions = order.writers.get(other.key, 0) & visible
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
-            closed |= bool(versions >> y & 1)
-        if not closed:
+        if not self._notices(program.steps[program.reads[at]], sources[at], x, members):
             return None
+        if not self._closes(stranger, y, sources, members):
+            return None
+        if self.meets_unique_index(stranger, members, first, missed):
+            return None
+        if program.tested:
+            shown = {
+                where: order.shows(program.steps[where], source)
+                for where, source in zip(program.reads, sources, strict=True)
+            }
+            if program.writes_other_rows(shown):
+                return None
+            waiting = self.level in SCHEDULED_RULES
+            if waiting and missed & self._waiting_for_stranger(program, first, shown):
+                return None
         return Candidate(order, stranger, tuple(sources), x, path, members, missed, at)
 
-    def _waiting_for_stranger(self, program: ExecutedProgram, first: int) -> int:
+    def meets_unique_index(
+        self, stranger: int, members: int, first: int = 0, missed: int = 0
+    ) -> bool:
+        """Return whether a write of T or of K meets a unique index that another row holds.
+
+        T's first steps are executed before the transactions in ``missed``, the others after them.
+        """
+        steps, indexes = self.order.programs[stranger].steps, self.unique
+        return (
+            indexes.refuse(stranger, steps[:first], members & ~missed)
+            or indexes.refuse(stranger, steps[first:], members)
+            or bool(first and missed & indexes.make_wait(steps[:first]))
+            or indexes.are_broken_by(members)
+        )
+
+    def _notices(self, step: Access, source: int, x: int, members: int) -> bool:
+        """Return whether a read's answer shows that it overlooked X."""
+        if step.test is None or self.order.shows(step, source):
+            return True
+        return bool(self.order.contradicting(step, source) & members & 1 << x)
+
+    def _closes(self, stranger: int, y: int, sources: Sequence[int], members: int) -> bool:
+        """Return whether T depends on Y, or may depend on it."""
+        order, program = self.order, self.order.programs[stranger]
+        if (order.earlier[stranger] | order.overlooking(stranger)) >> y & 1:
+            return True
+        if any(order.writers[key] >> y & 1 for key in program.writes):
+            return True
+        for where, source in zip(program.reads, sources, strict=True):
+            step = program.steps[where]
+            writers = order.writers.get(step.key, 0)
+            if writers >> y & 1 and y <= order.dependency(step, source, members):
+                return True
+        return False
+
+    def _waiting_for_stranger(
+        self, program: ExecutedProgram, first: int, shown: Mapping[int, bool] = _NOTHING_CHANGED
+    ) -> int:
         """Return the transactions that would wait for T or make T fail after T's first steps."""
         order, found = self.order, 0
-        alone, shared = program.locked_keys(first)
+        alone, shared = program.locked_keys(first, shown)
         for key in alone:
             found |= order.locking.get(key, 0) | order.sharing.get(key, 0)
         for key in shared:
             found |= order.locking.get(key, 0)
         if self.level == "snapshots":
             # SOUND BECAUSE a statement fails if it locks a row with a version after its snapshot.
-            for keys in program.locked_keys():
+            for keys in program.locked_keys(None, shown):
                 for key in keys:
                     found |= order.writers.get(key, 0)
         return found
@@ -288,8 +485,8 @@ class Strangers:
             found |= self.order.ancestors[i]
         return found
 
-    def _overlooked_transactions(self, x: int, late: int, members: int, kept: int) -> int:
-        """Return all transactions that T overlooks if it overlooks a key's writers from X on.
+    def _overlooked_transactions(self, late: int, members: int, kept: int) -> int:
+        """Return all transactions that T overlooks if it overlooks some versions.
 
         If the set contains a transaction in ``kept``, the level forbids the candidate, and the set
         may be incomplete.
@@ -297,7 +494,7 @@ class Strangers:
         if self.level in ("rc", "ra"):
             return late
         if self.level == "statements":
-            return members & -(1 << x)
+            return members & -(late & -late)
         if self.level == "snapshots":
             found, rest = late, late
             while rest and not found & kept:

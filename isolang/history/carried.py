@@ -9,7 +9,8 @@ transactions stay as they are, in the order of their sessions. docs/language.md 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
@@ -112,8 +113,12 @@ def with_carried_reads(history: History, *, everything: bool = False) -> History
     options = {**history.options, "unit": "request", **({"carry": "all"} if everything else {})}
     made = _inserted(history, carrying, carrying.reads, matching)
     if read := made._lazy.get("all facts"):
-        made._lazy["all facts"] = lambda: with_carried_reads(read(), everything=everything)
+        made._lazy["all facts"] = partial(_carried_in_all, read, everything=everything)
     return replace(made, options=options)
+
+
+def _carried_in_all(read: Callable[[], History], *, everything: bool) -> History:
+    return with_carried_reads(read(), everything=everything)
 
 
 def with_noted_reads(history: History, kinds: Sequence[Kind]) -> History:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from isolang.caveat import Caveat, caveats_in
 from isolang.history import columns as c
 from isolang.history.described import DescribedColumns
+from isolang.history.not_seen import not_allowed
 from isolang.history.transaction import Transaction
 from isolang.history.values import Value, decode
 
@@ -69,6 +70,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         possible_facts: the number of recorded operations that only may have decided an answer
             (``:perhaps``). Unless the reading option ``possible_facts`` is ``count``, they are no
             operations of the history.
+        unseen: what the observer of a recorded application could not see, as phrases by kind.
     """
 
     initial: str = ""
@@ -81,6 +83,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
     options: Mapping[str, Any] = field(default_factory=dict)
     set_reads: tuple[tuple[int, int], ...] | Literal["all"] = ()
     possible_facts: int = 0
+    unseen: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def caveats(self) -> tuple[str, ...]:
@@ -188,6 +191,10 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         """Return what is known of the file's lines, as ``_lazy`` of a copy with other columns."""
         return {name: self._lazy[name] for name in _OF_THE_FILE if name in self._lazy}
 
+    def harmful_unseen(self) -> dict[str, tuple[str, ...]]:
+        """Return what was not seen and makes a valid verdict unknown, as phrases by kind."""
+        return not_allowed(self.unseen, self.options.get("allow_unseen", ()))
+
     def with_all_facts(self) -> History | None:
         """Return the history that also has the operations that only may have decided an answer.
 
@@ -198,6 +205,12 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         """
         read: Callable[[], History] | None = self._lazy.get("all facts")
         return None if read is None else read()
+
+    @property
+    def lacks_facts(self) -> bool:
+        """Whether the facts that only may have decided an answer are neither here nor known."""
+        open_ = self.possible_facts > 0 and "possible_facts" not in self.options
+        return open_ and "all facts" not in self._lazy
 
     def is_possible_fact(self, op: int) -> bool:
         """Return whether an operation only may have decided an answer (``:perhaps``)."""

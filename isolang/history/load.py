@@ -17,6 +17,7 @@ from isolang.history.detect import Guess, detect, has_cobra_records
 from isolang.history.formats import FORMATS, WORKLOADS, find_format, list_format_names
 from isolang.history.history import History
 from isolang.history.initial import declare_numbered
+from isolang.history.not_seen import read_unseen
 from isolang.history.possible import count_possible_facts, possible_places, with_possible_facts
 from isolang.history.readers.reading import Files, Reading
 from isolang.history.sources import HistoryInput, natural_sort_key, plain_name, read_source
@@ -95,6 +96,7 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
         raise HistoryError(msg)
     digest = _Digest(files)
     possible = sum(count_possible_facts(text) for _, text in files) if name == "edn" else 0
+    unseen = read_unseen(files[0][1], files[0][0]) if name == "edn" and files else {}
     lazy: dict[str, Any] = {}
     if possible and options.possible_facts == "count":
         lazy["possible"] = possible_places(files[0][1])
@@ -129,6 +131,7 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
         session_names=names,
         levels=reading.levels,
         possible_facts=possible,
+        unseen=unseen,
         _lazy={**lazy, **_statements_of_stream(name, files)},
     )
 

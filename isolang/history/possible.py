@@ -5,6 +5,15 @@ decided an answer of the database, but perhaps did not. Each has the number of o
 ``:value`` before it, and optionally its statement, its caller and its remark, as in the fields
 ``:statements``, ``:callers`` and ``:rows``.
 
+<<<<<<< HEAD
+While an observation is running, the versions follow on which an operation rests, each a vector of
+its table and its name. At the end, the operation becomes certain if all of them were kept, and is
+dropped otherwise.
+
+A line ``;:perhaps {…}`` is a whole transaction of such operations; it orders others.
+
+=======
+>>>>>>> integration
 Two histories result. The history of the certain facts consists of the operations in ``:value``.
 Every reader of a file reads this one. The history of all facts also contains those of ``:perhaps``.
 A violation counts only in the first, and a history is valid only if the second is.
@@ -15,14 +24,16 @@ facts satisfies it without some of them, and what really happened lies between t
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from isolang.errors import HistoryError
 
 FIELD: Final = b":perhaps"
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
+_STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
 _DETAILS: Final = (b":statements", b":callers", b":rows")
@@ -49,6 +60,52 @@ def with_possible_facts(text: bytes, name: str) -> bytes:
         if FIELD in line:
             lines[at] = _merged(line, f"{name}:{at + 1}")
     return b"\n".join(lines)
+
+
+def with_settled_facts(line: bytes, is_kept: Callable[[str, str], bool]) -> bytes:
+    """Return a line in which no operation of ``:perhaps`` rests on versions.
+
+    >>> perhaps = b'[[0 [:r :y nil] "" "" "" [["t" "5"]]] [1 [:r :z 2]]]'
+    >>> line = b"{:value [[:w :x 1]], :perhaps " + perhaps + b"}"
+    >>> with_settled_facts(line, lambda table, version: version == "5")
+    b'{:value [[:r :y nil] [:w :x 1]], , :perhaps [[2 [:r :z 2]]]}'
+    >>> with_settled_facts(line, lambda table, version: False)
+    b'{:value [[:w :x 1]], :perhaps [[1 [:r :z 2]]]}'
+    """
+    fields = _fields(line) if FIELD in line else {}
+    if FIELD not in fields:
+        return line
+    span = fields[FIELD]
+    entries = [(line[a:b], _entries(line, (a, b))) for a, b in _forms(line, *_inside(span))]
+    certain = [
+        b"[" + b" ".join(parts[:-1]) + b"]" for _, parts in entries
+        if len(parts) > _WITH_DETAILS and all(is_kept(*names) for names in _versions(parts[-1]))
+    ]  # fmt: skip
+    rest = [(entry, parts) for entry, parts in entries if len(parts) <= _WITH_DETAILS]
+    if len(rest) == len(entries):
+        return line
+    places = [int(_entries(one, (0, len(one)))[0]) for one in certain]
+    moved = [
+        b"[%d" % (int(parts[0]) + sum(place <= int(parts[0]) for place in places))
+        + entry[1 + len(parts[0]) :]
+        for entry, parts in rest
+    ]  # fmt: skip
+    made = line
+    if certain:
+        made = _merged(line[: span[0]] + b"[" + b"\t".join(certain) + b"]" + line[span[1] :], "")
+        end = made.rindex(b"}")
+        field = b", :perhaps [" + b"\t".join(moved) + b"]" if moved else b""
+        return made[:end] + field + made[end:]
+    if moved:
+        return line[: span[0]] + b"[" + b"\t".join(moved) + b"]" + line[span[1] :]
+    begin, end = _with_key(line, span)
+    return line[:begin] + line[end:]
+
+
+def _versions(text: bytes) -> list[tuple[str, str]]:
+    """Return versions as an operation names them, each with its table."""
+    names = [json.loads(name) for name in _STRING.findall(text)]
+    return [*zip(names[::2], names[1::2], strict=True)]
 
 
 def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
@@ -81,6 +138,7 @@ def count_possible_facts(text: bytes) -> int:
     return number
 
 
+_WITH_DETAILS: Final = 2 + len(_DETAILS)
 Span = tuple[int, int]
 
 

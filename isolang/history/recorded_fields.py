@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
@@ -62,6 +62,15 @@ class RecordedFields(Struct, frozen=True, kw_only=True):
     def is_recording(self) -> bool:
         """Return whether the history is a file of events, which may contain remarks."""
         return self.format == "edn" and self.position_unit == "line" and len(self.files) == 1
+
+    def unique_indexes(self) -> Mapping[str, Sequence[Sequence[str]]]:
+        """Return the columns of each unique index that the recording names, by table."""
+        if "unique" not in self._lazy:
+            from isolang.history.remarks import read_unique_indexes
+
+            self._lazy["unique"] = read_unique_indexes(self.files[0]) if self.is_recording() else {}
+        indexes: Mapping[str, Sequence[Sequence[str]]] = self._lazy["unique"]
+        return indexes
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""

@@ -55,6 +55,8 @@ class Remark(Struct, frozen=True):
 
 NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
+UNIQUE_COMMENT: Final = ";:unique "
+
 _LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
 """The text that precedes a predicate read's statement in its ``row``."""
@@ -134,21 +136,45 @@ def _marked_lines(path: str) -> Iterator[tuple[int, tuple[int, int]]]:
 def read_column_forms(path: str) -> ColumnForms:
     """Return what the numbers in the columns of a recording's tables mean.
 
-    The last line of the recording is a comment with this map in JSON: ``;:columns {"t": {"at":
-    "date"}}``. If it is missing, or the file cannot be read, the result is empty.
+    A comment at the end of the recording has this map in JSON: ``;:columns {"t": {"at": "date"}}``.
+    If it is missing, or the file cannot be read, the result is empty.
     """
+    text = _closing_comment(path, COLUMNS_COMMENT)
+    try:
+        return json.decode(text, type=dict[str, dict[str, str]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def read_unique_indexes(path: str) -> Mapping[str, Sequence[Sequence[str]]]:
+    """Return the columns of each unique index, by table; the primary key is one of them.
+
+    A comment at the end of the recording has this map in JSON: ``;:unique {"t":
+    [["id"], ["room", "day"]]}``. If it is missing, or the file cannot be read, the result is empty.
+    """
+    text = _closing_comment(path, UNIQUE_COMMENT)
+    try:
+        return json.decode(text, type=dict[str, list[list[str]]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def _closing_comment(path: str, beginning: str) -> bytes:
+    """Return the rest of the closing comment with this beginning; empty if there is none."""
     try:
         with Path(path).open("rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                return {}
+                return b""
             file.seek(max(0, os.fstat(file.fileno()).st_size - _LONGEST_COMMENT))
-            last = file.read().rstrip(b"\n").rpartition(b"\n")[2]
-        if not last.startswith(COLUMNS_COMMENT.encode()):
-            return {}
-        text = last.removeprefix(COLUMNS_COMMENT.encode())
-        return json.decode(text, type=dict[str, dict[str, str]])
-    except (OSError, ValueError, DecodeError):
-        return {}
+            lines = file.read().rstrip(b"\n").split(b"\n")
+    except (OSError, ValueError):
+        return b""
+    for line in reversed(lines):
+        if line.startswith(beginning.encode()):
+            return line.removeprefix(beginning.encode())
+        if not line.startswith(b";:"):
+            break
+    return b""
 
 
 class RemarkedLines(Mapping[int, Mapping[Named, Remark]]):

@@ -389,19 +389,25 @@ def _draw_text(form: str, verdict: Verdict) -> str:
 
 
 def _write_page(job: Job, report: Report, verdict: Verdict) -> str:
-    """Write the page about a verdict, and return the name of its file.
-
-    If the path of the page does not end in ``.html``, it is a folder, and the file gets a name made
-    from the history and the specification.
-    """
+    """Write the page about a verdict, and return the name of its file."""
     from isolang.report import page, save_page
 
-    path = Path(job.output.html)
-    if path.suffix != ".html":
-        requests = "-requests" if report.unit == "request" else ""
-        stem = f"{Path(job.history).name}-{Path(report.spec).name}{requests}"
-        path /= re.sub(r"[^\w.-]", "_", stem) + ".html"
+    path = page_path(job.output.html, job.history, report)
     return save_page(page(verdict, name=job.history), path)
+
+
+def page_path(path: str, history: str, report: Report) -> Path:
+    """Return the path of the page about a verdict.
+
+    If the path does not end in ``.html``, it is a folder, and the file gets a name made from the
+    history and the specification.
+    """
+    named = Path(path)
+    if named.suffix == ".html":
+        return named
+    requests = "-requests" if report.unit == "request" else ""
+    stem = f"{Path(history).name}-{Path(report.spec).name}{requests}"
+    return named / (re.sub(r"[^\w.-]", "_", stem) + ".html")
 
 
 def _draw(path: str, verdict: Verdict) -> str:

@@ -27,10 +27,12 @@ class Wire(Protocol):
     Attributes:
         cancels: whether the connection only requests that a statement be cancelled.
         broken: whether the server's messages can no longer be understood.
+        call: the number of the application's call that the connection belongs to; 0 if unknown.
     """
 
     cancels: bool
     broken: bool
+    call: int
 
     @property
     def is_waiting(self) -> bool:
@@ -128,6 +130,8 @@ class ReportedWrite(Struct, frozen=True, gc=False):
         new: the new version; ``None`` for a deletion.
         row: the columns of the new version, for :meth:`Table.row`.
         image: the new version in binary format; ``None`` if it is unknown.
+        by_number: whether the new version is named by the number of the transaction, which it has
+            not if it was written behind a savepoint.
     """
 
     transaction: int
@@ -135,6 +139,7 @@ class ReportedWrite(Struct, frozen=True, gc=False):
     new: StoredVersion | None
     row: Sequence[Any] | None
     image: bytes | None = None
+    by_number: bool = False
 
 
 class InitialSnapshot(Protocol):

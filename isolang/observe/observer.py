@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -16,17 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
+from isolang.history.not_seen import unseen_line
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
 from isolang.observe.history.completed import write_evaluated
 from isolang.observe.history.history import ObservedHistory
-from isolang.observe.history.lines import without_predicate_reads
+from isolang.observe.history.lines import settle_possible_facts, without_predicate_reads
 from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, harmful_phrases
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
@@ -86,6 +87,25 @@ class Observer:
     def port(self) -> int:
         """Return the port that the proxy listens on."""
         return self._listener.port
+
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, so that transactions overlap.
+
+        Args:
+            pause: a function that returns for how many seconds.
+        """
+        self._listener.pause = pause
+
+    def ports_of_calls(self, host: str, calls: Sequence[int]) -> list[int]:
+        """Open a port for each of several calls of the application, and return the ports.
+
+        The calls' first connections wait for each other, so that their transactions overlap.
+        """
+        return self._listener.open_ports(host, calls)
+
+    def await_call_no_longer(self, call: int) -> None:
+        """Let the other calls no longer wait for the first connection of one that has ended."""
+        self._listener.await_no_longer(call)
 
     def start(self) -> None:
         """Read the rows in the database, and start listening.
@@ -198,6 +218,9 @@ class Observer:
             for shown, caller in without_predicate_reads(path, history.doubtful, other):
                 history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
             shutil.move(other, path)
+        if history.rests_on_versions:
+            settle_possible_facts(path, history.keeps_from_start, other)
+            shutil.move(other, path)
         if self._trusts_server:
             decided = history.windows.decide(
                 {*history.doubtful, *history.unordered}, accepted, refused
@@ -207,7 +230,10 @@ class Observer:
             if decided.orders:
                 write_orders(path, decided, other)
                 shutil.move(other, path)
-        return history.unseen.settled()
+        unseen = history.unseen.settled()
+        with path.open("a", encoding="utf-8") as file:
+            file.write(unseen_line(harmful_phrases(unseen)))
+        return unseen
 
     def _next_mark(self) -> int:
         self._last_mark += 1
@@ -245,7 +271,7 @@ class Observer:
             sightings.note_later_change(table, key)
         log = ReadLog(
             history, changes, tables=tables, sightings=sightings, start=self._snapshot,
-            altered=altered,
+            altered=altered, defers=self._observations[self._main].database.defers,
         )  # fmt: skip
         log.add(foreign=self._states_versions)
 

@@ -13,7 +13,7 @@ from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.plan import DEFINE
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.sql.settings import SettingsOfSession
-from isolang.observe.sql.units import units_of_statement
+from isolang.observe.sql.units import program_of_statement, units_of_statement
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
@@ -42,7 +42,8 @@ _CHANGES_ROLE: Final = re.compile(
 )
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
-_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete")  # kinds of statements
+# Kinds of statements.
+_TAKE_SNAPSHOT: Final = ("select", "insert", "update", "delete", "merge", "compound")
 
 
 class Session:
@@ -54,8 +55,13 @@ class Session:
         conditions: the settings that the values of conditions depend on.
     """
 
-    def __init__(self, observation: Observation) -> None:
-        self.observation = observation
+    def __init__(self, observation: Observation, call: int = 0) -> None:
+        """Begin a session.
+
+        Args:
+            call: the number of the application's call that it belongs to; 0 if unknown.
+        """
+        self.observation, self._call = observation, call
         self._history = observation.history
         self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
@@ -126,6 +132,9 @@ class Session:
             if (one := self.transaction or before) is not None:
                 for source, name in units_of_statement(done.statement.text).items():
                     one.name_unit(source, name)
+                program = program_of_statement(done.statement.text)
+                if program and program not in one.labels:
+                    one.labels = (*one.labels, program)
         except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
         self._history.caller = ""
@@ -267,6 +276,9 @@ class Session:
                 one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
             if self.label and self.observation.application_is_unit:
                 one.name_unit("application_name", self.label)
+            if self._call:
+                one.client = self._call
+                one.name_unit("call", f"call {self._call}")
             self.transaction = one
         elif not implicit:
             one.implicit = False

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from isolang.errors import IsolangError
+from isolang.history.not_seen import not_allowed, unseen_reason
 from isolang.history.statement_text import one_line, shape_of_text
 
 if TYPE_CHECKING:
@@ -295,6 +296,10 @@ class Unseen(Counter[str]):
         self.read.update(map(base_name, names or ()))
         self.reads_unknown |= names is None
 
+    def __bool__(self) -> bool:
+        """Return whether something unseen may hide a violation; harmless kinds hide none."""
+        return any(number and kind_of(what) in HARMFUL_KINDS for what, number in self.items())
+
     def __deepcopy__(self, memo: object) -> Unseen:
         """Return a copy; that of a Counter would have its numbers alone."""
         made = Unseen(self._caller)
@@ -303,7 +308,8 @@ class Unseen(Counter[str]):
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
-        self.update(other)
+        for what, number in other.items():  # Counter.update asks whether this counter is empty
+            self[what] += number
         self.examples = other.examples | self.examples
         self.tables = other.tables | self.tables
         self.read |= other.read
@@ -392,17 +398,23 @@ def reason_for_unknown(unseen: Unseen, accepted: Collection[str]) -> tuple[str, 
 
     Both are empty if nothing was unseen, or only activity of accepted kinds.
     """
-    lines = [
-        (what, detail) for what, detail in unseen.settled().lines() if kind_of(what) not in accepted
-    ]
-    if not lines:
-        return "", []
-    listed = "; ".join(f"{output_wording(what)} ({detail})" for what, detail in lines)
-    kinds = list(dict.fromkeys(kind_of(what) for what, _ in lines))
-    reason = (
-        f"the recorded history satisfies the level, but some operations were not seen: {listed}"
-    )
-    return reason, kinds
+    phrases = not_allowed(harmful_phrases(unseen), accepted)
+    return (unseen_reason(phrases), [*phrases]) if phrases else ("", [])
+
+
+def harmful_phrases(unseen: Unseen) -> dict[str, tuple[str, ...]]:
+    """Return what prevents a valid verdict: by kind, the things counted in words.
+
+    >>> unseen = Unseen()
+    >>> unseen.note(LIMITED, "SELECT 1")
+    >>> harmful_phrases(unseen)
+    {'limits': ('rows that LIMIT may have left out (1; first: SELECT 1)',)}
+    """
+    phrases: dict[str, tuple[str, ...]] = {}
+    for what, detail in unseen.settled().lines():
+        if (kind := kind_of(what)) in HARMFUL_KINDS:
+            phrases[kind] = (*phrases.get(kind, ()), f"{output_wording(what)} ({detail})")
+    return phrases
 
 
 def unknown_if_unseen(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:

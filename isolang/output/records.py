@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
 
+from isolang.explain.harm import Harm
 from isolang.explain.violation import Findings, Violation, ViolationGroups
 from isolang.limits import Seconds
 from isolang.verdict import NOTHING_OBSERVED, AnomalyCount
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from isolang.verdict import Verdict
 
 SCHEMA: Final = 1
+_R = TypeVar("_R", bound="Report")
 
 # The exit code of a run is the first of these codes that one of its reports has.
 EXIT_REJECTED, EXIT_INVALID, EXIT_INPUT, EXIT_UNKNOWN, EXIT_VALID = 4, 1, 2, 3, 0
@@ -167,6 +169,7 @@ class Report(Struct, frozen=True, kw_only=True):
         cross_check: the result of ``--cross-check``.
         findings: with ``--all``, every kind of anomaly in the history.
         groups: the violations by their statements and tables, for an application's recording.
+        harm: the harm of the violation, if the application's calls could be made again.
         standing: the strongest satisfied and the weakest violated levels, if finding them was
             cheap.
         warnings: warnings about the specification, and files that could not be saved.
@@ -212,6 +215,7 @@ class Report(Struct, frozen=True, kw_only=True):
     cross_check: CrossCheckReport | None = None
     findings: Findings | None = None
     groups: ViolationGroups | None = None
+    harm: Harm | None = None
     standing: Standing | None = None
     warnings: tuple[str, ...] = ()
     caveats: tuple[str, ...] = ()
@@ -294,6 +298,19 @@ def report_of(history: str, spec: str, verdict: Verdict) -> Report:
         caveats=verdict.caveats,
         statistics={name: _number(x) for name, x in verdict.statistics.items()},
     )
+
+
+def with_harm(report: _R, harm: Harm | None) -> _R:
+    """Return a report with the harm of its first group of violations, which it then explains."""
+    if harm is None:
+        return report
+    groups = report.groups.groups if report.groups is not None else ()
+    if groups and groups[0].harm is not None:
+        violation = groups[0].violation
+        report = replace(
+            report, violation=violation, anomaly=violation.anomaly, reason=violation.headline()
+        )
+    return replace(report, harm=harm)
 
 
 def _input_of(history: History, ignored: tuple[str, ...]) -> Input:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import asdict, replace
 
+from isolang.explain.harm import Harm
 from isolang.explain.violation import (
     ArgumentView,
     CycleView,
@@ -33,12 +34,14 @@ _COLOUR = {"valid": "bold green", "invalid": "bold red", "unknown": "bold yellow
 _LONGEST, _ENDS = 24, 4
 
 
-def text_of(verdict: Verdict, groups: ViolationGroups | None = None) -> str:
+def text_of(
+    verdict: Verdict, groups: ViolationGroups | None = None, harm: Harm | None = None
+) -> str:
     """Return the report of a verdict as text in 100 columns, without colours."""
-    from isolang.output.records import report_of
+    from isolang.output.records import report_of, with_harm
 
     report = report_of(verdict.history.name, verdict.spec.name, verdict)
-    return text_of_report(replace(report, groups=groups))
+    return text_of_report(with_harm(replace(report, groups=groups), harm))
 
 
 def text_of_report(report: Report) -> str:
@@ -90,8 +93,12 @@ def render_title(report: Report, out: Sheet) -> None:
     shown = escaped_record(replace(report, warnings=()))
     verdict, level = shown.verdict, shown.level
     title = f" ({level.title})" if level and level.title else ""
+    word = Styled(verdict.upper(), _COLOUR[verdict])
+    if shown.harm is not None:
+        out.line(word, Styled(f", {shown.harm.headline()}", "bold"))
+        word = Styled("")
     out.line(
-        Styled(verdict.upper(), _COLOUR[verdict]),
+        word,
         Styled(f"  {shown.history}", "bold"),
         f"  {shown.spec}",
         Styled(title, "dim"),
@@ -103,6 +110,9 @@ def _render(report: Report, out: Sheet, *, again: bool, every: bool) -> None:
     violation = report.violation
     if report.reason:
         out.show(_indented(report.reason, 2, style="bold" if violation else ""))
+    if report.harm is not None:
+        for part in _harm(report.harm, 2):
+            out.show(part)
     if report.groups and every and len(report.groups.groups) > 1:
         for part in _each_group(report.groups, report):
             out.show(part)
@@ -167,6 +177,19 @@ def _violation(violation: Violation, report: Report) -> Iterator[Grid]:
             yield _indented(sentences[outcome], 2)
 
 
+def _harm(harm: Harm, indent: int) -> Iterator[Grid]:
+    """Yield what is known of the harm, besides the first line."""
+    details = harm.details()
+    if not details:
+        return
+    yield Grid(rows=[("",)])
+    grid = Grid(indent=indent)
+    for number, (name, text) in enumerate(details):
+        repeated = number and details[number - 1][0] == name
+        grid.add(Styled("" if repeated else name, "dim"), text)
+    yield grid
+
+
 def _groups(groups: ViolationGroups) -> Iterator[Grid]:
     """Yield a line for each group of violations, with its statements."""
     found = groups.groups
@@ -186,6 +209,10 @@ def _groups(groups: ViolationGroups) -> Iterator[Grid]:
 def _group(number: int, group: ViolationGroup) -> Iterator[Grid]:
     start = f"{number:>2}  "
     yield _indented(start + group.headline(), 2, hang=len(start))
+    if group.harm is not None:
+        yield _indented(group.harm.headline(), 2 + len(start))
+    if group.programs:
+        yield _indented(f"by {', '.join(group.programs)}", 2 + len(start))
     for statement in group.statements:
         yield _indented(statement, 2 + len(start) + 2, hang=2, style="dim")
 
@@ -411,7 +438,7 @@ def _standing(report: Report) -> str:
     strongest, weakest = (
         ", ".join(names) or "none" for names in (found.strongest, found.weakest_violated)
     )
-    more = "; some levels were not decided within the limit" if found.unknown else ""
+    more = "; some levels are unknown" if found.unknown else ""
     return f"strongest satisfied: {strongest}; weakest violated: {weakest}{more}"
 
 

@@ -131,8 +131,16 @@ class _Group(Struct):
             at_least=self.at_least,
             tables=tuple(dict.fromkeys(table for table, _, _ in self.pairs)),
             statements=tuple(dict.fromkeys(statements)),
+            programs=_programs(self.proof.violation),
             violation=self.proof.violation,
         )
+
+
+def _programs(violation: Violation) -> tuple[str, ...]:
+    """Return the names of the programs of a violation, without the arguments of calls."""
+    ends = {end for _, cycle in violation.cycles() for edge in cycle.edges for end in edge.ends}
+    labels = [t.labels[-1] for t in violation.transactions if t.labels and t.number in ends]
+    return tuple(dict.fromkeys(label.partition("(")[0] for label in labels))
 
 
 def _length(cycle: KnownCycle) -> tuple[int, int]:

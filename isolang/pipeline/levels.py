@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from isolang.certify.proofs import Refutation
 from isolang.errors import HistoryError, UnsupportedError, internal_error
+from isolang.history.not_seen import allowing_hint, unseen_reason
 from isolang.history.superseded import without_superseded_reads
 from isolang.language.hierarchy import IMPLIES, implied_by
 from isolang.language.library import NO_SESSION
@@ -20,6 +21,7 @@ from isolang.limits import Deadline, Work
 from isolang.options import Options
 from isolang.pipeline import decide
 from isolang.pipeline.implicit import FEW_SET_READS
+from isolang.pipeline.possible import LOST_FACTS
 from isolang.pipeline.superseded import open_superseded_reads
 from isolang.problem import build_problem
 from isolang.verdict import NOTHING_OBSERVED, Invalid, Unknown
@@ -134,6 +136,10 @@ def levels_of(
     follows from another verdict: a history that satisfies a level satisfies all weaker levels, and
     one that violates a level violates all stronger levels.
 
+    A level is violated if the facts that certainly decided answers violate it, and satisfied if all
+    facts satisfy it (:mod:`isolang.history.possible`). If something was not seen, no level is
+    satisfied (:mod:`isolang.history.not_seen`).
+
     Args:
         history: a result of ``load_history`` or ``History.from_transactions``.
         options: the options for checking each level. The timeout applies to each level separately;
@@ -163,6 +169,42 @@ def levels_of(
     >>> found.strongest(), found.levels["ser"].anomaly
     (('si',), 'write skew')
     """
+    levels = _levels_of_facts(
+        history, options, progress=progress, simplest=simplest, explained=explained,
+        deadline=deadline, work=work, known=known, with_set_reads=with_set_reads,
+    )  # fmt: skip
+    satisfied = any(level.standing == "satisfied" for level in levels.levels.values())
+    if satisfied and (unseen := history.harmful_unseen()):
+        return without_satisfied(levels, f"{unseen_reason(unseen)}; {allowing_hint(unseen)}")
+    if satisfied and history.lacks_facts:
+        return without_satisfied(levels, LOST_FACTS)
+    if not satisfied or (whole := history.with_all_facts()) is None:
+        return levels
+    known = {
+        name: level.standing
+        for name, level in levels.levels.items()
+        if level.standing == "violated" or (known or {}).get(name) == "satisfied"
+    }
+    upper = _levels_of_facts(
+        whole, options, progress=progress, simplest=simplest, explained=explained,
+        deadline=deadline, work=work, known=known,
+    )  # fmt: skip
+    return unknown_where_facts_matter(levels, upper)
+
+
+def _levels_of_facts(
+    history: History,
+    options: Options,
+    *,
+    progress: Callable[[str], object],
+    simplest: bool,
+    explained: bool,
+    deadline: Deadline | None,
+    work: Work | None,
+    known: Mapping[str, Standing] | None,
+    with_set_reads: History | None = None,
+) -> Levels:
+    """Find out which levels the operations in a history satisfy, as :func:`levels_of` does."""
     start = time.perf_counter()
     current = history if with_set_reads is None else _with_few_set_reads(history, with_set_reads)
     problem = build_problem(current)
@@ -262,11 +304,39 @@ def levels_of(
     )
     if not levels.weakest_violated() or not open_superseded_reads(history):
         return levels
-    others = levels_of(
+    others = _levels_of_facts(
         without_superseded_reads(history), options, progress=progress, simplest=simplest,
         explained=explained, deadline=deadline, work=work, known=known,
     )  # fmt: skip
     return _unknown_where_reads_matter(levels, others)
+
+
+def without_satisfied(levels: Levels, reason: str) -> Levels:
+    """Return the levels, with those unknown that a history seems to satisfy."""
+    changed = {
+        name: replace(level, standing="unknown", certified=False, reason=reason)
+        if level.standing == "satisfied"
+        else level
+        for name, level in levels.levels.items()
+    }
+    return replace(levels, levels=changed)
+
+
+def unknown_where_facts_matter(levels: Levels, upper: Levels) -> Levels:
+    """Return the levels, with those unknown that a history satisfies only without some facts.
+
+    Args:
+        upper: the levels of the history with the facts that only may have decided an answer.
+    """
+    merged: dict[str, LevelStanding] = {}
+    for name, level in levels.levels.items():
+        other = upper.levels[name]
+        if level.standing == "satisfied" and other.standing == "violated":
+            anomaly = f" ({other.anomaly})" if other.anomaly else ""
+            reason = f"depends on facts that only may have decided an answer{anomaly}"
+            other = replace(level, standing="unknown", certified=False, anomaly="", reason=reason)
+        merged[name] = other if level.standing == "satisfied" else level
+    return replace(levels, levels=merged, seconds=levels.seconds + upper.seconds)
 
 
 def _unknown_where_reads_matter(levels: Levels, others: Levels) -> Levels:
@@ -305,6 +375,7 @@ def least_clock_error(
     from isolang.history.clock_error import with_clock_error
 
     way = _route_of(level)
+    history = history.with_all_facts() or history
 
     def satisfied(error: int) -> bool | None:
         wide = with_clock_error(history, error)

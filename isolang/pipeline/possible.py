@@ -2,15 +2,18 @@
 
 A violation counts if the certain facts alone have it. A history is valid if all facts together
 satisfy the level (:mod:`isolang.history.possible`). Where the two differ, the verdict is unknown.
+It is also unknown instead of valid if the observer of the application did not see everything
+(:mod:`isolang.history.not_seen`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
+from isolang.history.not_seen import allowing_hint, unseen_reason
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import superseded
@@ -19,7 +22,12 @@ from isolang.verdict import Invalid, Unknown, Valid, Verdict
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
+    from isolang.solvers.answer import Cause
 
+LOST_FACTS: Final = (
+    "the history was changed after it was read, and lacks the facts that only may have decided "
+    "answers"
+)
 _MOST_NAMED = 3  # the maximum number of statements named in a reason
 
 
@@ -32,18 +40,39 @@ def judge(
     *,
     simplest: bool = True,
 ) -> Verdict:
-    """Decide a history, or answer *unknown* if the verdict depends on facts that are not certain.
+    """Decide a history, or answer *unknown* if the verdict depends on what is not known.
+
+    These are facts that only may have decided an answer, and operations that were not seen.
 
     Raises:
         HistoryError: as for :func:`isolang.pipeline.decision.decide`.
         SolverError: as for ``decide``.
     """
+    verdict = _judge_facts(history, route, deadline, options, progress, simplest=simplest)
+    if not isinstance(verdict, Valid) or not (unseen := history.harmful_unseen()):
+        return verdict
+    reason = f"{unseen_reason(unseen)}; {allowing_hint(unseen)}"
+    return _not_valid(history, verdict, reason, "unseen")
+
+
+def _judge_facts(
+    history: History,
+    route: Route,
+    deadline: Deadline,
+    options: Options,
+    progress: Callable[[str], object],
+    *,
+    simplest: bool,
+) -> Verdict:
     verdict = superseded.judge(history, route, deadline, options, progress, simplest=simplest)
     if not isinstance(verdict, Valid):
         return verdict
     whole = history.with_all_facts()
     if whole is None:
-        return verdict
+        if not history.lacks_facts:
+            return verdict
+        reason = f"possible facts: {LOST_FACTS}"
+        return _not_valid(history, verdict, reason, "possible facts")
     progress("with all facts")
     other = superseded.judge(whole, route, deadline, options, progress, simplest=simplest)
     if isinstance(other, Valid):
@@ -60,9 +89,6 @@ def _counted(history: History) -> str:
 
 def _unknown(history: History, other: Invalid) -> Unknown:
     """Return the verdict for a history that is invalid only with its possible facts."""
-    shared = Unknown.__struct_fields__
-    fields = {name: value for name, value in asdict(other).items() if name in shared}
-    fields |= {"history": history, "certified": False, "certified_reason": ""}
     named = possible_facts_of(other)
     more = f"; and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
     reason = (
@@ -70,7 +96,15 @@ def _unknown(history: History, other: Invalid) -> Unknown:
         f"all that may have decided them, the history violates it ({other.violation.anomaly}). It "
         f"depends on {'; '.join(named[:_MOST_NAMED]) or 'facts that are not certain'}{more}"
     )
-    return Unknown(**{**fields, "reason": reason, "cause": "possible facts"})
+    return _not_valid(history, other, reason, "possible facts")
+
+
+def _not_valid(history: History, verdict: Valid | Invalid, reason: str, cause: Cause) -> Unknown:
+    """Return the verdict *unknown* in place of another one."""
+    shared = Unknown.__struct_fields__
+    fields = {name: value for name, value in asdict(verdict).items() if name in shared}
+    fields |= {"history": history, "certified": False, "certified_reason": ""}
+    return Unknown(**{**fields, "reason": reason, "cause": cause})
 
 
 def possible_facts_of(verdict: Invalid) -> list[str]:

@@ -20,6 +20,8 @@ from isolang.report.order import Order, order_of
 from isolang.report.relations import DRAWINGS, Drawing
 
 if TYPE_CHECKING:
+    from isolang.explain.harm import Harm
+    from isolang.explain.violation import ViolationGroups
     from isolang.history.history import History
     from isolang.language.meaning.core import Spec
     from isolang.pipeline.levels import Levels
@@ -78,6 +80,36 @@ class LatticeDrawing(Struct, frozen=True, kw_only=True):
     lines: tuple[tuple[tuple[float, float], ...], ...]
 
 
+class ShownHarm(Struct, frozen=True, kw_only=True):
+    """The harm of a violation, in words.
+
+    Attributes:
+        word: the kind, such as ``harmful``.
+        headline: the harm in one line.
+        details: the rest, as names and texts.
+    """
+
+    word: str
+    headline: str
+    details: tuple[tuple[str, str], ...]
+
+
+class ShownGroup(Struct, frozen=True, kw_only=True):
+    """The violations of one kind, in words.
+
+    Attributes:
+        headline: the anomaly, the tables and the count.
+        harm: the harm of the group's example in one line; empty if it was not sought.
+        programs: the programs, such as routes or functions.
+        statements: the statements, or their ``file:line``.
+    """
+
+    headline: str
+    harm: str
+    programs: tuple[str, ...]
+    statements: tuple[str, ...]
+
+
 class Contents(Struct, frozen=True, kw_only=True):
     """All data that a page shows.
 
@@ -93,6 +125,8 @@ class Contents(Struct, frozen=True, kw_only=True):
         advice: paragraphs of advice to a database engineer about the verdict.
         violation: the violation in the form of docs/output.md, with the numbers of transactions and
             operations added to its edges; ``None`` unless the verdict is invalid.
+        harm: the harm of the violation; ``None`` if it was not sought.
+        groups: all violations in groups, the worst first; empty if there is only one.
         part: the smallest invalid part found by a short search, as EDN; empty for none.
         order: a transaction order that explains a valid history; ``None`` for none.
         levels: the verdicts of the library levels; ``None`` if they were not requested.
@@ -113,6 +147,8 @@ class Contents(Struct, frozen=True, kw_only=True):
     statistics: tuple[tuple[str, str], ...]
     spec: Axioms
     violation: dict[str, Any] | None
+    harm: ShownHarm | None
+    groups: tuple[ShownGroup, ...]
     part: str
     relations: dict[str, Drawing]
     columns: Columns
@@ -129,6 +165,8 @@ def contents(
     course: Course | None = None,
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
+    harm: Harm | None = None,
+    groups: ViolationGroups | None = None,
 ) -> Contents:
     """Gather the data shown on a page about a verdict."""
     from isolang.output.records import json_text, report_of
@@ -166,12 +204,35 @@ def contents(
         statistics=tuple(_statistics(report)),
         spec=_axioms(verdict.spec, violation),
         violation=violation,
+        harm=_shown_harm(harm),
+        groups=_shown_groups(groups),
         part=part,
         relations=DRAWINGS,
         columns=pack(history, around=shown),
         order=order_of(verdict) if isinstance(verdict, Valid) else None,
         levels=_standings(levels),
         course=course,
+    )
+
+
+def _shown_harm(harm: Harm | None) -> ShownHarm | None:
+    if harm is None:
+        return None
+    details = tuple((name, cut(text)) for name, text in harm.details())
+    return ShownHarm(word=harm.word(), headline=cut(harm.headline()), details=details)
+
+
+def _shown_groups(groups: ViolationGroups | None) -> tuple[ShownGroup, ...]:
+    if groups is None or len(groups.groups) == 1:
+        return ()
+    return tuple(
+        ShownGroup(
+            headline=group.headline(),
+            harm="" if group.harm is None else cut(group.harm.headline()),
+            programs=tuple(map(cut, group.programs)),
+            statements=tuple(map(cut, group.statements)),
+        )
+        for group in groups.groups
     )
 
 

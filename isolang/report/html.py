@@ -22,6 +22,8 @@ from isolang.report.plain import policy_hash
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from isolang.explain.harm import Harm
+    from isolang.explain.violation import ViolationGroups
     from isolang.pipeline.levels import Levels
     from isolang.report.course import Course
     from isolang.verdict import Verdict
@@ -48,10 +50,14 @@ def page(
     course: Course | None = None,
     certificate: str = "",
     statements: Mapping[str, Sequence[str]] | None = None,
+    harm: Harm | None = None,
+    groups: ViolationGroups | None = None,
 ) -> str:
     """Return the page about a verdict.
 
     Args:
+        harm: the harm of the verdict's violation; ``None`` if it was not sought.
+        groups: all violations in groups; ``None`` to show only the verdict's.
         certificate: the hash of the certificate, if the verdict was read from one. If so, no other
             verdicts are computed for the page.
     """
@@ -62,6 +68,8 @@ def page(
         course=course,
         certificate=certificate,
         statements=statements,
+        harm=harm,
+        groups=groups,
     )
     data = msgspec.json.encode(shown).decode()
     for character in "<>&\u2028\u2029":

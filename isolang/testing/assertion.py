@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from isolang.explain.harm import Harm
     from isolang.explain.violation import ViolationGroups
     from isolang.history.history import History
     from isolang.language.classify.route import Route
@@ -18,13 +19,19 @@ class IsolationError(AssertionError):
 
     Attributes:
         verdict: the verdict on the history, which is invalid or unknown.
+        harm: the harm of the violation, if the test's calls could be made again.
     """
 
-    def __init__(self, verdict: Invalid | Unknown, groups: ViolationGroups | None = None) -> None:
+    def __init__(
+        self,
+        verdict: Invalid | Unknown,
+        groups: ViolationGroups | None = None,
+        harm: Harm | None = None,
+    ) -> None:
         from isolang.output.text import text_of
 
-        super().__init__(text_of(verdict, groups))
-        self.verdict = verdict
+        super().__init__(text_of(verdict, groups, harm))
+        self.verdict, self.harm = verdict, harm
 
     def __reduce__(self) -> tuple[type[AssertionError], tuple[str]]:
         return AssertionError, (str(self),)  # another process needs only the message
@@ -95,12 +102,15 @@ def with_harmful_first(
     return with_groups(verdict, route(verdict.spec), Options(timeout=timeout))
 
 
-def require_valid(verdict: Verdict, groups: ViolationGroups | None = None) -> Valid:
+def require_valid(
+    verdict: Verdict, groups: ViolationGroups | None = None, harm: Harm | None = None
+) -> Valid:
     """Return the verdict if it is valid, and raise an error if it is not.
 
     Args:
         verdict: the verdict.
         groups: the violations to name in the error's message.
+        harm: the harm to name there.
 
     Raises:
         IsolationError: the verdict is invalid.
@@ -113,4 +123,4 @@ def require_valid(verdict: Verdict, groups: ViolationGroups | None = None) -> Va
         return verdict
     if isinstance(verdict, Unknown):
         raise UndecidedError(verdict)
-    raise IsolationError(verdict, groups)
+    raise IsolationError(verdict, groups, harm)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,9 +16,12 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.foresee.calls import AppCall
+from isolang.harm.outcome import answer_of, answer_of_error
 from isolang.testing.watching import Watches
 
 if TYPE_CHECKING:
+    from isolang.explain.harm import Harm
+    from isolang.explain.violation import ViolationGroups
     from isolang.foresee.played import Foreseen
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
@@ -53,13 +57,24 @@ class Isolation(Watches):
         """
         if inspect.iscoroutinefunction(function) and _has_loop():
             return self._call_later(function, args, kwargs)  # type: ignore[return-value]
-        return self._remembered(function, args, kwargs).again()  # type: ignore[return-value]
+        call = self._remembered(function, args, kwargs)
+        if self._setup is None or not self._watches:
+            return call.again()  # type: ignore[return-value]
+        return self._replays.make(call, self.session)  # type: ignore[return-value]
 
     async def _call_later(
         self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> object:
-        with self._remembered(function, args, kwargs).labelling():
-            return await function(*args, **kwargs)
+        call = self._remembered(function, args, kwargs)
+        began, clock = time.time(), time.perf_counter()
+        with call.labelling():
+            try:
+                result = await function(*args, **kwargs)
+            except Exception as error:
+                self._replays.remember(call, self.session, began, answer_of_error(error, clock))
+                raise
+        self._replays.remember(call, self.session, began, answer_of(result, clock))
+        return result
 
     def _remembered(
         self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -68,6 +83,33 @@ class Isolation(Watches):
         call = AppCall(function, args, kwargs)
         self._calls.append(call)
         return call
+
+    def effect(self, effect: object) -> None:
+        """Report an effect outside the database, such as a mail that the application sends.
+
+        The harm of a violation compares the effects of the concurrent run with those of each serial
+        order. Mails in Django's ``mail.outbox`` need no report.
+        """
+        self._replays.effects.report(effect)
+
+    def invariant(self, function: Callable[[], object]) -> None:
+        """Add a condition that must hold after the calls, for the harm of a violation.
+
+        The function raises an error, or returns ``False``, if the condition does not hold.
+        """
+        self._replays.effects.invariants.append(function)
+
+    def ignore(self, *names: str) -> None:
+        """Add tables and columns that the harm of a violation does not compare.
+
+        A name is that of a table, a column such as ``account.visits``, or a column of all tables
+        such as ``*.visits``. A test must call this before it starts any watch.
+        """
+        self._replays.ignored += names
+
+    def end_watches(self) -> None:
+        """End the watches of this test. What they have recorded remains."""
+        self._ending.close()
 
     def foresee(self, level: str, *, against: str = "", most: int = 10) -> Foreseen:
         """Predict violations that this test's calls allow at a weaker level, and play them.
@@ -85,6 +127,7 @@ class Isolation(Watches):
         """
         from isolang.api import load_history
         from isolang.foresee.played import Stage, foresee
+        from isolang.harm.state import PreparedState
 
         missing = [
             what
@@ -108,6 +151,8 @@ class Isolation(Watches):
             watching=self.again,
             server_name=self.server_name,
             level=level.lower(),
+            prepared=lambda: PreparedState(proxy.server, ignored=self._replays.ignored),
+            effects=self._replays.effects,
         )
         return foresee(
             history,
@@ -139,17 +184,23 @@ class Isolation(Watches):
                 getattr(other, method)(conninfo, **options)
             yield other
             for proxy in other._proxies:
-                proxy.complete()
+                if not proxy.is_over:
+                    proxy.complete()
         finally:
             other.close()
 
     def history(self) -> History:
         """Return the history recorded so far: that of the first watch, or else of the recorder."""
         from isolang.api import load_history
+        from isolang.observe.unseen import accepted_kinds
 
         if not self._proxies:
             return self.recorder.history()
-        return load_history(self._proxies[0].complete(), superseded_reads=self.superseded_reads)
+        path = self._proxies[0].complete(accepted_kinds(self.allow_unseen))
+        allowed = accepted_kinds(self.allow_unseen) if self.allow_unseen else ()
+        return load_history(
+            path, superseded_reads=self.superseded_reads, allow_unseen=sorted(allowed)
+        )
 
     @property
     def waiting(self) -> bool:
@@ -189,9 +240,10 @@ class Isolation(Watches):
         """
         __tracebackhide__ = True
         from isolang.api import check, load_history
+        from isolang.harm.calls import are_all_harmless
         from isolang.observe.unseen import accepted_kinds, unknown_if_unseen
         from isolang.testing.assertion import require_valid, with_harmful_first
-        from isolang.verdict import NOTHING_OBSERVED, Valid
+        from isolang.verdict import NOTHING_OBSERVED, Invalid, Valid
 
         level = level or self.level
         if not level:
@@ -205,7 +257,7 @@ class Isolation(Watches):
         allowed = self.allow_unseen if allow_unseen is None else allow_unseen
         kinds = accepted_kinds(allowed)
         accepted, refused = [], []
-        judged = [self._with_versions(path) for path in self._paths]
+        judged = [self._with_versions(path, kinds) for path in self._paths]
         superseded = superseded_reads or self.superseded_reads
         histories = [load_history(path, superseded_reads=superseded) for path in judged]
         if allowed is not True:
@@ -217,35 +269,45 @@ class Isolation(Watches):
                 for recorded, path, _ in named
             ]
         for recorded, path, history in named:
+            proxy = self._proxy_of(recorded)
+            # A proxy knows what was not seen, and is asked below.
+            read = history if proxy is None else replace(history, unseen={})
             verdict, groups = with_harmful_first(
-                check(history, level, timeout=timeout or self.timeout), timeout or self.timeout
+                check(read, level, timeout=timeout or self.timeout), timeout or self.timeout
             )
+            harm = None
             if verdict.nothing_observed and self._was_refused(recorded):
                 verdict = replace(
                     verdict, notes=tuple(n for n in verdict.notes if n != NOTHING_OBSERVED)
                 )
-            if isinstance(verdict, Valid) and (proxy := self._proxy_of(recorded)) is not None:
+            if isinstance(verdict, Valid) and proxy is not None:
                 verdict = unknown_if_unseen(verdict, proxy.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
+            proxy = self._proxy_of(recorded)
+            if isinstance(verdict, Invalid) and proxy is not None:
+                harm, groups = self._replays.harm_of(self, proxy, verdict, groups)
             if self.keep is not None:
-                keep(verdict, path, self.keep)
+                keep(verdict, path, self.keep, harm, groups)
+            if harm is not None and self.harmless == "note" and are_all_harmless(harm, groups):
+                self.noted.append((path.name, harm))
+                continue
             try:
-                accepted.append(require_valid(verdict, groups))
+                accepted.append(require_valid(verdict, groups, harm))
             except AssertionError as error:
                 refused.append(error)
         if refused:
             raise worst(refused)
         return accepted
 
-    def _with_versions(self, path: Path) -> Path:
+    def _with_versions(self, path: Path, accepted: Collection[str]) -> Path:
         """Return the file to check in place of a recorded history.
 
         The history of a watch goes on, so this is a new file with what it has recorded so far. For
         other histories, it is the same file.
         """
         proxy = self._proxy_of(path)
-        return path if proxy is None else proxy.complete()
+        return path if proxy is None else proxy.complete(accepted)
 
     def _proxy_of(self, path: Path) -> InsideProxy | None:
         """Return the proxy that records into a file; ``None`` for other histories."""
@@ -281,6 +343,7 @@ class Isolation(Watches):
     def close(self) -> None:
         """Stop all watches and servers, and close the recorder."""
         self._ending.close()
+        self._replays.close()
         self._servers.close()
         if self._recorder is not None:
             self._recorder.close()
@@ -311,7 +374,13 @@ def worst(errors: Sequence[AssertionError]) -> AssertionError:
     return next((one for one in errors if not isinstance(one, UndecidedError)), errors[0])
 
 
-def keep(verdict: Verdict, path: Path, folder: Path) -> None:
+def keep(
+    verdict: Verdict,
+    path: Path,
+    folder: Path,
+    harm: Harm | None = None,
+    groups: ViolationGroups | None = None,
+) -> None:
     """Save a history, its verdict's certificate and a page about it in a folder.
 
     Files with the same names from an earlier run are replaced. An unknown verdict has no
@@ -321,12 +390,16 @@ def keep(verdict: Verdict, path: Path, folder: Path) -> None:
     from tempfile import TemporaryDirectory
 
     from isolang.report import page
-    from isolang.verdict import Unknown
+    from isolang.verdict import Invalid, Unknown
 
     folder.mkdir(parents=True, exist_ok=True)
     copyfile(path, folder / path.name)
     name = f"{path.stem}.{folder_of(verdict.spec.name)}.html"
-    (folder / name).write_text(page(verdict, name=path.name), encoding="utf-8")
+    shown = verdict
+    if isinstance(verdict, Invalid) and harm is not None and groups is not None:
+        shown = replace(verdict, violation=groups.groups[0].violation)
+    text = page(shown, name=path.name, harm=harm, groups=groups)
+    (folder / name).write_text(text, encoding="utf-8")
     if not isinstance(verdict, Unknown):
         with TemporaryDirectory(dir=folder) as alone:
             path = verdict.certificate().save(alone)

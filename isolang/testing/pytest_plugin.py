@@ -19,18 +19,27 @@ if TYPE_CHECKING:
 
 _MARK: Final = (
     "isolation(level, timeout=60, allow_unseen=False, foresee='', superseded_reads='auto', "
-    "unit='transaction'): the history that the test records must satisfy this level, and only the "
-    "kinds in allow_unseen may be unseen (True: all); with foresee, violations are predicted at "
-    "that level "
-    "and played; superseded_reads, 'ignore' or 'count', says what to do with a read whose "
-    "transaction read the row again under a lock, with another result; unit='request' judges the "
-    "calls of isolation.call, too, which may consist of several transactions"
+    "unit='transaction', harmless='fail'): the history that the test records must satisfy this "
+    "level, and only the kinds in allow_unseen may be unseen (True: all); with foresee, violations "
+    "are predicted at that level and played; superseded_reads, 'ignore' or 'count', says what to "
+    "do with a read whose transaction read the row again under a lock, with another result; "
+    "unit='request' judges the calls of isolation.call, too, which may consist of several "
+    "transactions; harmless='note' only notes a violation that is harmless with the test's data"
 )
-_KNOWN: Final = {"level", "timeout", "allow_unseen", "foresee", "superseded_reads", "unit"}
+_KNOWN: Final = {
+    "level",
+    "timeout",
+    "allow_unseen",
+    "foresee",
+    "superseded_reads",
+    "unit",
+    "harmless",
+}
 _TRANSACTIONS: Final = "isolation transactions"  # the name of a property in a test's report
 _UNSEEN: Final = "isolation unseen: "
 _FORESEEN: Final = "isolation foreseen"
 _IDLE: Final = "isolation nothing observed"
+_NOTED: Final = "isolation noted"
 _SEED: Final = pytest.StashKey[int]()
 _ISOLATION: Final = pytest.StashKey["Isolation"]()
 
@@ -107,7 +116,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
     from isolang.testing.isolation import Isolation, folder_of
 
     config = request.config
-    level, timeout, allow_unseen, superseded_reads, unit = _mark_arguments(request.node)
+    level, timeout, allow_unseen, superseded_reads, unit, harmless = _mark_arguments(request.node)
     name = folder_of(request.node.nodeid)
     report = config.getoption("isolation_report")
     one = Isolation(
@@ -119,6 +128,7 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
         allow_unseen=allow_unseen,
         superseded_reads=superseded_reads,
         unit=unit,
+        harmless=harmless,
     )
     request.node.stash[_ISOLATION] = one
     yield one
@@ -127,14 +137,14 @@ def isolation(request: pytest.FixtureRequest, tmp_path_factory: Any) -> Iterator
 
 def _mark_arguments(
     item: Any,
-) -> tuple[str, float, bool | Collection[str], SupersededReads, Unit]:
+) -> tuple[str, float, bool | Collection[str], SupersededReads, Unit, str]:
     """Return the arguments of a test's mark, except for ``foresee``.
 
     If the test has no mark, return the defaults. If the mark is incorrect, fail the test.
     """
     mark = item.get_closest_marker("isolation")
     if mark is None:
-        return "", 60.0, False, "auto", "transaction"
+        return "", 60.0, False, "auto", "transaction", "fail"
     arguments = dict(zip(("level",), mark.args, strict=False)) | mark.kwargs
     if len(mark.args) > 1 or "level" not in arguments or arguments.keys() - _KNOWN:
         got = ", ".join([*map(repr, mark.args), *(f"{k}={v!r}" for k, v in mark.kwargs.items())])
@@ -143,12 +153,20 @@ def _mark_arguments(
             'isolation(level="si") or isolation(level="si", timeout=60))',
             pytrace=False,
         )
+    harmless = arguments.get("harmless", "fail")
+    if harmless not in ("fail", "note"):
+        pytest.fail(
+            f"{item.nodeid}: unknown choice of harmless (got {harmless!r}, expected 'fail' or "
+            "'note')",
+            pytrace=False,
+        )
     return (
         arguments["level"],
         arguments.get("timeout", 60.0),
         arguments.get("allow_unseen", False),
         arguments.get("superseded_reads", "auto"),
         arguments.get("unit", "transaction"),
+        harmless,
     )
 
 
@@ -240,6 +258,9 @@ def pytest_runtest_makereport(
         item.user_properties.append((_TRANSACTIONS, str(transactions)))
         unseen = list(one.unseen().lines())
         item.user_properties += [(f"{_UNSEEN}{kind}", detail) for kind, detail in unseen]
+        if one.noted:
+            notes = [f"INVALID, {harm.headline()}" for _, harm in one.noted]
+            item.user_properties.append((_NOTED, "\n".join(notes)))
         if one.judged and all(verdict.nothing_observed for verdict in one.judged):
             item.user_properties.append((_IDLE, "true"))
         report.user_properties = list(item.user_properties)
@@ -276,6 +297,10 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         f"isolation: {_counted(len(judged), 'test')}, {_counted(sum(judged), 'transaction')}, "
         f"{sum(number for number, _ in unseen.values()):,} unseen"
     )
+    if noted := [note for of in properties for note in of.get(_NOTED, "").splitlines()]:
+        terminalreporter.write_line(
+            f"  {_counted(len(noted), 'violation')} only noted (harmless='note'), first: {noted[0]}"
+        )
     if idle := sum(_IDLE in of for of in properties):
         terminalreporter.write_line(
             f"  {_counted(idle, 'test')} passed, but no session in them read or missed what "

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Any
 from isolang.errors import IsolangError
 from isolang.foresee.calls import AppCall, current_client, current_label
 from isolang.testing.refused import RolledBackReads
+from isolang.testing.replays import Replays
 
 if TYPE_CHECKING:
+    from isolang.explain.harm import Harm
     from isolang.history.history import History
     from isolang.observe.ways.inside import InsideProxy
     from isolang.observe.ways.library import LibraryWatch
@@ -33,6 +35,7 @@ class Recordings:
     Attributes:
         level: the level asserted by the test's mark; empty if the test has no mark.
         judged: the verdicts on the recorded histories so far.
+        noted: the histories, by name, whose violations were only noted, with their harm.
     """
 
     def __init__(
@@ -45,12 +48,14 @@ class Recordings:
         keep: str | os.PathLike[str] | None = None,
         allow_unseen: bool | Collection[str] = False,
         superseded_reads: SupersededReads = "auto",
+        harmless: str = "",
         unit: Unit = "transaction",
     ) -> None:
         """Store the settings. No file is created before something is recorded.
 
         Args:
             timeout: the default time limit for each verdict, in seconds.
+            harmless: ``note`` if violations that are harmless with this data are only noted.
         """
         self.folder = Path(folder)
         self.seed = seed
@@ -60,7 +65,9 @@ class Recordings:
         self.superseded_reads = superseded_reads
         self.unit = unit
         self.keep = None if keep is None else Path(keep)
+        self.harmless = harmless
         self.judged: list[Verdict] = []
+        self.noted: list[tuple[str, Harm]] = []
         self._paths: list[Path] = []
         self._waiting: set[Path] = set()
         self._recorder: Recorder | None = None
@@ -73,6 +80,7 @@ class Recordings:
         self._watches: list[LibraryWatch] = []
         self._proxies: list[InsideProxy] = []
         self._calls: list[AppCall] = []
+        self._replays = Replays()
         self._setup: Callable[[], object] | None = None
         # The method that started each watch, with its arguments.
         self._watched: list[tuple[str, str, dict[str, Any]]] = []

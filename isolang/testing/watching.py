@@ -159,6 +159,8 @@ class Watches(Recordings):
                     "has)"
                 )
             return proxy
+        if self._setup is not None:
+            self._replays.prepare(server)
         path = self.folder / f"observing-{len(self._proxies) + 1}.edn"
         self.folder.mkdir(parents=True, exist_ok=True)
         proxy = InsideProxy(server, path, versions=versions, names=names)
@@ -173,8 +175,24 @@ class Watches(Recordings):
         self._watches.append(watch)
         return watch
 
+    @property
+    def proxies(self) -> tuple[InsideProxy, ...]:
+        """The proxies of this test's watches."""
+        return tuple(self._proxies)
+
+    def tables_by_name(self) -> dict[str, str]:
+        """Return the table that each name of a model means in the histories."""
+        return {
+            name: table
+            for _, _, options in self._watched
+            for table, name in (options.get("names") or {}).items()
+        }
+
     def unseen(self) -> Unseen:
-        """Return the counts of unseen activity over all watches, by kind, with examples."""
+        """Return the counts of unseen activity over all watches, by kind, with examples.
+
+        The result is false if all that it counts is harmless.
+        """
         from isolang.observe.unseen import Unseen
 
         every = Unseen()

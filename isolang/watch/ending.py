@@ -8,6 +8,7 @@ from msgspec import structs
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.not_seen import LACKS_FACTS
 from isolang.verdict import NOTHING_OBSERVED, Verdict
 from isolang.watch.report import Outcome, WatchReport
 
@@ -68,7 +69,7 @@ class Ending:
         """End the watch once all transactions are in valid parts.
 
         The outcome is *valid*, or *unknown* if the reads of some late transactions were not
-        checked.
+        checked, or if the transactions in the log are not all that happened.
         """
         if late := self._parts.unjudged:
             more = f" and {len(late) - _NAMED} more" if len(late) > _NAMED else ""
@@ -78,6 +79,8 @@ class Ending:
                 "waiting for them, so their reads were not checked; hint: choose a longer "
                 "--grace",
             )
+        elif self._parts.lacks_facts:
+            self.end("unknown", note=LACKS_FACTS)
         else:
             notes = (self._initial.summary(), "" if self._parts.observed else NOTHING_OBSERVED)
             self.end("valid", note="; ".join(filter(None, notes)))

@@ -97,6 +97,11 @@ class Parts:
 
     # --- the log and the initial state ---
 
+    @property
+    def lacks_facts(self) -> bool:
+        """Whether the logs name facts or operations that no transaction has."""
+        return self._stream.lacks_facts
+
     def note_read_bytes(self, batch: Batch) -> None:
         """Record the bytes read for a batch, for the next part's entry."""
         for span in batch.spans:

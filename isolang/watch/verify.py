@@ -20,6 +20,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock_error import format_duration
 from isolang.history.history import History
+from isolang.history.not_seen import LACKS_FACTS
 from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
 from isolang.language.load import load_texts
@@ -133,7 +134,8 @@ def check_chain(
 
     Raises:
         ChainRejected: the chain does not prove that the log satisfies the level.
-        NotCertifiedError: the kernel must accept every part, but it cannot decide some part.
+        NotCertifiedError: the kernel must accept every part, but it cannot decide some part; or the
+            transactions in the log are not all that happened.
         HistoryError: the chain or the log cannot be read.
     """
     path = folder / NAME
@@ -173,6 +175,8 @@ def check_chain(
                 checker.by_definition = ByDefinition(plan, clock_error)
             checker.add_initial_values([(key, *value) for key, value in initial.entries.items()])
             source = _check_parts(checker, live, stream, path)
+            if stream.lacks_facts:
+                raise NotCertifiedError(LACKS_FACTS)
         finally:
             values.close()
     return CheckedChain(

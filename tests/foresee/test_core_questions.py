@@ -5,7 +5,8 @@ import pytest
 from isolang import History, Transaction, check, load_spec
 from isolang.foresee.completion import Completions
 from isolang.foresee.core_questions import Core, CoreQuestions
-from isolang.foresee.run import INITIAL, run_of
+from isolang.foresee.passed import run_of
+from isolang.foresee.run import INITIAL
 
 X, Y = 0, 1
 

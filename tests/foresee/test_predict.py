@@ -189,7 +189,7 @@ def test_what_read_by_a_predicate_is_left_out_and_said() -> None:
         Transaction([("scan", {"table": "t", "where": ("=", "a", 1)}, {("t", 1): {"a": 1}})],
                     session="b"),
     ])  # fmt: skip
-    found = predict(run, "si")
+    found = predict(run, "psi", "si")
     assert found.outcome == "gave up"
     assert found.gave_up == (
         "1 of 2 transactions were left out: they read by a predicate, or depend on one that did",
@@ -205,7 +205,7 @@ def test_sessions_of_transactions_that_were_left_out_count() -> None:
         Transaction([scan, ("insert", ("t", 1), {"a": 2})], session="a"),
         Transaction([scan, ("insert", ("t", 2), {"a": 2})], session="b"),
     ])  # fmt: skip
-    found = predict(run, "si")
+    found = predict(run, "psi", "si")
     assert found.outcome == "gave up"
     (why,) = found.gave_up
     assert why.startswith("2 of 4 transactions were left out")

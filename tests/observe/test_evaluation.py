@@ -182,5 +182,5 @@ def test_postgresql_and_the_watches_agree(embedded, isolation, ask):
     asked = ask(url, r)
     (verdict,) = isolation.assert_level("sser")
     assert verdict.outcome == "valid"
-    assert not isolation.unseen()
+    assert isolation.unseen() == {}
     assert len(predicate_reads(verdict.history)) == asked

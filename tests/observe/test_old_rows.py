@@ -43,7 +43,7 @@ def test_what_a_write_reads(url, isolation, write):
     with psycopg.connect(url) as second:
         second.execute(write)
     _, shown = operations(isolation.history())
-    assert not watch.unseen
+    assert watch.unseen == {}
     columns = WRITES[write]
     assert shown[:-1] == ([f"r(t/1 {columns})"] if columns else [])
     isolation.assert_level("sser")

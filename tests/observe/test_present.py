@@ -84,7 +84,7 @@ def test_versions_are_forgotten(versions):
     assert versions.find(TABLE, FIRST, "SELECT") is not None
     versions.forget(2)
     assert versions.find(TABLE, FIRST, "SELECT") is None
-    assert (versions._unseen, versions._doubtful) == ({FOREIGN: 1}, {"t": "t/1"})
+    assert (versions.unseen, versions._doubtful) == ({FOREIGN: 1}, {"t": "t/1"})
     assert versions.find(TABLE, SECOND, "SELECT") is not None
 
 
@@ -96,4 +96,4 @@ def test_a_row_of_an_old_server(versions):
     assert versions.version_of(update).key == '["t" "1"]'
     end(versions, "ok", write(SECOND, None), 2)
     assert versions.version_of(write(None, THIRD, same_key=True)).key == '["t" "1#2"]'
-    assert versions._unseen == {OLD_SERVER: 1}
+    assert versions.unseen == {OLD_SERVER: 1}

@@ -173,7 +173,6 @@ def test_other_subqueries_are_not_seen(observed, text):
         "INSERT INTO other VALUES (1)",
         "INSERT INTO job SELECT i, 'new', 1 FROM generate_series(1, 4) i",
     )
-    observed._more["server_on_trial"] = True  # so that no commit times excuse an unseen read
     observed.start()
     with observed.connect() as one:
         one.execute(text)

@@ -334,13 +334,6 @@ def test_joins_by_key(rows):
 @pytest.mark.parametrize(
     "text",
     [
-        "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k = 7",
-        "SELECT c.id FROM child c JOIN t ON c.t_id = t.id WHERE c.k < 9",
-        "SELECT c.id FROM child c JOIN t ON c.t_id = t.id WHERE c.id = 3",
-        "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.v WHERE c.k < 7",
-        "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id OR c.k = t.v WHERE c.k < 7",
-        "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE t.v > 15",
-        "SELECT c.id FROM child c, t WHERE c.t_id = t.id",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
         " JOIN generate_series(1, 0) g ON true WHERE c.k < 7",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
@@ -348,21 +341,21 @@ def test_joins_by_key(rows):
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
         " WHERE c.k < 7 AND EXISTS (SELECT FROM t WHERE v = 99)",
         "SELECT DISTINCT ON (c.k) c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k < 7",
-        "SELECT count(*) FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k = 7",
         "SELECT c.id FROM t RIGHT JOIN child c ON c.t_id = t.id WHERE t.id = 1",
         "SELECT c.id FROM child c LEFT JOIN t USING (id) WHERE c.k < 7",
     ],
 )
 def test_other_joins(rows, text):
-    """A partner that is missing, and a join that may leave out or repeat rows, are counted."""
+    """Joins of other forms, with functions or subqueries, are counted."""
     rows.direct(
         "CREATE TABLE child (id int PRIMARY KEY, t_id int, k int NOT NULL)",
         "INSERT INTO child VALUES (1, 1, 5), (2, 2, 6), (3, NULL, 7)",
     )
     with rows.connect("REPEATABLE_READ", autocommit=True) as one:
         one.execute(text)
-    assert CONDITIONS in rows.stop()
-    assert '[:rp {:table "child"' not in rows.path.read_text() or "k = 7" in text
+        assert CONDITIONS in rows.observer.history.unseen
+    rows.stop()
+    assert '[:rp {:table "child"' not in rows.path.read_text()
 
 
 def test_a_write_to_a_table_that_nobody_reads(rows):
@@ -392,12 +385,12 @@ def test_every_statement_has_operations_or_a_count(rows):
         "SELECT DISTINCT v FROM t WHERE v + 1 > 5": "SELECT DISTINCT",
         "SELECT 1 FROM seen UNION SELECT 2": "UNION, INTERSECT and EXCEPT",
         "SELECT * FROM t WHERE v > length(current_user)": CONDITIONS,
-        "SELECT * FROM t a JOIN t b ON b.v = a.v": CONDITIONS,
+        "SELECT * FROM t a JOIN t b USING (v)": CONDITIONS,
         "SELECT * FROM (SELECT v FROM t LIMIT 1) x": "subqueries in FROM",
         "SELECT id FROM t ORDER BY v, current_user LIMIT 1": LIMITED,
         "SELECT v AS id FROM t ORDER BY id LIMIT 1": LIMITED,
         "SELECT id FROM t OFFSET 1": LIMITED,
-        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1": SUBQUERIES,
+        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1 AND v + 1 > 0": SUBQUERIES,
         "DO $$ BEGIN UPDATE t SET v = 1 WHERE id = 1; END $$": PROCEDURES,
         "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING": NO_ROW,
         "INSERT INTO t VALUES (1, 1), (1, 2) ON CONFLICT (id) DO NOTHING": NO_ROW,

@@ -4,6 +4,7 @@ import psycopg
 import pytest
 from observe.random_writes import TABLES, play
 
+import isolang
 from isolang.observe.unseen import ALTERED, CALLED, CASCADES, COPY, RULES, TRIGGERS
 from isolang.run.targets import target_named
 
@@ -25,7 +26,7 @@ def logging():
 @pytest.fixture
 def logged(logging, tmp_path):
     """A proxy that reads the log before the tables of random writes."""
-    one = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True, server_on_trial=True)
+    one = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True)
     one.direct(*TABLES)
     yield one.start()
     one.stop()
@@ -77,6 +78,54 @@ def test_random_writes_keep_the_level_of_the_server(logged, level, spec):
     unseen = logged.stop()
     assert not unseen.keys() & {TRIGGERS, CASCADES, COPY}
     assert logged.verdict(spec) == "valid"
+
+
+@pytest.mark.server
+def test_writes_of_a_trigger_between_statements(logged):
+    """They follow the rows of their own statement, whose condition shows what they contain."""
+    with logged.connect("READ_COMMITTED") as one:
+        one.execute("UPDATE counted SET n = 6 WHERE n >= 0")
+        one.execute("UPDATE counted SET n = 7 WHERE id = 1")
+    logged.stop()
+    history = isolang.load_history(logged.path)
+    last = history.columns.transactions() - 1
+    statements = [str(one).partition(" ")[0] for one in history.statements_of(last)]
+    assert statements == sorted(statements)
+    assert "" not in statements
+    assert logged.verdict("ser") == "valid"
+
+
+@pytest.mark.server
+@pytest.mark.parametrize("sets", [True, False])
+def test_a_trigger_that_runs_later(logging, tmp_path, sets):
+    """What it writes precedes the first read that shows it; a read before that accuses nobody."""
+    logged = Observed(logging, tmp_path / "later.edn", 1000, reads_log=True, server_on_trial=True)
+    logged.direct(
+        "DROP TABLE IF EXISTS first, second",
+        "CREATE TABLE first (id int PRIMARY KEY, n int)",
+        "CREATE TABLE second (id int PRIMARY KEY, n int)",
+        "INSERT INTO first VALUES (1, 1), (2, 2)",
+        "INSERT INTO second VALUES (1, 1), (2, 2), (3, 3)",
+        "CREATE OR REPLACE FUNCTION later() RETURNS trigger LANGUAGE plpgsql AS "
+        "'BEGIN DELETE FROM second WHERE id = NEW.id; "
+        "UPDATE second SET n = 9 WHERE id = 3; RETURN NULL; END'",
+        "CREATE CONSTRAINT TRIGGER later AFTER UPDATE ON first DEFERRABLE INITIALLY DEFERRED "
+        "FOR EACH ROW EXECUTE FUNCTION later()",
+    )
+    logged.start()
+    query = "SELECT id FROM second WHERE n > 0 ORDER BY id"
+    with logged.connect("READ_COMMITTED") as one:
+        one.execute("UPDATE first SET n = 5 WHERE id = 1")
+        assert one.execute(query).fetchall() == [(1,), (2,), (3,)]
+        if sets:
+            one.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            assert one.execute(query).fetchall() == [(2,), (3,)]
+            assert one.execute("SELECT n FROM second WHERE id = 3").fetchall() == [(9,)]
+        one.execute("UPDATE second SET n = 7 WHERE id = 2")
+    assert logged.stop() == {CALLED: 1}
+    assert logged.path.read_text().count("[:rp ") == 1 + sets
+    assert logged.verdict("ser") == "valid"
+    logged.direct("DROP TABLE first, second")
 
 
 @pytest.mark.server

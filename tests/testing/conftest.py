@@ -1,7 +1,10 @@
 """What tests of watched applications share: an embedded PostgreSQL, and where they record."""
 
+from functools import partial
+
 import pytest
 
+from isolang.observe.ways import inside
 from isolang.run.targets import target_named
 from isolang.testing.isolation import Isolation
 
@@ -38,8 +41,16 @@ def server(embedded):
 
 
 @pytest.fixture
-def isolation(tmp_path):
+def server_on_trial():
+    """Whether commit times excuse no unseen read, by which tests of what is seen would pass."""
+    return True
+
+
+@pytest.fixture
+def isolation(tmp_path, monkeypatch, server_on_trial):
     """Where the test records."""
+    observer = partial(inside.Observer, server_on_trial=server_on_trial)
+    monkeypatch.setattr(inside, "Observer", observer)
     one = Isolation(tmp_path)
     yield one
     one.close()

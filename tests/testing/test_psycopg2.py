@@ -43,7 +43,7 @@ def test_a_lost_update_is_seen_with_its_lines(url, isolation):
     history = isolation.history()
     counted = ["r(account/a {balance: 10})", "w(account/a {balance: 10 → 11})"]
     assert list(transactions(history)) == [("committed", counted)] * 2
-    assert not watch.unseen
+    assert watch.unseen == {}
     with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
     begins = ("cursor.execute(query, values)", "cursor.execute(READ", "one.cursor().execute(SET",
@@ -120,7 +120,7 @@ def test_cursors_of_all_kinds(url, isolation):
         *["extras.execute_values"] * 2,
         *["extras.execute_batch"] * 2,
     ]
-    assert not watch.unseen
+    assert watch.unseen == {}
 
 
 def test_a_named_cursor_is_counted(url, isolation):

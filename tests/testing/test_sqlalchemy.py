@@ -97,7 +97,7 @@ def test_a_lost_update_of_core(isolation, url):
     with engine.begin() as connection:
         deposit(connection, another)
     engine.dispose()
-    assert not watch.unseen
+    assert watch.unseen == {}
     lost(isolation, "balance = connection.scalar(", "assert connection.execute(change)")
 
 
@@ -117,7 +117,7 @@ def test_a_lost_update_of_asyncio(isolation, url):
 
     watch = watched(isolation, url)
     asyncio.run(main())
-    assert not watch.unseen
+    assert watch.unseen == {}
     lost(isolation, "one = (await session.scalars(", "await session.flush()")
 
 
@@ -139,7 +139,7 @@ def test_a_lock_on_an_object_that_is_loaded(isolation, url, refreshed):
         first.refresh(both[0][1])
         assert both[0][1].balance == (2 if refreshed else 1)
     engine.dispose()
-    assert not watch.unseen
+    assert watch.unseen == {}
     with pytest.raises(isolang.UndecidedError, match=r"read\s+it\s+again\s+under a lock") as error:
         isolation.assert_level("ser")
     assert error.value.verdict.cause == "superseded reads"
@@ -209,7 +209,7 @@ def test_rows_that_are_created_have_the_key_that_the_database_chose(isolation, u
         connection.execute(account.delete().where(account.c.id == 1))
         assert connection.scalars(select(account.c.name)).all() == ["b"]
     engine.dispose()
-    assert not watch.unseen
+    assert watch.unseen == {}
     (only,) = operations(isolation.history())
     assert [shown.partition(" {")[0] for shown in only] == [
         "w(account/2",
@@ -243,7 +243,7 @@ def test_sessions_on_asyncpg(isolation, url):
         await engine.dispose()
 
     asyncio.run(main())
-    assert not watch.unseen
+    assert watch.unseen == {}
     history = isolation.history()
     one, many = operations(history)
     assert one[:2] == ["r(account/1 {balance: 0})", "w(account/1 {balance: 0 → 1})"]

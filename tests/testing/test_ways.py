@@ -198,7 +198,7 @@ def test_an_engine_goes_on_after_the_watch(url, isolation, again, driver):
     def judged(number, isolation, watch):
         (verdict,) = isolation.assert_level("sser")
         assert len(operations(verdict.history)) == 7
-        assert not watch.unseen
+        assert watch.unseen == {}
         return number
 
     asyncio.run(main())
@@ -256,8 +256,8 @@ def test_two_libraries_on_one_server(url, isolation):
         ((stale,),) = connection.execute(READ, ("a",)).fetchall()
         asyncio.run(main(10))
         connection.execute(SET, (stale + 1, "a"))
-    assert not first.unseen
-    assert not second.unseen
+    assert first.unseen == {}
+    assert second.unseen == {}
     with pytest.raises(isolang.IsolationError, match="lost update") as error:
         isolation.assert_level("ser")
     assert str(error.value).count("test_ways.py:") == 4
@@ -297,8 +297,8 @@ def test_two_servers(url, isolation, elsewhere):
     here, there = isolation.assert_level("sser")
     assert operations(here.history) == [["w(account/a {balance: 11})"]]
     assert operations(there.history) == [["w(account/a {balance: 21})"]]
-    assert not first.unseen
-    assert not second.unseen
+    assert first.unseen == {}
+    assert second.unseen == {}
     with psycopg.connect(elsewhere) as connection:  # psycopg is watched on the other server
         assert connection.execute(READ, ("a",)).fetchall() == [(21,)]
     isolation.history()
@@ -322,8 +322,8 @@ def test_two_databases_of_one_server(url, isolation):
     here, there = isolation.assert_level("sser")
     assert operations(here.history) == [["w(account/a {balance: 11})"]]
     assert operations(there.history) == [["w(account/a {balance: 21})"]]
-    assert not first.unseen
-    assert not second.unseen
+    assert first.unseen == {}
+    assert second.unseen == {}
     with pytest.raises(IsolangError, match="this database is already being watched"):
         isolation.watch_psycopg(other)
 
@@ -353,7 +353,7 @@ def test_a_child_connects_through_the_proxy_of_its_parent(url, isolation):
         ["r(account/a {balance: 11})"],
     ]
     assert len(sources(verdict.history)) == 1
-    assert not watch.unseen
+    assert watch.unseen == {}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")

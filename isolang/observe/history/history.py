@@ -41,6 +41,7 @@ from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import Unseen
 
 _CONFLICTS: Final = ("40001", "40P01")  # serialization failures and deadlocks
+_REFUSALS: Final = ("40", "55P03", "57014")  # also other rollbacks, lock timeouts, cancellations
 
 
 class ObservedHistory:
@@ -58,6 +59,8 @@ class ObservedHistory:
         doubtful: the tables with writes that were not seen, each with an example.
         caller: the ``file:line`` of the statement that is being recorded; empty if unknown.
         refused: how many transactions the server rolled back because of another transaction.
+        refusals: for each call of the application, whether the server rolled its last transaction
+            back because of another transaction.
         windows: when the transactions read something unseen, and when others committed.
         rolled_back: the reads of rolled-back transactions; ``None`` if nobody asks for them.
     """
@@ -67,6 +70,7 @@ class ObservedHistory:
         self._states_versions = self.keeps_initial = versions
         self.caller = ""
         self.refused = 0
+        self.refusals: dict[int, bool] = {}
         self.rolled_back: RolledBackRows | None = None
         self.unseen = Unseen(lambda: self.caller)
         self.outcomes: Counter[str] = Counter()
@@ -165,6 +169,8 @@ class ObservedHistory:
         one.awaits_log = any(isinstance(o, LoggedWrites) for o in one.operations)
         one.outcome, one.error = outcome, error
         self.refused += outcome == "fail" and error.startswith(_CONFLICTS)
+        if one.client:
+            self.refusals[one.client] = outcome == "fail" and error.startswith(_REFUSALS)
         if self.rolled_back is not None:
             self.rolled_back.ended(one)
         for operation in one.operations:
@@ -239,6 +245,16 @@ class ObservedHistory:
         first = self._events[0][0] if self._events else oldest
         self.versions.forget(min(first, min(self._unfinished, default=1 << 62), oldest))
         self._lines.flush()
+
+    @property
+    def rests_on_versions(self) -> bool:
+        """Return whether possible facts become certain if nobody replaced some versions."""
+        return self._lines.rests_on_versions
+
+    def keeps_from_start(self, table: str, number: str) -> bool:
+        """Return whether a version was there before the observation, and nobody replaced it."""
+        is_kept = table not in self.doubtful and self.present.is_kept(table, number)
+        return is_kept and self.versions.is_initial(number)
 
     def copied(self, into: Path, memo: dict[int, Any]) -> ObservedHistory:
         """Return a copy that continues the history in another file.

@@ -15,7 +15,8 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, read_columns
+from isolang.history.possible import with_settled_facts
+from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, UNIQUE_COMMENT, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
 from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.history.recorded import (
@@ -89,6 +90,7 @@ class HistoryLines:
         self._tables: dict[str, Table] = {}
         self.written = 0
         self.evaluated: list[EvaluatedRead] = []
+        self.rests_on_versions = False  # whether some possible facts do
         self.clients: dict[int, int] = {}
         self._number = 0  # of the last line
         if states_versions:
@@ -160,6 +162,8 @@ class HistoryLines:
                 lines = self._existence(operation)
             else:
                 lines = self._predicate_read_operations(operation)
+            if isinstance(operation, ScannedRows) and operation.kept:
+                self.rests_on_versions = True
             if not isinstance(operation, WrittenRow) and operation.perhaps:
                 if isinstance(operation, ScannedRows) and operation.condition is not None:
                     unseen = self._versions.unseen
@@ -276,7 +280,18 @@ class HistoryLines:
         self._file.flush()
 
     def close(self) -> None:
-        """Write what the numbers in columns mean, as a comment for reports, and close the file."""
+        """Write comments about the tables, and close the file.
+
+        They name the unique indexes, for predictions, and say what the numbers in columns mean, for
+        reports.
+        """
+        unique = {
+            name: sorted(sorted(index) for index in table.unique)
+            for name, table in self._tables.items()
+            if table.unique
+        }
+        if unique:
+            self._file.write(f"{UNIQUE_COMMENT}{json.dumps(unique)}\n".encode())
         forms = {
             name: {column.name: column.form for column in table.columns.values() if column.form}
             for name, table in self._tables.items()
@@ -314,12 +329,15 @@ def _possible_facts(
     """Yield the operations of a read that only may have decided an answer, each with its place.
 
     The place is the number of the transaction's other operations before it. The statement, the
-    caller and the remark follow, as the other operations have them in fields of their own.
+    caller and the remark follow, as the other operations have them in fields of their own; then the
+    versions on which the read rests, if it rests on any (:func:`settle_possible_facts`).
     """
+    kept = operation.kept if isinstance(operation, ScannedRows) else ()
+    rests = f" {edn([*kept])}" if kept else ""
     caller = edn(operation.caller or operation.shown)
     shown = _condition_shown(operation, len(lines), is_predicate_read=_is_predicate_read(lines))
     for (text, _), remark in zip(lines, shown, strict=True):
-        yield f"[{before} {text} {edn(operation.statement)} {caller} {edn(remark)}]"
+        yield f"[{before} {text} {edn(operation.statement)} {caller} {edn(remark)}{rests}]"
 
 
 def _is_predicate_read(lines: Sequence[tuple[str, int | None]]) -> bool:
@@ -356,6 +374,16 @@ def without_predicate_reads(
                     condition = shown.removeprefix(ROW_NOT_FOUND)
                     yield (condition, caller) if condition else (caller, "")
             out.write(changed)
+
+
+def settle_possible_facts(path: Path, is_kept: Callable[[str, str], bool], into: Path) -> None:
+    """Write a history whose possible facts rest on no versions any more.
+
+    Those that rest only on versions that were kept become certain; others on versions are dropped.
+    """
+    with path.open("rb") as lines, into.open("xb") as out:
+        for line in lines:
+            out.write(with_settled_facts(line, is_kept))
 
 
 def changed_line(
@@ -397,7 +425,8 @@ def changed_line(
         for entry in inside.split(TAB):
             place, _, fact = entry[1:].partition(" ")
             if heads and fact.startswith(heads):
-                _, caller, remark = json.loads(f"[{', '.join(_strings_after(fact))}]", strict=False)
+                named = ", ".join(_strings_after(fact)[:3])
+                _, caller, remark = json.loads(f"[{named}]", strict=False)
                 texts_of.append((remark, caller))
             else:
                 possible.append(f"[{int(place) - keep[: int(place)].count(False)} {fact}")

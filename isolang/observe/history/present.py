@@ -40,6 +40,11 @@ class PresentRows:
             if old is not None and self.live.setdefault(table, {}).pop(old.number, None) is None:
                 self._replaced.setdefault(table, set()).add(old.number)
 
+    def is_kept(self, table: str, number: str) -> bool:
+        """Return whether a version is the last one of its row, as far as the history knows."""
+        perhaps = self._possibly_live.get(table, set())
+        return number in self.live.get(table, {}) and number not in perhaps
+
     def differences(self, table: str, there: set[str]) -> tuple[set[str], set[str]]:
         """Return the versions missing in the database, and the versions missing in the history."""
         live = self.live.get(table, {}).keys()

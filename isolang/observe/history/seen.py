@@ -67,6 +67,8 @@ class ScannedRows(Struct, frozen=True, gc=False):
         columns: the columns of the found rows that count as read if the server cannot evaluate the
             condition; ``None`` for all.
         number: the number of the unseen read that it then is; 0 if it cannot be harmless.
+        kept: the versions, each with the name of its table, that make a possible read certain if
+            they are from before the observation, and nobody replaced them. Otherwise it is dropped.
     """
 
     table: Table
@@ -80,6 +82,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     condition: EvaluatedCondition | None = None
     columns: tuple[str, ...] | None = None
     number: int = 0
+    kept: tuple[tuple[str, str], ...] = ()
 
 
 class FoundKey(Struct, frozen=True, gc=False):

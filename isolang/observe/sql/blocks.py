@@ -12,7 +12,8 @@ no error that the block does not raise.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 from msgspec.structs import replace
@@ -86,13 +87,49 @@ def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
     return len(outer) == 1 and aggregates_all(reader, outer[0], aggregates)
 
 
+def is_complete(part: Sequence[Token]) -> bool:
+    """Return whether the server's message about any syntax error is the same despite added text."""
+    last = part[-1]
+    depth = lowest = 0
+    for token in part:
+        depth += (token.text == "(") - (token.text == ")")
+        lowest = min(lowest, depth)
+    if depth or lowest < 0 or (last.kind == "word" and last.text in _INCOMPLETE_ENDINGS):
+        return False
+    return last.kind != "operator" and last.text not in (",", ".")
+
+
+def block_at(
+    reader: Reader, begin: int, end: int, queries: Mapping[str, tuple[int, int]]
+) -> tuple[StatementTable, ...]:
+    """Return the tables of the query block at a position of a statement that ends before ``end``.
+
+    The tables are several only if the block joins nothing else.
+
+    Args:
+        queries: for each WITH query, the range of its body.
+
+    Raises:
+        RefusedError: the rows of the block cannot be found by its FROM and WHERE.
+    """
+    return _BlockReader(reader, own=False, end=end, queries=queries).read_block(begin)
+
+
 class _BlockReader:
     """Reads the blocks of one statement."""
 
-    def __init__(self, reader: Reader, *, own: bool) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        *,
+        own: bool,
+        end: int = 0,
+        queries: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    ) -> None:
         self._reader, self._own = reader, own
-        self._end = len(reader.part)
-        self._names: dict[str, tuple[int, int]] = {}  # for each WITH query, the range of its body
+        self._end = end or len(reader.part)
+        # For each WITH query, the range of its body.
+        self._names: dict[str, tuple[int, int]] = {**queries}
         self._used: set[str] = set()
 
     def found(self) -> tuple[StatementTable, ...]:
@@ -101,7 +138,7 @@ class _BlockReader:
         self._check()
         if reader.word(0) == "with":
             self._read_with_clause()
-        made = [self._read_block(n) for n in range(self._end) if reader.word(n) == "select"]
+        made = [self.read_block(n) for n in range(self._end) if reader.word(n) == "select"]
         if self._used != self._names.keys():  # the server does not run unused WITH queries
             raise RefusedError("WITH")
         return tuple(one for block in made for one in block)
@@ -109,15 +146,7 @@ class _BlockReader:
     def _check(self) -> None:
         """Reject statements with words that change rows, lock rows, or leave rows out."""
         reader = self._reader
-        last = reader.part[-1]
-        depth = sum((one.text == "(") - (one.text == ")") for one in reader.part)
-        if (
-            depth
-            or min(reader.depth) < 0
-            or (last.kind == "word" and last.text in _INCOMPLETE_ENDINGS)
-        ):
-            raise RefusedError(SHAPES)
-        if last.kind == "operator" or last.text in (",", "."):
+        if not is_complete(reader.part):
             raise RefusedError(SHAPES)
         for n in range(self._end):
             word = reader.word(n)
@@ -164,7 +193,7 @@ class _BlockReader:
         if reader.word(at) not in ("select", "") or reader.text(at) not in ("select", "("):
             raise RefusedError("WITH")
 
-    def _read_block(self, begin: int) -> tuple[StatementTable, ...]:
+    def read_block(self, begin: int) -> tuple[StatementTable, ...]:
         """Return the tables of a block, which are several only if it joins nothing else."""
         reader = self._reader
         depth = reader.depth[begin]

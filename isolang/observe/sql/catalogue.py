@@ -149,6 +149,9 @@ CALLED_BY_WORDS: Final = f"""WITH f AS (SELECT p.oid, {_FUNCTION} AS name {_FUNC
   JOIN f ON f.oid = e.refobjid AND e.refclassid = 'pg_proc'::regclass
   JOIN pg_catalog.pg_type t ON t.oid = k.contypid"""
 AGGREGATES: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE prokind = 'a'"
+DEFERRED_TRIGGERS: Final = (
+    "SELECT FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgdeferrable"
+)
 ROW_SETS: Final = "SELECT DISTINCT proname FROM pg_catalog.pg_proc WHERE proretset"
 
 
@@ -292,6 +295,10 @@ class Table(Struct, kw_only=True):
                 f"{version('old') if old else nothing}, {version(new)}, {self.row_sql(new)}, "
                 f"{self.image_sql(new)}"
             )
+            if self.partitioned and old:
+                # A row that was inserted into a partition has no xmin in RETURNING.
+                xmin = "CASE WHEN old.tableoid IS NOT NULL THEN new.xmin::text END"
+                both = both.replace("new.xmin::text", xmin)
             if same_key and not old:
                 name = "isolang_old"
                 equal = " AND ".join(
@@ -404,7 +411,8 @@ def exact_json(text: str | bytes) -> Any:
     return _EXACT.decode(text if isinstance(text, str) else text.decode())
 
 
-def _quoted(name: str) -> str:
+def quoted_name(name: str) -> str:
+    """Return a name quoted for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
 
@@ -456,7 +464,7 @@ def parse_description(text: str) -> tuple[str, Table | None]:
     shown = relation if schema == "public" else f"{schema}.{relation}"
     return name, Table(
         oid=oid,
-        where=f"{_quoted(schema)}.{_quoted(relation)}",
+        where=f"{quoted_name(schema)}.{quoted_name(relation)}",
         name=shown,
         why=why,
         partitioned=kind == "p",

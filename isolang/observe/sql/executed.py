@@ -21,9 +21,9 @@ from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.plan import StatementTable, name_parts
 from isolang.observe.sql.predicates import (
     CannotEvaluateError,
+    FoundBy,
     Parameters,
     ParsedCondition,
-    Predicate,
 )
 from isolang.observe.sql.rewriting import (
     PreparedStatement,
@@ -65,6 +65,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         settings: the settings, if they are still the same; ``None`` if that is not certain.
         now: the beginning of the transaction, in UTC; empty if it is unknown.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
+        chosen: the number of rows of another query that choose those of a write; -1 if unknown.
     """
 
     statement: PreparedStatement
@@ -81,6 +82,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     settings: SessionSettings | None = None
     now: str = ""
     mark: int = 0
+    chosen: int = -1
 
 
 def predicate_of(
@@ -91,7 +93,7 @@ def predicate_of(
     *,
     read_committed: bool,
     join: KeyJoin | None = None,
-) -> tuple[str, Predicate, tuple[str, bool] | None]:
+) -> tuple[str, FoundBy, tuple[str, bool] | None]:
     """Return the predicate of a statement's predicate read, or why there is none.
 
     Args:
@@ -107,6 +109,8 @@ def predicate_of(
     condition = statement.condition if join is None else join.condition
     writes = made.kind != "select"
     looked = looked_up_key_count(condition, table, done)
+    if made.chosen:
+        return ("" if finds_chosen(done, table, found) else CONDITIONS), "", None
     if made.claims and {made.claims} != set(table.key):
         return CONDITIONS, "", None
     if looked is not None and found >= looked:
@@ -135,9 +139,21 @@ def predicate_of(
     return *_predicate(condition, table, used, done), order
 
 
+def finds_chosen(done: ExecutedStatement, table: Table, found: int) -> bool:
+    """Return whether a write has seen no other rows than those that it has written, or chosen.
+
+    SOUND BECAUSE: each row of the other query chooses at most one row, by a whole key. If that
+    query has locked rows of this table, those that the write leaves out are among its rows.
+    """
+    made = done.statement.plan
+    fixed = made.chosen | done.statement.condition.equal.keys()
+    by_key = any(key <= fixed for key in table.unique)
+    return by_key and (made.keeps_chosen or 0 <= done.chosen <= found)
+
+
 def predicate_of_block(
     done: ExecutedStatement, block: ReportedBlock, found: int
-) -> tuple[str, Predicate]:
+) -> tuple[str, FoundBy]:
     """Return the unseen kind and the predicate of a query block, as in :func:`predicate_of`."""
     table, condition = block.reported.table, block.condition
     looked = looked_up_key_count(condition, table, done)
@@ -168,7 +184,7 @@ def _predicate(
     table: Table,
     used: Collection[str],
     done: ExecutedStatement,
-) -> tuple[str, Predicate]:
+) -> tuple[str, FoundBy]:
     """Return the kind of unseen activity (empty if nothing is unseen), and the predicate."""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
@@ -257,7 +273,6 @@ def looked_up_key_count(
                 found = alone.predicate(table.columns, done.statement.part, done.parameters)
             except CannotEvaluateError:
                 continue
-            assert isinstance(found, tuple)
             return len(set(found[2]))
     return None
 

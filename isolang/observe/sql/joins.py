@@ -103,6 +103,51 @@ def may_lack_parents(join: KeyJoin, written: Table, change: RowChange) -> bool:
     return False
 
 
+class ColumnNames:
+    """Finds the columns that the names in a join refer to."""
+
+    def __init__(
+        self, part: Sequence[Token], sources: Sequence[StatementTable], tables: Sequence[Table]
+    ) -> None:
+        self._part, self._tables = part, tables
+        self._aliases = [name_parts(source.alias) for source in sources]
+
+    def equation(self, begin: int, end: int) -> tuple[JoinColumn, JoinColumn] | None:
+        """Return the columns of two tables that a part of a condition compares; else ``None``."""
+        signs = [n for n in range(begin, end) if self._part[n].text == "="]
+        if len(signs) != 1:
+            return None
+        left = self.column(self._names(begin, signs[0]))
+        right = self.column(self._names(signs[0] + 1, end))
+        if left is None or right is None or left[0] == right[0]:
+            return None
+        return (left, right) if left < right else (right, left)
+
+    def _names(self, begin: int, end: int) -> tuple[str, ...]:
+        """Return the names of a column with its qualifiers; empty for other expressions."""
+        tokens = self._part[begin:end]
+        dots = {token.text for token in tokens[1::2]}
+        if len(tokens) % 2 == 0 or not dots <= {"."}:
+            return ()
+        if any(token.kind not in ("word", "quoted") for token in tokens[::2]):
+            return ()
+        return tuple(catalogue_name(token.text) for token in tokens[::2])
+
+    def column(self, names: Sequence[str]) -> JoinColumn | None:
+        """Return the column with a name; ``None`` if the name is not certain."""
+        if not names:
+            return None
+        *qualifiers, column = names
+        named = [
+            number for number, alias in enumerate(self._aliases)
+            if (alias[-len(qualifiers) :] == tuple(qualifiers) if qualifiers
+                else column in self._tables[number].names.values())
+        ]  # fmt: skip
+        if len(named) != 1 or column not in self._tables[named[0]].names.values():
+            return None
+        return named[0], column
+
+
 class _JoinReader:
     """Reads the join of one SELECT."""
 
@@ -110,7 +155,7 @@ class _JoinReader:
         self, part: Sequence[Token], sources: Sequence[StatementTable], tables: Sequence[Table]
     ) -> None:
         self._part, self._sources, self._tables = part, sources, tables
-        self._aliases = [name_parts(source.alias) for source in sources]
+        self._columns = ColumnNames(part, sources, tables)
         self._pairs: dict[frozenset[int], _JoinedPair] = {}
         self._parts: list[tuple[int, int]] = []
 
@@ -138,15 +183,17 @@ class _JoinReader:
         """
         ranges = [source.on for source in self._sources if source.join == "inner"]
         for begin, end in (*ranges, self._sources[0].where):
-            for first, last in _split(self._part, begin, end):
-                if (equation := self._equation(first, last)) is None:
+            for first, last in split_condition(self._part, begin, end):
+                if (equation := self._columns.equation(first, last)) is None:
                     self._parts.append((first, last))
                 else:
                     self._pair(equation).equations.add(equation)
         for number, source in enumerate(self._sources):
             if source.join != "left":
                 continue
-            equations = [self._equation(*two) for two in _split(self._part, *source.on)]
+            equations = [
+                self._columns.equation(*two) for two in split_condition(self._part, *source.on)
+            ]
             for equation in equations:
                 if equation is None or number not in (equation[0][0], equation[1][0]):
                     return False
@@ -164,41 +211,6 @@ class _JoinReader:
         numbers = frozenset(number for number, _ in equation)
         return self._pairs.setdefault(numbers, _JoinedPair())
 
-    def _equation(self, begin: int, end: int) -> tuple[JoinColumn, JoinColumn] | None:
-        """Return the columns of two tables that a part of a condition compares; else ``None``."""
-        signs = [n for n in range(begin, end) if self._part[n].text == "="]
-        if len(signs) != 1:
-            return None
-        left = self._column(self._names(begin, signs[0]))
-        right = self._column(self._names(signs[0] + 1, end))
-        if left is None or right is None or left[0] == right[0]:
-            return None
-        return (left, right) if left < right else (right, left)
-
-    def _names(self, begin: int, end: int) -> tuple[str, ...]:
-        """Return the names of a column with its qualifiers; empty for other expressions."""
-        tokens = self._part[begin:end]
-        dots = {token.text for token in tokens[1::2]}
-        if len(tokens) % 2 == 0 or not dots <= {"."}:
-            return ()
-        if any(token.kind not in ("word", "quoted") for token in tokens[::2]):
-            return ()
-        return tuple(catalogue_name(token.text) for token in tokens[::2])
-
-    def _column(self, names: Sequence[str]) -> JoinColumn | None:
-        """Return the column with a name; ``None`` if the name is not certain."""
-        if not names:
-            return None
-        *qualifiers, column = names
-        named = [
-            number for number, alias in enumerate(self._aliases)
-            if (alias[-len(qualifiers) :] == tuple(qualifiers) if qualifiers
-                else column in self._tables[number].names.values())
-        ]  # fmt: skip
-        if len(named) != 1 or column not in self._tables[named[0]].names.values():
-            return None
-        return named[0], column
-
     def _condition_on(self, root: int, edges: Sequence[JoinEdge]) -> ParsedCondition:
         """Return the condition on a table, whose ``why`` says so if it names another table.
 
@@ -213,7 +225,7 @@ class _JoinReader:
                     equals[edge.parent, parent.names[number]] = edge.child, name
 
         def column(names: Sequence[str]) -> str | None:
-            named = self._column(names)
+            named = self._columns.column(names)
             while named in equals:
                 named = equals[named]
             return named[1] if named is not None and named[0] == root else None
@@ -267,7 +279,7 @@ class _JoinReader:
                 (name, other.names.get(number, ""))
                 for name, number in zip(key.columns, key.referenced, strict=True)
             ]
-            if not all(_have_same_type(own, name, other, referenced) for name, referenced in two):
+            if not all(have_same_type(own, name, other, referenced) for name, referenced in two):
                 continue
             columns = {frozenset({(child, name), (parent, referenced)}) for name, referenced in two}
             if columns == compared:
@@ -280,7 +292,7 @@ class _JoinReader:
         return any(key <= columns for key in self._tables[number].unique)
 
 
-def _split(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
+def split_condition(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of a condition connected by AND, so that every token is in some part."""
     depth, between, first = 0, False, begin
     ranges: list[tuple[int, int]] = []
@@ -303,14 +315,14 @@ def _split(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, i
     for first, last in ranges:
         enclosed = first < last and part[first].text == "(" and closed == last - 1
         if len(ranges) > 1:
-            yield from _split(part, first, last)
+            yield from split_condition(part, first, last)
         elif enclosed:
-            yield from _split(part, first + 1, last - 1)
+            yield from split_condition(part, first + 1, last - 1)
         elif first < last:
             yield first, last
 
 
-def _have_same_type(own: Table, name: str, other: Table, referenced: str) -> bool:
+def have_same_type(own: Table, name: str, other: Table, referenced: str) -> bool:
     """Return whether ``=`` compares two columns as their foreign key does."""
     left, right = own.columns.get(name), other.columns.get(referenced)
     if left is None or right is None:

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from isolang.history.statements import Lock
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
+from isolang.observe.sql.predicates import conjuncts
 from isolang.observe.unseen import (
     CATALOGUE,
     COPIED,
@@ -27,13 +28,14 @@ from isolang.observe.unseen import (
 )
 
 StatementKind: TypeAlias = Literal[
-    "select", "insert", "update", "delete", "begin", "commit", "rollback", "savepoint", "release",
-    "back", "level", "quiet", "forget", "ddl", "routine", "truncate", "other",
+    "select", "insert", "update", "delete", "merge", "compound", "begin", "commit", "rollback",
+    "savepoint", "release", "back", "level", "quiet", "forget", "ddl", "routine", "truncate",
+    "other",
 ]  # fmt: skip
 """The effect of a statement.
 
-``forget`` may change the meaning of names; ``back`` is ROLLBACK TO; ``routine`` defines a function
-or procedure, which changes no table.
+``compound`` reads and writes in several queries; ``forget`` may change the meaning of names;
+``back`` is ROLLBACK TO; ``routine`` defines a function or procedure, which changes no table.
 """
 
 DEFINE: Final = frozenset({"ddl", "routine"})
@@ -87,7 +89,7 @@ _ROUTINES: Final = frozenset({"function", "procedure", "routine"})
 _OTHERS: Final = {
     "with": "WITH", "copy": COPY, "declare": CURSORS, "fetch": CURSORS,
     "prepare": "PREPARE and EXECUTE in SQL", "execute": "PREPARE and EXECUTE in SQL",
-    "call": PROCEDURES, "do": PROCEDURES, "merge": "MERGE", "table": "TABLE",
+    "call": PROCEDURES, "do": PROCEDURES, "table": "TABLE",
 }  # fmt: skip
 _LEVEL: Final = re.compile(
     r"isolation level (serializable|repeatable read|read committed|read uncommitted)"
@@ -139,12 +141,15 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
         single: whether a SELECT always returns one row.
         claims: the column that a subquery with SKIP LOCKED uses to name the rows of an UPDATE or
             DELETE; empty for other statements.
+        chosen: the columns by which a write finds its rows in those of another query, such as
+            ``id`` in UPDATE job … FROM next WHERE job.id = next.id.
+        keeps_chosen: whether that query has locked the rows of the same table.
         computes: whether an UPDATE uses columns in the expressions of SET.
         assigned: the columns assigned by SET.
         returned: the columns that RETURNING uses; ``*`` stands for all columns, and ``old.`` for
             those of the row that is replaced.
         upserts: whether an INSERT may update rows.
-        proposed: for an INSERT of VALUES, the number of rows; 0 if unknown.
+        proposed: for an INSERT or MERGE of VALUES, the number of rows; 0 if unknown.
         may_skip: whether an INSERT may leave out proposed rows, because of ON CONFLICT.
         name: the name of a savepoint, an isolation level, or a function that is defined.
         wrapped: the tables of query blocks; their row versions are returned by an enclosing
@@ -167,6 +172,8 @@ class StatementPlan(Struct, frozen=True, kw_only=True):
     single: bool = False
     skips: bool = False
     claims: str = ""
+    chosen: frozenset[str] = frozenset()
+    keeps_chosen: bool = False
     computes: bool = False
     assigned: frozenset[str] = frozenset()
     returned: frozenset[str] = frozenset()
@@ -347,6 +354,8 @@ def _plan_of(part: Sequence[Token], aggregates: Collection[str]) -> StatementPla
         return _select_plan(Reader(part), aggregates)
     if word in ("insert", "update", "delete"):
         return _write_plan(Reader(part), word)
+    if word == "merge":
+        return _merge_plan(Reader(part))
     if word == "truncate":
         return StatementPlan(kind="truncate", tables=tuple(_truncated_tables(Reader(part))))
     return StatementPlan(kind="other", unseen=(_OTHERS.get(word, SHAPES),))
@@ -810,6 +819,82 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
     )  # fmt: skip
 
 
+def _merge_plan(reader: Reader) -> StatementPlan:
+    """Return the plan of a MERGE.
+
+    Each row of the source has at most one effect. If all of them had one, and ON names a whole key
+    of the table, then MERGE has found no other row.
+    """
+    end = len(reader.part)
+    if reader.word(1) != "into":
+        raise RefusedError("MERGE")
+    name, alias, at = reader.table(2)
+    on = reader.find({"on"}, at, end)
+    when = reader.find({"when"}, on, end)
+    if not name or reader.word(at) != "using" or when == end:
+        raise RefusedError("MERGE")
+    if any(reader.word(n) == "by" and reader.word(n + 1) == "source" for n in range(when, end)):
+        raise RefusedError("MERGE")
+    returning = reader.find({"returning"}, when, end)
+    source, rows = at + 1, 0
+    if (reader.text(source), reader.word(source + 1)) == ("(", "values"):
+        rows = _proposed_rows(reader, source + 1, on, 1)
+        source_alias = reader._alias(reader.close(source), "")[0]
+    elif reader.text(source) == "(":
+        source_alias = reader._alias(reader.close(source), "")[0]
+    else:
+        source_alias = reader.table(source)[1]
+    chosen, _ = chosen_columns(reader, (on + 1, when), alias, {source_alias})
+    reads = not rows or any(reader.word(n) == "select" for n in range(at, end))
+    return StatementPlan(
+        kind="merge",
+        sources=(StatementTable(name=name, alias=alias, how="write"),),
+        place=end,
+        silent=returning == end,
+        unseen=("MERGE",) if reads else (),
+        partial="MERGE",
+        chosen=chosen,
+        computes=True,
+        assigned=frozenset().union(*(
+            _assigned_columns(reader, n + 1, reader.find({"when", "returning"}, n, end))
+            for n in range(when, end)
+            if reader.word(n) == "set" and not reader.depth[n]
+        )),
+        returned=_returned_columns(reader, returning, end),
+        proposed=rows,
+        tables=(name,),
+    )  # fmt: skip
+
+
+def chosen_columns(
+    reader: Reader, where: tuple[int, int], alias: str, others: Collection[str]
+) -> tuple[frozenset[str], list[tuple[int, int]]]:
+    """Return the columns that a condition compares with those of other queries.
+
+    Args:
+        others: the aliases of the other queries.
+
+    Returns:
+        The columns of the table with the alias, and the rest of the condition, whose parts are
+        connected by AND.
+    """
+    part = reader.part
+    target, known = name_parts(alias)[-1], {name_parts(other)[-1] for other in others}
+    chosen: set[str] = set()
+    rest = []
+    for begin, end in conjuncts(part, *where):
+        texts = [catalogue_name(token.text) for token in part[begin:end]]
+        sides: tuple[tuple[str, str, str], ...] = ()
+        if len(texts) == 7 and [texts[1], texts[3], texts[5]] == [".", "=", "."]:
+            sides = ((texts[0], texts[2], texts[4]), (texts[4], texts[6], texts[0]))
+        named = [column for of, column, other in sides if of == target and other in known]
+        if len(named) == 1 and target not in known:
+            chosen.add(named[0])
+        else:
+            rest.append((begin, end))
+    return frozenset(chosen), rest
+
+
 def _skip_locked_claim(
     reader: Reader, written: tuple[str, str], where: tuple[int, int]
 ) -> tuple[str, tuple[int, int]]:
@@ -879,9 +964,9 @@ def insert_target(reader: Reader, at: int) -> tuple[str, str, int]:
     return name, name, at
 
 
-def _proposed_rows(reader: Reader, at: int, end: int) -> int:
-    """Return the number of rows proposed by an INSERT; 0 if unknown."""
-    values = reader.find({"values"}, at, end)
+def _proposed_rows(reader: Reader, at: int, end: int, depth: int = 0) -> int:
+    """Return the number of rows in VALUES; 0 if unknown."""
+    values = reader.find({"values"}, at, end, depth)
     if reader.word(values - 1) == "default":
         return 1
     rows = 0

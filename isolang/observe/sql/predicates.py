@@ -41,11 +41,11 @@ _NOT_NAMES: Final = frozenset({
 _TYPED: Final = frozenset({"date", "timestamp", "timestamptz"})
 _DEEPEST: Final = 50  # the deepest nesting of parentheses, signs and NOTs
 
-Predicate: TypeAlias = tuple[Any, ...] | str | ServerCondition
-"""A predicate in the form of ``isolang.history``, or a condition that the server evaluates.
+Predicate: TypeAlias = tuple[Any, ...] | str
+"""A predicate in the form of ``isolang.history``; ``"true"`` for every row."""
 
-``"true"`` is the predicate for every row.
-"""
+FoundBy: TypeAlias = Predicate | ServerCondition
+"""A predicate, or a condition that the server evaluates."""
 
 
 class CannotEvaluateError(ValueError):
@@ -189,7 +189,7 @@ def parse_known_parts(
         why = str(error) or "its shape"
     equal: dict[str, Constant] = {}
     among: dict[str, Node] = {}
-    for first, last in _conjuncts(part, begin, end):
+    for first, last in conjuncts(part, begin, end):
         try:
             found = parse_condition(part, first, last, column)
         except CannotEvaluateError:
@@ -199,7 +199,7 @@ def parse_known_parts(
     return ParsedCondition(equal=equal, among=among, why=why)
 
 
-def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
+def conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[int, int]]:
     """Yield the begin and end of each part of a condition connected by AND.
 
     Yield nothing if OR or CASE occurs outside parentheses, because a part then need not hold.
@@ -222,11 +222,11 @@ def _conjuncts(part: Sequence[Token], begin: int, end: int) -> Iterator[tuple[in
         between = text == "between" or (between and text != "and")
     found.append((first, end))
     if len(found) == 1 and begin < end and part[begin].text == "(" and closed == end - 1:
-        yield from _conjuncts(part, begin + 1, end - 1)
+        yield from conjuncts(part, begin + 1, end - 1)
         return
     for first, last in found:
         if len(found) > 1 and first < last and part[first].text == "(":
-            yield from _conjuncts(part, first, last)
+            yield from conjuncts(part, first, last)
         else:
             yield first, last
 

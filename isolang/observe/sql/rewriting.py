@@ -13,8 +13,18 @@ from msgspec.structs import replace
 
 from isolang.history.statement_text import one_line
 from isolang.observe.sql import predicates
-from isolang.observe.sql.blocks import plan_with_blocks
-from isolang.observe.sql.catalogue import AGGREGATES, CALLED_BY_WORDS, FUNCTIONS, ROW_SETS, Table
+from isolang.observe.sql.blocks import is_complete, plan_with_blocks
+from isolang.observe.sql.catalogue import (
+    AGGREGATES,
+    CALLED_BY_WORDS,
+    DEFERRED_TRIGGERS,
+    FUNCTIONS,
+    ROW_SETS,
+    Table,
+    quoted_name,
+)
+from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
+from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
 from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
@@ -32,10 +42,12 @@ from isolang.observe.unseen import (
     ALTERED,
     CALLED,
     CASCADES,
+    CURSORS,
     NAMED_OLD,
     PARTITIONED,
     PROCEDURES,
     SHAPES,
+    SUBQUERIES,
     TOO_LONG,
     TRIGGERS,
     UNKNOWN_TABLES,
@@ -45,6 +57,7 @@ _READ_COMMITTED: Final = (
     "pg_catalog.current_setting('transaction_isolation') IN ('read committed', 'read uncommitted')"
 )
 _FIRST_WITH_OLD: Final = 180000  # the first server version with RETURNING old
+_HIDES_WRITES: Final = frozenset({CALLED, CASCADES, CURSORS, PROCEDURES, TRIGGERS})
 _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached text
 _LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
 _MOST_CACHED: Final = 5000  # the largest number of cached texts
@@ -76,6 +89,19 @@ class ReportedBlock(Struct, frozen=True):
     is_parent: bool = False
 
 
+class ReportedCover(Struct, frozen=True):
+    """A join's cover.
+
+    Attributes:
+        tables: for each table in FROM, what reports the rows that the cover reads of it, in a
+            column like those of query blocks. Its key also has the columns that other tables are
+            compared with. Empty if the join's own rows are all that the cover reads.
+    """
+
+    cover: Cover
+    tables: tuple[ReportedTable, ...] = ()
+
+
 class PreparedStatement(Struct, kw_only=True):
     """An application's statement, as sent to the server.
 
@@ -96,9 +122,13 @@ class PreparedStatement(Struct, kw_only=True):
         logged: whether the statement may write rows that only the server's log shows.
         snapshot: for a join that locks rows at READ COMMITTED, the root with the rows that the
             join finds without the locks, in a column like those of query blocks.
+        cover: what decides the rows of a join, if they need not be exactly those of one table.
         names: the names of the tables that it reads or writes, whatever its form; ``None`` if
             unknown.
         tables: these tables; ``None`` for each one that was not found.
+        members: the queries of the statement that report rows, if it has several.
+        member: the query that the statement is, if it is one of several.
+        tag: the words of the tag to send for that of a SELECT; empty to send that.
     """
 
     plan: StatementPlan
@@ -116,16 +146,31 @@ class PreparedStatement(Struct, kw_only=True):
     triggered: tuple[Table, ...] = ()
     logged: bool = False
     snapshot: ReportedTable | None = None
+    cover: ReportedCover | None = None
     names: tuple[str, ...] | None = None
     tables: tuple[Table | None, ...] = ()
+    members: tuple[PreparedStatement, ...] = ()
+    member: Member | None = None
+    tag: str = ""
 
     def __post_init__(self) -> None:
         self.shown = one_line(self.text, _LONGEST_SHOWN)
+        if self.columns:
+            return
         self.columns = self.reported
         if self.blocks:
             self.columns += (None, *[one.reported for one in self.blocks])
         elif self.snapshot is not None:
             self.columns += (None, self.snapshot)
+        elif self.cover is not None and self.cover.tables:
+            self.columns += (None, *self.cover.tables)
+
+    @property
+    def adds_to_partitions(self) -> bool:
+        """Return whether the statement may insert rows into partitions, and returns them."""
+        kinds = [one.plan.kind for one in self.members] or [self.plan.kind]
+        inserts = not {"insert", "merge"}.isdisjoint(kinds)
+        return inserts and any(one.table.partitioned for one in self.reported)
 
 
 class Prepared(Struct, kw_only=True):
@@ -155,6 +200,7 @@ class DatabaseFacts(Struct, kw_only=True):
         row_sets: the names of functions that return a set, which removes a row if it is empty.
         called_by_words: the functions behind operators, casts and domains, by a word or operator of
             the statements that may call them; by an empty text if any statement may.
+        defers: whether there was a trigger that may run at the end of a transaction.
         defined: the names of functions that sessions have defined, perhaps in transactions that are
             not committed yet, so that ``functions`` lacks them.
     """
@@ -169,6 +215,7 @@ class DatabaseFacts(Struct, kw_only=True):
     key_changes: int = 0
     keys_changed: int = -1
     row_sets: frozenset[str] = frozenset()
+    defers: bool = False
     defined: set[str] = field(default_factory=set)
 
     def ask(self, answer: Callable[[str], Iterable[Sequence[Any]]]) -> None:
@@ -177,6 +224,7 @@ class DatabaseFacts(Struct, kw_only=True):
         self.functions = _listed(answer(FUNCTIONS))
         self.called_by_words = _listed(answer(CALLED_BY_WORDS))
         self.row_sets = frozenset(row[0] for row in answer(ROW_SETS))
+        self.defers |= any(True for _ in answer(DEFERRED_TRIGGERS))
         self.shapes.clear()
 
     def functions_called(self, part: Sequence[Token], names: AbstractSet[str]) -> list[str]:
@@ -217,6 +265,7 @@ class StatementShape(Struct, frozen=True):
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
         names: as for :class:`PreparedStatement`.
+        compound: the plan with several queries; ``None`` if there is no such plan.
     """
 
     plan: StatementPlan
@@ -224,6 +273,7 @@ class StatementShape(Struct, frozen=True):
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
     names: tuple[str, ...] | None = None
+    compound: CompoundPlan | None = None
 
 
 class Rewriter:
@@ -276,11 +326,16 @@ class Rewriter:
             if unknown:
                 return Prepared(sent=text, asks=tuple(unknown))
         made = Prepared(sent=text)
-        pieces: list[str] = []
-        at = added = 0
+        edited = _EditedText(text, made.shifts)
         redefined = False  # whether names may have another meaning than before the text
         for part, found in shapes:
             whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
+            compound = None if redefined else self._compound(found, part, text, whole_text)
+            if compound is not None:
+                statement, additions = compound
+                made.statements.append(statement)
+                edited.insert(additions)
+                continue
             seen = () if redefined else self._blocks(found, part)
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
@@ -290,6 +345,9 @@ class Rewriter:
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
             snapshot = _snapshot_of(planned, join, reported)
+            cover = None
+            if joins and not seen and (join is None or any(not edge.key for edge in join.edges)):
+                cover = self._cover(part, planned, reported)
             made.statements.append(
                 PreparedStatement(
                     plan=planned,
@@ -302,6 +360,7 @@ class Rewriter:
                     blocks=seen,
                     join=join,
                     snapshot=snapshot,
+                    cover=cover,
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=tuple(self._database.functions_called(part, planned.names)),
@@ -314,20 +373,16 @@ class Rewriter:
             if addition and reported[0].source.text[1]:
                 addition = addition.format(*(_text_of(one, part, text) for one in reported))
             additions = [(where, addition)]
-            if seen or snapshot is not None:
-                front, behind = (
-                    _enclosing_texts([block.reported for block in seen], part, text)
-                    if snapshot is None
-                    else _enclosing_texts([snapshot], part, text, only_if=_READ_COMMITTED)
-                )
+            if seen or snapshot is not None or (cover is not None and cover.tables):
+                only_if = _READ_COMMITTED if snapshot is not None else ""
+                blocks = [block.reported for block in seen] or ([snapshot] if snapshot else [])
+                queries = [_query_of(block, part, text) for block in blocks]
+                if cover is not None and not queries:
+                    queries = _cover_queries(cover, planned, part, text)
+                front, behind = _enclosing(queries, only_if=only_if)
                 additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
-            for where, more in additions:
-                if more:
-                    pieces += [text[at:where], more]
-                    made.shifts.append((where + added, len(more)))
-                    added += len(more)
-                    at = where
-        made.sent = "".join([*pieces, text[at:]])
+            edited.insert(additions)
+        made.sent = edited.text()
         if len(text) < _LONGEST_CACHED and len(self._texts) < _MOST_CACHED and may_ask:
             self._texts[text] = made
         return made
@@ -341,11 +396,14 @@ class Rewriter:
             made = plan(part, self._database.aggregates)
             if made.names & self._database.row_sets and made.partial in ("", JOINS):
                 made = replace(made, partial="functions")
+            facts = self._database
+            compound = compound_plan(part, made, facts.aggregates, facts.row_sets)
             found = StatementShape(
                 made,
                 _condition(part, made),
-                *_plan_with_blocks(part, made, self._database.aggregates),
-                names=tables_read(part),
+                *_plan_with_blocks(part, made, facts.aggregates),
+                names=tables_read(part) if compound is None else compound.tables,
+                compound=compound,
             )
             if len(shapes) < 4 * _MOST_CACHED and len(name) < _LONGEST_SHAPE:
                 shapes[name] = found
@@ -353,27 +411,113 @@ class Rewriter:
 
     def _blocks(self, found: StatementShape, part: Sequence[Token]) -> tuple[ReportedBlock, ...]:
         """Return a statement's query blocks; empty if the rows of any block cannot be seen."""
-        seen: list[ReportedBlock] = []
         if found.wrapped is None:
             return ()
         sources = found.wrapped.wrapped
+        blocks = []
         for one, condition in zip(sources, found.conditions, strict=True):
-            table = self.tables.get(one.name)
-            if table is None or table.why:
+            block = self._block(one, condition, sources, part)
+            if block is None:
                 return ()
-            # Any other name may refer to a column of the enclosing statement.
-            if not condition.columns <= table.columns.keys():
-                return ()
-            block = ReportedBlock(ReportedTable(one, table), condition)
-            if condition.why:
-                joined = [other for other in sources if other.text == one.text]
-                join = self._key_join(part, joined)
-                if join is None or join.condition.why or not all(edge.key for edge in join.edges):
-                    return ()
-                is_root = joined[join.root] is one
-                block = ReportedBlock(block.reported, join.condition, join, is_parent=not is_root)
-            seen.append(block)
-        return tuple(seen)
+            blocks.append(block)
+        return tuple(blocks)
+
+    def _block(
+        self,
+        one: StatementTable,
+        condition: ParsedCondition,
+        sources: Sequence[StatementTable],
+        part: Sequence[Token],
+    ) -> ReportedBlock | None:
+        """Return a table of a query block, one of ``sources``; ``None`` if it cannot be seen."""
+        table = self.tables.get(one.name)
+        # Any other name may refer to a column of the enclosing statement.
+        if table is None or table.why or not condition.columns <= table.columns.keys():
+            return None
+        reported = ReportedTable(one, table)
+        if not condition.why:
+            return ReportedBlock(reported, condition)
+        joined = [other for other in sources if other.text == one.text]
+        join = self._key_join(part, joined)
+        if join is None or join.condition.why or not all(edge.key for edge in join.edges):
+            return None
+        is_root = joined[join.root] is one
+        return ReportedBlock(reported, join.condition, join, is_parent=not is_root)
+
+    def _compound(
+        self, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
+    ) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
+        """Return a statement with several queries, and the texts to insert; ``None`` for others."""
+        compound = found.compound
+        if compound is None:
+            return None
+        whole = compound.plan
+        unseen = [*whole.unseen]
+        tables = tuple(map(self.tables.get, compound.tables))
+        members: list[PreparedStatement] = []
+        additions: list[str] = []
+        for one in compound.members:
+            own = part[slice(*one.tokens)]
+            reported, addition, kinds = self._edit_of(own, one.plan)
+            if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
+                return None
+            unseen += kinds
+            additions.append(addition)
+            members.append(
+                PreparedStatement(
+                    plan=one.plan, text=whole_text, part=own, reported=reported,
+                    condition=one.condition, names=compound.tables, tables=tables, member=one,
+                )
+            )  # fmt: skip
+        sources = [source for source, _ in compound.blocks]
+        blocks = []
+        for source, condition in compound.blocks:
+            block = self._block(source, condition, sources, part)
+            blocks += [block] if block is not None else []
+        if len(blocks) < len(sources):
+            if not blocks and len(members) == 1 and not compound.members[0].name:
+                return None
+            unseen.append(SUBQUERIES)
+        functions = tuple(self._database.functions_called(part, whole.names))
+        unseen += [CALLED] if functions else []
+        unseen = list(dict.fromkeys(unseen))
+        queries = [one for one in members if one.member is not None and one.member.name]
+        main = next((one for one in members if one not in queries), None)
+        columns: tuple[ReportedTable | None, ...] = () if main is None else main.reported
+        encloses = bool(blocks or queries)
+        if encloses:
+            columns += (None, *(block.reported for block in blocks))
+            columns += tuple(reported for one in queries for reported in one.reported)
+        tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
+        statement = PreparedStatement(
+            plan=whole, text=whole_text, part=part,
+            reported=tuple(reported for one in members for reported in one.reported),
+            hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
+            names=compound.tables, tables=tables, members=tuple(members),
+            functions=functions,
+            triggered=tuple(table for one in members for table in self._triggered(one.plan)),
+            logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
+        )  # fmt: skip
+        texts = _texts_of_queries(queries, additions, part)
+        selected = [_query_of(block.reported, part, text) for block in blocks]
+        selected += [
+            f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
+            for query in queries
+            if query.member is not None
+            for number in range(len(query.reported))
+        ]
+        addition = "" if main is None else additions[-1]
+        begin, end = part[compound.main].start, part[-1].end
+        if encloses:
+            front, behind = _enclosing(selected, complete=True)
+            if main is not None:
+                word = "," if compound.main else "WITH"
+                behind = f"{addition}) {front}SELECT * FROM isolang_main{behind}"
+                front = f"{word} isolang_main AS ("
+            texts += [(begin, front), (end, behind)]
+        else:
+            texts.append((end, addition))
+        return statement, texts
 
     def _key_join(self, part: Sequence[Token], sources: Sequence[StatementTable]) -> KeyJoin | None:
         """Return the join of several tables, if its rows are exactly those of one of them."""
@@ -390,6 +534,30 @@ class Rewriter:
             self._joins[id(first)] = first, join
         return join
 
+    def _cover(
+        self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
+    ) -> ReportedCover | None:
+        """Return the cover of a join, and what reports its rows if the join does not."""
+        if planned.partial != JOINS or planned.locks or len(reported) < len(planned.sources):
+            return None
+        tables = [one.table for one in reported]
+        cover = cover_of(part, planned.sources, tables)
+        if cover is None or not is_complete(part):
+            return None
+        if cover.exact and cover.is_in_keys(tables) and not (planned.limit or planned.offset):
+            return ReportedCover(cover)
+        return ReportedCover(
+            cover,
+            tuple(
+                ReportedTable(
+                    replace(source, how="all"), replace(table, key=_with(table.key, columns))
+                )
+                for source, table, columns in zip(
+                    planned.sources, tables, cover.columns, strict=True
+                )
+            ),
+        )
+
     def _edit_of(
         self, part: Sequence[Token], planned: StatementPlan
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
@@ -403,7 +571,7 @@ class Rewriter:
             table = self.tables.get(one.name)
             why = UNKNOWN_TABLES if table is None else table.why
             if not why and table is not None:
-                why = self._reason_unseen(one, table)
+                why = self._reason_unseen(one, table, planned)
             if why or table is None:
                 unseen.append(why)
                 continue
@@ -424,12 +592,17 @@ class Rewriter:
             table for table in tables if table is not None and (table.triggers or table.readers)
         )
 
-    def _reason_unseen(self, one: StatementTable, table: Table) -> str:
+    def _reason_unseen(self, one: StatementTable, table: Table, planned: StatementPlan) -> str:
         if one.how in ("row", "all"):
             return ""
-        if table.partitioned:
+        modern = self._database.returns_old_rows
+        if planned.kind == "merge" and not modern:
+            return "MERGE"
+        # RETURNING names no version of a row that moves to another partition, or that is upserted.
+        moves = not table.moving.isdisjoint(planned.assigned) or table.triggers
+        if table.partitioned and (moves or planned.upserts or not modern):
             return PARTITIONED
-        if self._database.returns_old_rows and catalogue_name(one.alias) in ("old", "new"):
+        if modern and catalogue_name(one.alias) in ("old", "new"):
             return NAMED_OLD
         return ""
 
@@ -469,13 +642,13 @@ def may_write_unseen(
     """Return whether a statement may write rows whose versions it does not return."""
     words = [one.text for one in part if one.kind == "word"]
     first = words[0] if part and part[0].kind == "word" else ""
-    if first in ("insert", "update", "delete"):
+    if first in _WRITES:
         return bool(unseen) or not reported
     if first == "copy":
         return "from" in words
     if first in ("with", "explain") and not _WRITES.isdisjoint(words):
         return True
-    return first in ("merge", "execute", "call", "do") or CALLED in unseen
+    return first in ("execute", "call", "do") or CALLED in unseen
 
 
 def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
@@ -514,28 +687,114 @@ def _snapshot_of(
     return ReportedTable(replace(root.source, how="all", text=planned.body), root.table)
 
 
-def _enclosing_texts(
-    seen: Sequence[ReportedTable], part: Sequence[Token], text: str, *, only_if: str = ""
-) -> tuple[str, str]:
-    """Return the texts to put before and after a statement to enclose it in another statement.
+def _with(key: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
+    """Return the columns of a key with others."""
+    return (*key, *(name for name in columns if name not in key))
 
-    The enclosing statement returns the same rows in the same order, or one row if the inner
-    statement returns no rows. Its first row also contains the rows of the blocks, or, with
-    ``only_if``, an empty list if that condition holds and a block has no rows.
+
+def _query_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
+    """Return the query for the rows of a query block."""
+    return f"SELECT {one.table.identity_sql(one.source.alias)} {_text_of(one, part, text)}"
+
+
+def _cover_queries(
+    cover: ReportedCover, planned: StatementPlan, part: Sequence[Token], text: str
+) -> list[str]:
+    """Return the queries for the rows that a cover reads of each table."""
+    tables = [one.table for one in cover.tables]
+    whole = CoveredStatement(cover.cover, text, part, planned.sources, tables)
+    return [
+        whole.query(number, one.table.identity_sql(one.source.alias))
+        for number, one in enumerate(cover.tables)
+    ]
+
+
+def _enclosing(
+    selected: Sequence[str], *, only_if: str = "", complete: bool = False
+) -> tuple[str, str]:
+    """Return the texts to put before and after a query to enclose it in another query.
+
+    The enclosing query returns the same rows in the same order, or one row if the inner query
+    returns no rows. Its first row also contains what ``selected`` returns.
+
+    Args:
+        only_if: if not empty, the column is an empty list if that condition holds and a selected
+            query has no rows.
+        complete: whether the inner query is executed as a whole before the selected ones.
     """
     columns = []
-    for number, one in enumerate(seen):
-        rows = f"SELECT {one.table.identity_sql(one.source.alias)} {_text_of(one, part, text)}"
+    for number, rows in enumerate(selected):
         total = "pg_catalog.json_agg(isolang_row)"
         if only_if:
             total = f"COALESCE({total}, '[]')"
+        first = f"pg_catalog.row_number() OVER () = 1{only_if and f' AND {only_if}'}"
+        if complete:
+            first += " AND pg_catalog.count(*) OVER () > 0"
         columns.append(
-            f"CASE WHEN pg_catalog.row_number() OVER () = 1{only_if and f' AND {only_if}'} THEN "
+            f"CASE WHEN {first} THEN "
             f"(SELECT {total}::text FROM ({rows}) isolang_rows(isolang_row)) END "
             f"AS isolang_block_{number}"
         )
     front = f"SELECT isolang_all.*, {', '.join(columns)} FROM (SELECT isolang_own.*, true FROM ("
     return front, ") isolang_own) isolang_all RIGHT JOIN (SELECT 1) isolang_one ON true"
+
+
+def _hidden_name(one: Member) -> str:
+    """Return the name of the query of WITH that also returns row versions."""
+    return quoted_name(f"isolang_{one.name}" if one.output else one.name)
+
+
+def _output(one: Member, reported: Sequence[ReportedTable]) -> tuple[str, ...] | None:
+    """Return the columns of a query of WITH, quoted for SQL; ``None`` if these are not distinct."""
+    names: list[str] = []
+    for name in one.output:
+        names += [name] if name != "*" else map(quoted_name, reported[0].table.names.values())
+    return tuple(names) if len({*map(catalogue_name, names)}) == len(names) else None
+
+
+def _texts_of_queries(
+    queries: Sequence[PreparedStatement], additions: Sequence[str], part: Sequence[Token]
+) -> list[tuple[int, str]]:
+    """Return the texts to insert into the queries of WITH, with their positions."""
+    texts: list[tuple[int, str]] = []
+    for query, addition in zip(queries, additions, strict=False):
+        one = query.member
+        assert one is not None
+        begin, end = one.tokens
+        place = begin + one.plan.place
+        behind = part[end].end  # the closing parenthesis
+        name = part[one.named_at]
+        output = _output(one, query.reported)
+        if output:
+            texts.append((name.start + (name.kind == "quoted"), "isolang_"))
+        texts.append((part[place].start if place < end else part[end - 1].end, addition))
+        if output:
+            columns = ", ".join(output)
+            texts.append((behind, f", {name.text} AS (SELECT {columns} FROM {_hidden_name(one)})"))
+    return texts
+
+
+class _EditedText:
+    """A text while other texts are inserted into it, from the front to the back."""
+
+    def __init__(self, text: str, shifts: list[tuple[int, int]]) -> None:
+        """Create a text whose insertions are added to ``shifts``."""
+        self._text, self._shifts = text, shifts
+        self._pieces: list[str] = []
+        self._at = self._added = 0
+
+    def insert(self, additions: Iterable[tuple[int, str]]) -> None:
+        """Insert texts at positions of the original text."""
+        for where, more in additions:
+            if more:
+                self._pieces += [self._text[self._at : where], more]
+                self._shifts.append((where + self._added, len(more)))
+                self._added += len(more)
+                self._at = where
+
+    def text(self) -> str:
+        """Return the text with all insertions."""
+        return "".join([*self._pieces, self._text[self._at :]])
 
 
 def _plan_with_blocks(

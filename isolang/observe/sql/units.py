@@ -1,8 +1,8 @@
-"""Finds the request that a statement is sent for, in the comments before and after it.
+"""Finds the request and the program of a statement in the comments before and after it.
 
 ``/*unit='7'*/`` names it. ``/*traceparent='00-4bf9…-00f0…-01'*/``, as sqlcommenter and
-OpenTelemetry write it, names the trace, which is unique for each request. A ``route`` or a
-``controller`` names the program, and so no request.
+OpenTelemetry write it, names the trace, which is unique for each request. A ``route``, or a
+``controller`` with its ``action``, names the program, and so no request.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ _COMMENT: Final = r"/\*(?:[^*]|\*(?!/))*+\*/"
 _FIRST: Final = re.compile(rf"\s*(?:{_COMMENT}\s*)+")
 _LAST: Final = re.compile(rf"(?:{_COMMENT}\s*)+(?:;\s*)?\Z")
 _FIELD: Final = re.compile(r"\b(unit|traceparent)\s*=\s*'((?:[^'\\]|\\.)*)'")
+_PROGRAM: Final = re.compile(
+    r"\b(route|controller|action)(?:\s*=\s*'((?:[^'\\]|\\.)*)'|:([\w.:/-]+))"
+)
 _TRACE: Final = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}", re.IGNORECASE)
 _NO_TRACE: Final = "0" * 32
 
@@ -46,6 +49,25 @@ def units_of_statement(text: str) -> Mapping[str, str]:
             if value:
                 units.setdefault(name, value)
     return units
+
+
+def program_of_statement(text: str) -> str:
+    """Return the name of the program that a statement's comments name; empty if they name none.
+
+    >>> program_of_statement("SELECT 1 /*action='create',controller='orders'*/")
+    'orders#create'
+    >>> program_of_statement("SELECT 1 /*controller='orders',route='%2Fbuy'*/")
+    '/buy'
+    """
+    if "*/" not in text or ("route" not in text and "controller" not in text):
+        return ""
+    fields: dict[str, str] = {}
+    for comment in (_FIRST.match(text), _last_comment(text)):
+        for field in _PROGRAM.finditer(comment[0] if comment else ""):
+            value = unquote(re.sub(r"\\(.)", r"\1", field[2])) if field[2] else field[3] or ""
+            fields.setdefault(field[1], value)
+    controller = "#".join(filter(None, (fields.get("controller"), fields.get("action"))))
+    return fields.get("route") or controller
 
 
 def _last_comment(text: str) -> re.Match[str] | None:

@@ -44,7 +44,7 @@ from isolang.observe.history.seen import (
 )
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.values import BOOL
-from isolang.observe.unseen import FOREIGN, TABLES
+from isolang.observe.unseen import CONDITIONS, FOREIGN, TABLES
 from isolang.observe.versions.sightings import RowWrites, Sightings
 from isolang.run.drivers.postgres_log import is_older
 
@@ -107,6 +107,7 @@ class ReadLog:
         sightings: Sightings,
         start: InitialSnapshot,
         altered: Mapping[int, int],
+        defers: bool = False,
     ) -> None:
         """Store the changes by transaction.
 
@@ -114,7 +115,9 @@ class ReadLog:
             tables: the tables by the names in the log, also by those of their partitions.
             sightings: the versions that the tables have now.
             altered: the last transaction that altered a table, by the table's object identifier.
+            defers: whether triggers may run behind their statement.
         """
+        self._defers = defers
         self._history, self._tables, self._sightings = history, tables, sightings
         self._altered = altered
         self._last = dict(history.initial)
@@ -231,7 +234,7 @@ class ReadLog:
         by_mark = {segment.mark: segment for segment in segments}
         known = {table.name for table in self._tables.values()}
         aligned = [
-            (part, segment, _aligned(part, segment, known))
+            (part, segment, _Alignment(part, segment, one.number, defers=self._defers).order(known))
             for part in parts
             for segment in [by_mark.pop(part.mark, LogSegment(part.mark))]
         ]
@@ -243,22 +246,22 @@ class ReadLog:
             self._give_up(one, segments)
             return
         ordered: list[Observed | RowChange] = []
-        late: list[RowChange] = []
+        late: set[int] = set()
         for _, _, order in aligned:
             assert order is not None
             ordered += order.operations
-            late += order.late
-        operations = [*ordered, *late]
+            late |= {id(change) for change in order.late}
+            for read in order.unclear:
+                self._history.unseen.note(CONDITIONS, read.shown, read.caller)
         changes = [*_all_changes(segments)]
         self._set_names(one.number, changes)
-        _name_by_own_reads(operations, self._sightings, one.number)
-        at_end = {id(change) for change in late}
+        _name_by_own_reads(ordered)
         made: dict[int, WrittenRow | None] = {}
         for change, write in self._writes(changes, "", ""):
             made[id(change)] = write
         completed: list[Observed] = []
         current: LoggedWrites | None = None
-        for operation in operations:
+        for operation in ordered:
             if isinstance(operation, LoggedWrites):
                 current = operation
             elif not isinstance(operation, RowChange):
@@ -268,8 +271,8 @@ class ReadLog:
                 if write is None:
                     self._note_incomplete(operation.table, operation.new_key or "")
                 elif current is not None:
-                    # Statements ascend, so a write at the end names none.
-                    sent = "" if id(operation) in at_end else current.statement
+                    # Statements ascend, so a write behind a later one names none.
+                    sent = "" if id(operation) in late else current.statement
                     completed.append(
                         replace(write, shown=current.shown, statement=sent, caller=current.caller)
                     )
@@ -374,11 +377,13 @@ class _Order(Struct):
     """The operations of a part with the changes that no statement returned.
 
     Attributes:
-        late: the changes that triggers made at the transaction's end.
+        late: the changes that triggers may have made behind later statements.
+        unclear: the predicate reads that may precede or follow such a change.
     """
 
     operations: list[Observed | RowChange] = []
     late: list[RowChange] = []
+    unclear: list[ScannedRows] = []
 
 
 def changed_rows(
@@ -406,71 +411,167 @@ def _split_at_marks(operations: Iterable[Observed]) -> list[_Part]:
     return parts
 
 
-def _aligned(part: _Part, segment: LogSegment, known: set[str]) -> _Order | None:
-    """Return a part's operations in the order of the log; ``None`` if that is unknown.
+class _Alignment:
+    """Puts a part's operations and the changes that no statement returned into one order.
 
     SOUND BECAUSE: a statement's changes precede those of later statements, which all returned their
-    rows. Behind these, there are only the changes of deferred triggers.
+    rows. Only a deferred trigger makes changes behind its statement: at the end of the transaction,
+    or in SET CONSTRAINTS. If there are such triggers, a change precedes the first read that shows
+    it, and what the log shows behind it. A predicate read before that which lacks the old version
+    may precede or follow the change, so it claims nothing but the rows that it found.
     """
-    writes = [
-        write for write in part.operations
-        if isinstance(write, WrittenRow) and write.table.name in known and not write.table.unlogged
-    ]  # fmt: skip
-    name = None if part.of is None else part.of.statement
-    first = [write for write in writes if name is not None and write.statement == name]
-    later = [write for write in writes if not (name is not None and write.statement == name)]
-    changes = segment.changes
-    for exact in (True, False):
-        head = _matched(first, changes, exact=exact)
-        back = _matched(later[::-1], changes[::-1], exact=exact)
-        if head is not None and back is not None:
-            tail = [len(changes) - 1 - n for n in reversed(back)]
-            if not (head and tail) or head[-1] < tail[0]:
-                break
-    else:
-        return None
-    for places, matched in ((head, first), (tail, later)):
-        for place, write in zip(places, matched, strict=True):
-            changes[place].write = write
-    order = _Order()
-    end = tail[0] if tail else len(changes)
-    queue = changes[:end]
-    by_write = {id(change.write): change for change in changes if change.write is not None}
-    if part.of is not None:
-        order.operations.append(part.of)
-    elif any(change.write is None for change in changes):
-        return None
-    for operation in part.operations:
-        is_first = name is not None and operation.statement == name
-        if not is_first or isinstance(operation, WrittenRow):
-            change = by_write.get(id(operation))
-            stop = queue.index(change) + 1 if is_first and change in queue else 0
-            passed, queue = (queue[:stop], queue[stop:]) if is_first else (queue, [])
-            order.operations += [one for one in passed if one.write is None]
-        order.operations.append(operation)
-    order.operations += [one for one in queue if one.write is None]
-    order.late += [change for change in changes[end:] if change.write is None]
-    return order
+
+    def __init__(self, part: _Part, segment: LogSegment, number: int, *, defers: bool) -> None:
+        """Create an alignment of a part of the transaction with a number."""
+        self._part, self._changes, self._defers = part, segment.changes, defers
+        self._name = None if part.of is None else part.of.statement.partition(" ")[0]
+        self._number = number
+        self._done = 0  # the number of changes that are in the order
+        self._order = _Order()
+
+    def order(self, known: set[str]) -> _Order | None:
+        """Return the order; ``None`` if it is unknown.
+
+        Args:
+            known: the names of the tables in the log.
+        """
+        part, changes, order = self._part, self._changes, self._order
+        writes = [
+            write for write in part.operations
+            if isinstance(write, WrittenRow) and write.table.name in known
+            and not write.table.unlogged
+        ]  # fmt: skip
+        tail = self._match(writes)
+        if tail is None:
+            return None
+        if part.of is not None:
+            order.operations.append(part.of)
+        elif any(change.write is None for change in changes):
+            return None
+        places = {id(change.write): n for n, change in enumerate(changes)}
+        seen = {write.version.number for write in writes if write.version is not None}
+        any_later = False
+        for operation in part.operations:
+            is_later = not self._is_first(operation)
+            any_later |= is_later
+            place = places.get(id(operation))
+            if place is not None:
+                self._add_changes(place + 1, late=is_later)
+            elif is_later and not self._defers:
+                self._add_changes(tail, late=False)
+            elif is_later:
+                self._add_changes(self._shown(operation, seen), late=True)
+            order.operations.append(operation)
+            if is_later and isinstance(operation, ScannedRows) and self._is_unclear(operation):
+                order.operations.pop()
+                order.unclear.append(operation)
+                order.operations += (
+                    ReadRow(
+                        operation.table, row, operation.shown, operation.statement, operation.caller
+                    )
+                    for row in operation.rows
+                )
+        self._add_changes(tail, late=self._defers and any_later)
+        self._add_changes(len(changes), late=True)
+        return order
+
+    def _is_first(self, operation: Observed) -> bool:
+        """Return whether an operation is of the statement behind the mark."""
+        # Behind its number, a statement has words about its locks and what it shows.
+        return self._name is not None and operation.statement.partition(" ")[0] == self._name
+
+    def _match(self, writes: Sequence[WrittenRow]) -> int | None:
+        """Find the changes of the writes; return the place of the first one of later statements.
+
+        Return ``None`` if the changes do not agree with the writes.
+        """
+        changes = self._changes
+        first = [write for write in writes if self._is_first(write)]
+        later = [write for write in writes if not self._is_first(write)]
+        for exact, ordered in ((True, True), (False, True), (True, False)):
+            # The queries of WITH write in any order.
+            head = _matched(first, changes, exact=exact, ordered=ordered)
+            back = _matched(later[::-1], changes[::-1], exact=exact)
+            if head is not None and back is not None:
+                tail = [len(changes) - 1 - n for n in reversed(back)]
+                if not (head and tail) or max(head) < tail[0]:
+                    break
+        else:
+            return None
+        for places, matched in ((head, first), (tail, later)):
+            for place, write in zip(places, matched, strict=True):
+                changes[place].write = write
+        return tail[0] if tail else len(changes)
+
+    def _add_changes(self, end: int, *, late: bool) -> None:
+        """Add the changes before a place that no statement returned."""
+        added = [change for change in self._changes[self._done : end] if change.write is None]
+        self._order.operations += added
+        if late:
+            self._order.late += added
+        self._done = max(self._done, end)
+
+    def _shown(self, operation: Observed, seen: set[str]) -> int:
+        """Return the place behind the last change whose version a read shows.
+
+        Args:
+            seen: the numbers of the versions that statements returned.
+        """
+        if not isinstance(operation, ReadRow | ScannedRows):
+            return 0
+        own = {
+            (operation.table.name, row.key)
+            for row in _rows_read(operation)
+            if row.number.startswith(f"{self._number}(") and row.number not in seen
+        }
+        places = [
+            n for n, change in enumerate(self._changes)
+            if change.write is None and (change.table.name, change.new_key) in own
+        ]  # fmt: skip
+        return max(places, default=-1) + 1
+
+    def _is_unclear(self, read: ScannedRows) -> bool:
+        """Return whether a row that a read lacks may be missing because of a later change."""
+        keys = {row.key for row in read.rows}
+        return any(
+            change.write is None
+            and change.table.name == read.table.name
+            and change.old_key not in {None, *keys}
+            for change in self._changes[self._done :]
+        )
+
+
+def _rows_read(operation: Observed) -> Sequence[RowVersion]:
+    """Return the versions that an operation has read."""
+    if isinstance(operation, ScannedRows):
+        return operation.rows
+    return (operation.version,) if isinstance(operation, ReadRow) else ()
 
 
 def _matched(
-    writes: Sequence[WrittenRow], changes: Sequence[RowChange], *, exact: bool
+    writes: Sequence[WrittenRow], changes: Sequence[RowChange], *, exact: bool, ordered: bool = True
 ) -> list[int] | None:
-    """Return the first changes that may be those of the writes, in order; ``None`` if none are."""
-    places = []
+    """Return the first changes that may be those of the writes; ``None`` if none are.
+
+    Args:
+        ordered: whether the changes have the order of the writes.
+    """
+    places: list[int] = []
     at = 0
     for write in writes:
-        while at < len(changes) and not changes[at].is_of(write, exact=exact):
+        while at < len(changes) and (
+            (not ordered and at in places) or not changes[at].is_of(write, exact=exact)
+        ):
             at += 1
         if at == len(changes):
             return None
         places.append(at)
-        at += 1
+        at = at + 1 if ordered else 0
     return places
 
 
 def _name_by_own_reads(
-    operations: Sequence[Observed | RowChange], sightings: Sightings, number: int
+    operations: Sequence[Observed | RowChange],
 ) -> None:
     """Name versions by the transaction's own reads behind them."""
     last: dict[tuple[str, str], RowChange] = {}
@@ -485,8 +586,7 @@ def _name_by_own_reads(
                 if version is not None:
                     last.pop((operation.table.name, version.key), None)
         elif isinstance(operation, ReadRow | ScannedRows):
-            rows = operation.rows if isinstance(operation, ScannedRows) else (operation.version,)
-            for version in rows:
+            for version in _rows_read(operation):
                 change = last.get((operation.table.name, version.key))
                 if change is not None and change.name is None:
                     change.name = version

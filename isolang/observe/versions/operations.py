@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+import json
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
 from msgspec.structs import replace
@@ -23,6 +24,7 @@ from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.evaluated import ServerCondition
 from isolang.observe.sql.executed import (
     ExecutedStatement,
+    finds_chosen,
     has_reached_limit,
     is_joined_by_key,
     looked_up_key_count,
@@ -31,9 +33,14 @@ from isolang.observe.sql.executed import (
 )
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
-from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.predicates import FoundBy
 from isolang.observe.sql.proposed import keys_left_out
-from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable, keeps_key
+from isolang.observe.sql.rewriting import (
+    PreparedStatement,
+    ReportedTable,
+    keeps_key,
+    limit_value,
+)
 from isolang.observe.unseen import (
     ALTERED,
     CALLED,
@@ -61,11 +68,13 @@ from isolang.observe.unseen import (
     form_of,
     table_added_to,
 )
+from isolang.observe.versions.covers import JoinedRows, cover_facts
 
 # The kinds of unseen reads whose tables may be known.
 _READS: Final = frozenset({
     CONDITIONS, RECHECKED, LIMITED, LARGE, NO_ROW, SHAPES, *KINDS[SHAPES].details,
 }) - {COPIED}  # fmt: skip
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
 _READ_ANYTHING: Final = frozenset({CALLED, PROCEDURES, TRIGGERS})
 # The kinds of unseen writes that depend on the target table of an INSERT.
 _KINDS_OF_TABLES: Final = frozenset({NO_KEY, KEY_TYPE, PRIVILEGE, PARTITIONED})
@@ -125,8 +134,11 @@ class StatementOperations:
 
     def record_rows(self) -> None:
         """Record the rows received by the application so far."""
+        cover = self._statement.cover
+        added = {id(one) for one in cover.tables} if cover is not None else set()
         for reported, text in self._done.reported:
-            self._note_read_rows(reported.table, self._versions(reported, text))
+            if id(reported) not in added:
+                self._note_read_rows(reported.table, self._versions(reported, text))
 
     def record(self) -> None:
         """Record the statement's reads and writes, and count those that cannot be seen."""
@@ -139,6 +151,8 @@ class StatementOperations:
         ):
             self._transaction.unclear = True
             self._note(RULES)
+        elif statement.plan.kind == "compound":
+            self._note_queries()
         elif statement.plan.kind == "select":
             if statement.reported:
                 self._note_select()
@@ -186,7 +200,7 @@ class StatementOperations:
         partition may be written under its own name.
         """
         statement = self._statement
-        writes = bool(statement.part) and statement.part[0].text in ("insert", "update", "delete")
+        writes = bool(statement.part) and statement.part[0].text in _WRITES
         if statement.names is None or (writes and not statement.reported):
             return None
         found: list[Table] = []
@@ -206,7 +220,10 @@ class StatementOperations:
             unseen.read.update([name_parts(one)[-1] for one in made.tables])
         in_log = [what for what in self._statement.unseen if self._log_shows(what)]
         hidden = {*self._statement.unseen}.difference(in_log)
-        if hidden and not table_added_to(self._statement.text):
+        # SOUND BECAUSE: an INSERT with a subquery counts that, too.
+        only_adds = made.kind == "insert" and not (made.upserts or made.may_skip)
+        only_adds = only_adds and hidden <= _KINDS_OF_TABLES
+        if hidden and not only_adds and not table_added_to(self._statement.text):
             unseen.note_read(None if hidden & _READ_ANYTHING else self._statement.names)
         if any(table.readers for table in self._statement.triggered):
             unseen.note_read(None)
@@ -281,24 +298,55 @@ class StatementOperations:
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
         only = whole and statement.plan.partial == JOINS
-        join = statement.join
-        if only and join is not None and self._keeps_rows(join):
-            self._note_key_join(join, [found[id(reported)] for reported in statement.reported])
+        join, each = statement.join, [found[id(reported)] for reported in statement.reported]
+        if only and join is not None and self._keeps_rows(join) and self._has_parents(join, each):
+            self._note_key_join(join, each)
             return
         joined = only and all(
             is_joined_by_key(statement.part, other.source, other.table)
             for other in statement.reported[1:]
         )
+        outer = all(one.source.join == "left" for one in statement.reported[1:])
+        has_all = joined and all(len(versions) == self._done.rows for versions in each)
+        if only and not (has_all and (outer or self._has_all_keys(table, rows))):
+            if self._takes_any_rows(each):
+                for reported, versions in zip(statement.reported, each, strict=True):
+                    self._note_read_rows(reported.table, _distinct(versions))
+                return
+            if self._note_cover(each):
+                return
         for reported in statement.reported[joined:]:
             versions = found[id(reported)]
             if not self._is_large(versions):
                 self._note_read_rows(reported.table, _distinct(versions))
-        if not joined or any(len(versions) != self._done.rows for versions in found.values()):
+        if not has_all:
             # If a LEFT JOIN finds no row, the statement has observed that a row is missing.
             self._note(CONDITIONS)
         if joined:
-            outer = all(one.source.join == "left" for one in statement.reported[1:])
             self._note_condition(table, rows, "" if outer else JOINS)
+
+    def _has_all_keys(self, table: Table, rows: Sequence[RowVersion]) -> bool:
+        """Return whether a condition names whole keys of the first table, and has found each."""
+        looked = looked_up_key_count(self._statement.condition, table, self._done)
+        return looked is not None and len(rows) >= looked
+
+    def _takes_any_rows(self, versions: Sequence[Sequence[RowVersion]]) -> bool:
+        """Return whether a LIMIT was reached by rows that the server may choose.
+
+        SOUND BECAUSE: each row in the answer is a row of the join wherever its tables' rows are
+        visible. Behind a LEFT JOIN that found no row, the row also shows that there is none.
+        """
+        statement, done = self._statement, self._done
+        made = statement.plan
+        most = limit_value(statement.part, made.limit, done.parameters) if made.limit else None
+        is_reached = done.cut or (most is not None and done.rows >= most)
+        return (
+            is_reached
+            and not (made.order[1] or made.offset or made.locks)
+            and all(len(rows) == done.rows <= self._observation.most_rows for rows in versions)
+            and all(reported.source.how == "row" for reported in statement.reported)
+            and all(token.text != "over" for token in statement.part)
+        )
 
     def _keeps_rows(self, join: KeyJoin) -> bool:
         """Return whether a join left out no row of its root.
@@ -326,15 +374,63 @@ class StatementOperations:
                 later.add(number)
             elif number != join.root and not self._is_large(versions[number]):
                 self._note_read_rows(reported.table, _distinct(versions[number]))
-        # A parent by a foreign key is missing only if the key is NULL, which the child says.
-        others = [edge.parent for edge in join.edges if edge.key is None]
-        if any(len(versions[number]) != len(versions[join.root]) for number in others):
+        if not self._has_parents(join, versions):
             self._note(CONDITIONS)
         unclear = RECHECKED if locks and not self._keeps_locked_rows(join, rows) else ""
         self._note_condition(root, rows, "", join, unclear)
         for number in later - {join.root}:
             if not self._is_large(versions[number]):
                 self._note_read_rows(statement.reported[number].table, _distinct(versions[number]))
+
+    def _has_parents(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> bool:
+        """Return whether each row in the answer has the rows that it was joined with.
+
+        SOUND BECAUSE: a parent by a foreign key is missing only if the key is NULL, which the child
+        says.
+        """
+        others = [edge.parent for edge in join.edges if edge.key is None]
+        return all(len(versions[number]) == len(versions[join.root]) for number in others)
+
+    def _note_cover(self, versions: Sequence[Sequence[RowVersion]]) -> bool:
+        """Record the rows of a join, and what decided that it has no others.
+
+        Return whether this is known; if not, nothing is recorded.
+        """
+        statement, done, cover = self._statement, self._done, self._statement.cover
+        if cover is None:
+            return False
+        tables = [reported.table for reported in statement.reported]
+        answered = [_distinct(rows) for rows in versions]
+        if any(len(rows) > self._observation.most_rows for rows in answered):
+            return False
+        is_whole = not (has_reached_limit(done) or statement.plan.offset)
+        if cover.tables:
+            texts = {id(reported): text for reported, text in done.reported}
+            found = [
+                JoinedRows.of(
+                    table,
+                    reported.table.key,
+                    self._versions(reported, texts.get(id(reported), b"null")),
+                )
+                for table, reported in zip(tables, cover.tables, strict=True)
+            ]
+        elif is_whole:
+            found = [
+                JoinedRows.of(table, table.key, rows)
+                for table, rows in zip(tables, answered, strict=True)
+            ]
+        else:
+            return False
+        facts = cover_facts(cover.cover, done, tables, found, answered, is_whole=is_whole)
+        if facts is None:
+            return False
+        for table, rows in zip(tables, answered, strict=True):
+            self._note_read_rows(table, rows)
+        for fact in facts:
+            self._note_predicate_read(
+                fact.table, fact.rows, fact.predicate, perhaps=fact.perhaps, kept=fact.kept
+            )
+        return True
 
     def _is_locked(self, reported: ReportedTable) -> bool:
         """Return whether a SELECT locks the rows of a table."""
@@ -369,6 +465,11 @@ class StatementOperations:
         if has_reached_limit(done):  # the statement itself may have read fewer rows
             self._note(LIMITED)
             return
+        self._note_rows_of_blocks()
+
+    def _note_rows_of_blocks(self) -> None:
+        """Note the rows found by query blocks."""
+        done = self._done
         by_block = {id(reported): found for reported, found in done.reported}
         for block in self._statement.blocks:
             reported = block.reported
@@ -392,6 +493,51 @@ class StatementOperations:
                 self._note(CONDITIONS)
             self._note_read_rows(reported.table, rows)
 
+    # --- statements with several queries ---
+
+    def _note_queries(self) -> None:
+        """Note the rows read and written by the queries of a statement.
+
+        SOUND BECAUSE: all its queries read the snapshot of the statement, without its own writes.
+        """
+        one, before = self._transaction, self._transaction.operations
+        one.operations = []
+        if self._statement.blocks:
+            self._note_rows_of_blocks()
+        rows: dict[str, int] = {}
+        for query in self._statement.members:
+            assert query.member is not None
+            done = self._executed(query, rows)
+            rows[query.member.name] = done.rows
+            operations = StatementOperations(self._observation, one, done)
+            if query.plan.kind == "select":
+                operations._note_select()
+            else:
+                operations._note_writes()
+        added, one.operations = one.operations, before
+        one.operations += sorted(added, key=lambda operation: isinstance(operation, WrittenRow))
+
+    def _executed(self, query: PreparedStatement, rows: Mapping[str, int]) -> ExecutedStatement:
+        """Return the execution of one query of a statement.
+
+        Args:
+            rows: the number of rows of each query before it.
+        """
+        done, member = self._done, query.member
+        assert member is not None
+        reported: list[tuple[ReportedTable, bytes]] = []
+        for column in query.reported:
+            texts = [text for other, text in done.reported if other is column]
+            if member.name:
+                texts = [row.encode() for text in texts for row in json.loads(text)]
+            reported += [(column, text) for text in texts]
+        chosen = rows.get(member.chooser, -1) if member.chooser else query.plan.proposed or -1
+        number = len(reported) // max(len(query.reported), 1)
+        return ExecutedStatement(
+            statement=query, ticket=done.ticket, parameters=done.parameters, rows=number,
+            reported=reported, cut=done.cut and not member.name, chosen=chosen,
+        )  # fmt: skip
+
     # --- INSERT, UPDATE and DELETE ---
 
     def _note_writes(self) -> None:
@@ -407,19 +553,22 @@ class StatementOperations:
     def _note_writes_of(self, table: Table) -> None:
         """Note the rows of one table that a statement wrote, and those that it found."""
         one, made = self._transaction, self._statement.plan
-        modern, lost = self._observation.database.returns_old_rows, False
+        modern, lost, unnamed = self._observation.database.returns_old_rows, False, False
         writes: list[WrittenRow] = []
         olds: list[RowVersion] = []
         for _, text in self._done.reported:
             written = self._observation.versions.of_write(table, text)
             one.number = written.transaction
+            if written.by_number and one.savepoints:
+                unnamed = True
+                continue
             old = self._version_in(table, written.old)
             new = self._version_in(table, written.new)
             if old is None and new is None:
                 continue
             if old is not None:
                 olds.append(old)
-            row = None if written.row is None else table.row(written.row)
+            row = None if written.row is None or new is None else table.row(written.row)
             unknown = old is None and not modern and (made.kind == "update" or made.upserts)
             lost = lost or unknown
             writes.append(
@@ -429,6 +578,9 @@ class StatementOperations:
                     caller=one.caller, image=written.image,
                 )
             )  # fmt: skip
+        if unnamed and not self._done.mark:
+            self._note(PARTITIONED)
+            one.unclear = True
         if lost:
             self._note_unknown_order(table, writes)
         if self._done.cut and not is_whole(self._done, table, len(writes)):
@@ -436,7 +588,9 @@ class StatementOperations:
             one.unclear = True
         elif made.may_skip and len(writes) != made.proposed:
             self._note_left_out(table, writes)
-        if made.kind == "insert":
+        if made.kind == "merge" and not finds_chosen(self._done, table, len(writes)):
+            self._note(CONDITIONS)
+        if made.kind in ("insert", "merge"):
             self._note_read_rows(table, olds)  # ON CONFLICT DO UPDATE
         elif not lost:
             self._note_condition(table, olds, made.partial)
@@ -461,7 +615,7 @@ class StatementOperations:
         history.doubtful.setdefault(table.name, table.name)
         history.unordered.add(table.name)
         kind = ""
-        predicate: Predicate = ""
+        predicate: FoundBy = ""
         if made.kind == "update":
             kind, predicate, _ = predicate_of(
                 self._done,
@@ -505,7 +659,7 @@ class StatementOperations:
             used = used_columns(self._statement, table)
             columns = None if "*" in used else tuple(sorted(used))
         certain = predicate and self.all_matched and not unclear
-        if certain and self._note_predicate_read(table, rows, predicate, order, columns):
+        if certain and self._note_predicate_read(table, rows, predicate, order, columns=columns):
             return
         if kind or predicate:
             self._note(kind or unclear or CONDITIONS)
@@ -523,9 +677,12 @@ class StatementOperations:
         self,
         table: Table,
         rows: Sequence[RowVersion],
-        predicate: Predicate,
+        predicate: FoundBy,
         order: tuple[str, bool] | None = None,
+        *,
         columns: tuple[str, ...] | None = None,
+        perhaps: bool = False,
+        kept: tuple[tuple[str, str], ...] = (),
     ) -> bool:
         """Note a predicate read: the rows found, and that no other rows matched.
 
@@ -553,10 +710,10 @@ class StatementOperations:
         one.operations.append(
             ScannedRows(
                 table, where, tuple(rows), self._shown, order, one.statement, one.caller,
-                condition=condition, columns=columns, number=number,
+                perhaps, condition, columns, number, kept,
             )
         )  # fmt: skip
-        for version in rows:
+        for version in rows if not perhaps else ():
             one.seen.add((table.name, version.number))
         return True
 

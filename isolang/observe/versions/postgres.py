@@ -70,9 +70,11 @@ class PostgresVersions:
             old = _stored(table, *before[0][0])
         if old_oid is not None:
             old = _stored(table, old_oid, old_xmin, old_ctid, old_key)
+        transaction = int(number) % 2**32
         if new_oid is not None:
-            new = _stored(table, new_oid, new_xmin, new_ctid, new_key)
-        return ReportedWrite(int(number) % 2**32, old, new, whole, _image(image))
+            new = _stored(table, new_oid, new_xmin or str(transaction), new_ctid, new_key)
+        by_number = new is not None and new_xmin is None
+        return ReportedWrite(transaction, old, new, whole, _image(image), by_number)
 
     def writer(self, version: RowVersion) -> int:
         """Return the number of the transaction that wrote a version, modulo 2**32."""

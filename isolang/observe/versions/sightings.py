@@ -21,7 +21,9 @@ from isolang.observe.history.seen import RowVersion, SeenTransaction, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.run.drivers.postgres_log import is_older
 
-_TABLE: Final = -1  # stands for the reader that found a version in the table at the end
+# Stand for readers: for who found a version in the table at the end, and for all that failed.
+_TABLE: Final = -1
+_FAILED: Final = -2
 
 
 class RowWrites(Struct):
@@ -70,12 +72,14 @@ class Sightings:
                 self._note(name, RowVersion(key, number), _TABLE)
         for place, one in enumerate(history.recorded()):
             self._note_written(one)
-            if one.outcome == "fail" or (one.unclear and not one.number):
-                continue  # it may have seen versions of its own that no log names
-            if one.awaits_log:
+            failed = one.outcome == "fail"
+            if one.unclear and not one.number and not failed:
+                continue  # it may have seen versions of its own that the log does not name
+            if one.awaits_log and not failed:
                 self._awaiting.add(one.number)
             for table, version in one.versions():
-                self._note(table.name, version, one.number or -2 - place)
+                seer = _FAILED if failed else one.number or -3 - place
+                self._note(table.name, version, seer)
 
     def _note(self, table: str, version: RowVersion, seer: int) -> None:
         known = self._seen[table, version.key]
@@ -104,7 +108,8 @@ class Sightings:
                 order.
 
         SOUND BECAUSE: a transaction gets its number before those of its savepoints. A version that
-        somebody else saw was committed, so its writer is in the log, unless it is older.
+        somebody else saw was committed, so its writer is in the log, unless it is older. What only
+        failed transactions saw may be their own, unless the log has the number of its writer.
         """
         for row, of_row in writers.items():
             numbers = [*of_row]
@@ -133,7 +138,8 @@ class Sightings:
                 and (row[0], version.number) not in self._recorded
                 and self._versions.writer(version) not in numbered
                 and not self._start.is_older(version.number)
-                and (len(seers) > 1 or not seers & self._awaiting)
+                and seers != {_FAILED}
+                and (len(seers - {_FAILED}) > 1 or not seers & self._awaiting)
             ]
             for version in unclaimed:
                 writer = self._versions.writer(version)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -13,10 +13,11 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary, WeakSet
 
 from isolang.errors import IsolangError, message_in_one_line
+from isolang.history.not_seen import unseen_line
 from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import Unseen
+from isolang.observe.unseen import CATALOGUE, Unseen, harmful_phrases
 from isolang.observe.ways.callers import caller
 from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
@@ -95,10 +96,17 @@ class InsideProxy:
         self._observer.history.rolled_back = RolledBackRows()
         _STARTED.add(self)
 
-    def complete(self) -> Path:
+    def pause_after_answers(self, pause: Callable[[], float]) -> None:
+        """Hold each connection after an answer of the server, for as long as a function says."""
+        self._observer.pause_after_answers(pause)
+
+    def complete(self, accepted: Collection[str] = ()) -> Path:
         """Write the history recorded so far to a new file, and return its path.
 
         After :meth:`leave`, return the last such file.
+
+        Args:
+            accepted: the kinds of unseen activity that do not prevent a valid verdict.
 
         Raises:
             IsolangError: transactions ended after the last completion and before :meth:`leave`.
@@ -114,7 +122,9 @@ class InsideProxy:
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
-        unseen, self.clients = self._observer.complete(into)
+        unseen, self.clients = self._observer.complete(into, accepted)
+        with into.open("a", encoding="utf-8") as file:
+            file.write(unseen_line(harmful_phrases(self.outside)))
         self._completed = into, unseen, ended
         return into
 
@@ -127,14 +137,17 @@ class InsideProxy:
     def unseen(self) -> Unseen:
         """Return the counts of activity that was not recorded.
 
-        What only an audit finds, such as rows of other writers, is counted by :meth:`complete`.
+        Reads of the catalogue are left out, because libraries send them, not the application. What
+        only an audit finds, such as rows of other writers, is counted by :meth:`complete`.
         """
         every = Unseen()
         last = self._completed
         is_complete = last is not None and last[2] == self.transactions()
         every.add(last[1] if last is not None and is_complete else self._observer.history.unseen)
         every.add(self.outside)
-        return every.settled()
+        counts = every.settled()
+        counts.pop(CATALOGUE, None)
+        return counts
 
     def refused(self) -> bool:
         """Return whether a transaction was rolled back after it met another."""

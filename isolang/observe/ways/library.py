@@ -97,7 +97,10 @@ class LibraryWatch:
 
     @property
     def unseen(self) -> Unseen:
-        """The counts of activity that was not recorded, by kind, with an example of each."""
+        """The counts of activity that was not recorded, by kind, with an example of each.
+
+        They are false if all of them are harmless.
+        """
         return self.proxy.unseen()
 
     # --- calls of the library ---

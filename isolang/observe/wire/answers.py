@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
 from isolang.observe.wire.conversation import (
@@ -163,7 +164,7 @@ class AnswerRewriter:
         return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
 
     def _note_completion(self, head: ExpectedAnswer, tag: str) -> bytes | None:
-        """Note the end of an execution. Return a corrected message if it counts an added row."""
+        """Note the end of an execution. Return a corrected message if its tag is of added text."""
         done = head.current()
         if head.kind == "E":
             self._expected.popleft()
@@ -175,16 +176,16 @@ class AnswerRewriter:
             return None
         if head.portal is not None:
             if head.portal.complete:  # a portal that is executed again returns no rows
-                return None
+                return _with_original_tag(done, tag)
             if head.portal.written:
                 self._session.note_more_writes(done)
-                return None
+                return _with_original_tag(done, tag)
             done.rows += head.portal.rows
             head.portal.reported += done.reported
             done.reported, done.position = head.portal.reported, head.portal.position
             head.portal.complete = True
         self._session.complete(done, tag)
-        return message(b"C", b"SELECT 0\0") if done.empty else None
+        return _with_original_tag(done, tag)
 
     def _note_suspension(self, head: ExpectedAnswer) -> bytes | None:
         """Note that the application has received some of a portal's rows."""
@@ -200,7 +201,7 @@ class AnswerRewriter:
         portal.rows += done.rows
         portal.reported += done.reported
         done.rows, done.reported, done.position = portal.rows, portal.reported, portal.position
-        if done.statement.plan.kind in ("insert", "update", "delete"):
+        if done.statement.plan.kind in ("insert", "update", "delete", "merge", "compound"):
             # SOUND BECAUSE: the server executes a write as a whole before it returns the first row,
             # so its rows precede whatever the application sends next.
             portal.written = done.cut = True
@@ -227,6 +228,14 @@ class AnswerRewriter:
                     self._shared.resume(one.query)
             self._shared.skips = not self._expected
         return _with_original_position(head.prepared, body)
+
+
+def _with_original_tag(done: ExecutedStatement, tag: str) -> bytes | None:
+    """Return the message at the end of the application's statement; ``None`` if unchanged."""
+    if not (done.statement.tag or done.empty):
+        return None
+    rows = "0" if done.empty else tag.rpartition(" ")[2]
+    return message(b"C", f"{done.statement.tag or 'SELECT'} {rows}\0".encode())
 
 
 def _without_channel_binding(mechanisms: bytes) -> bytes:

@@ -115,6 +115,7 @@ class PostgresWire:
     Attributes:
         cancels: whether the connection only requests that a statement be cancelled.
         broken: whether the server's messages can no longer be understood.
+        call: the number of the application's call that the connection belongs to; 0 if unknown.
     """
 
     def __init__(
@@ -128,6 +129,7 @@ class PostgresWire:
         self._history, self._observe = history, observe
         self._to_client, self._to_server = to_client, to_server
         self.cancels = self.broken = self._ended = False
+        self.call = 0
         self._phase: Literal["starts", "observed", "pass"] = "starts"
         self._conversation: Conversation | None = None
         self._requests: RequestRewriter
@@ -207,7 +209,7 @@ class PostgresWire:
         if observation is None or reported.get(b"replication"):
             self._history.unseen.note(NOT_OBSERVED, database)
             return False
-        session = Session(observation)
+        session = Session(observation, self.call)
         session.set_label(reported.get(b"application_name", b""))
         self._conversation = shared = Conversation(session)
         self._requests = RequestRewriter(shared, resume=lambda: self.handle_client_bytes(b""))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
@@ -24,10 +24,37 @@ _MOST_WAITING_BYTES: Final = (
 
 Send = Callable[[bytes], None]
 _T = TypeVar("_T")
+_LONGEST_GATE: Final = 10.0  # how many seconds a call waits for the connections of others
+
+
+class _Gate:
+    """Holds the first connection of each of several calls until all have one."""
+
+    def __init__(self, calls: Iterable[int]) -> None:
+        self._missing = {*calls}
+        self._open = asyncio.Event()
+
+    def await_no_longer(self, call: int) -> None:
+        """Do not wait for a call: it has a connection, or will have none."""
+        self._missing.discard(call)
+        if not self._missing:
+            self._open.set()
+
+    async def wait(self, call: int) -> None:
+        """Wait until all calls have a connection, but not for long."""
+        self.await_no_longer(call)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._open.wait(), _LONGEST_GATE)
+        self._open.set()
 
 
 class Listener:
-    """A proxy in front of a server, running in its own thread."""
+    """A proxy in front of a server, running in its own thread.
+
+    Attributes:
+        pause: returns the seconds to hold each connection after an answer of the server, so that
+            transactions overlap; ``None`` to hold none.
+    """
 
     def __init__(
         self,
@@ -43,8 +70,11 @@ class Listener:
             regularly: a function called several times per second.
         """
         self.server, self.wire, self._regularly = server, wire, regularly
+        self.pause: Callable[[], float] | None = None
         self.port = 0
         self.clients: set[_Client] = set()
+        self._servers: list[asyncio.Server] = []
+        self._gate: _Gate
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._ended: asyncio.Event
@@ -74,6 +104,31 @@ class Listener:
                 f"observe: cannot listen at {host}:{port} (got {failures[0]}); hint: choose a "
                 "free port with --listen HOST:PORT"
             )
+
+    def open_ports(self, host: str, calls: Sequence[int]) -> list[int]:
+        """Open a port for each of several calls of the application, and return the ports.
+
+        The first connections wait for each other. A transaction belongs to the call of its port.
+        """
+
+        async def open_all() -> list[int]:
+            self._gate = gate = _Gate(calls)
+            for call in calls:
+                self._servers.append(
+                    await self._loop.create_server(
+                        lambda call=call: _Client(self, call, gate),  # type: ignore[misc]
+                        host,
+                        0,
+                    )
+                )
+            opened = self._servers[-len(calls) :]
+            return [int(server.sockets[0].getsockname()[1]) for server in opened]
+
+        return asyncio.run_coroutine_threadsafe(open_all(), self._loop).result()
+
+    def await_no_longer(self, call: int) -> None:
+        """Let the calls with ports of their own no longer wait for one of them."""
+        self.call(lambda: self._gate.await_no_longer(call))
 
     def call(self, function: Callable[[], _T]) -> _T:
         """Return the result of a function that runs between two messages of any connection.
@@ -120,7 +175,8 @@ class Listener:
             if self._leaving.is_set():
                 server.close()
             await self._regularly()
-        server.close()
+        for opened in (server, *self._servers):
+            opened.close()
         for client in tuple(self.clients):
             client.abort()
         await asyncio.sleep(0)
@@ -129,11 +185,13 @@ class Listener:
 class _Client(asyncio.Protocol):
     """The connection of an application."""
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, call: int = 0, gate: _Gate | None = None) -> None:
         self._listener = listener
         self.wire = listener.wire(self._send, self._pass)
+        self.wire.call, self._gate = call, gate
         self.transport: Any = None
         self.paused = False  # true if too many bytes are waiting for the catalogue
+        self._is_held = False
         self._server: _Server | None = None
         self._failure = ""  # why the server cannot be reached
 
@@ -146,6 +204,8 @@ class _Client(asyncio.Protocol):
 
     async def _connect_to_server(self) -> None:
         """Connect to the server, and start forwarding messages."""
+        if self._gate is not None:
+            await self._gate.wait(self.wire.call)
         try:
             self._server = await self._listener.server.open_connection(lambda: _Server(self))
         except (OSError, TimeoutError) as error:
@@ -168,6 +228,19 @@ class _Client(asyncio.Protocol):
         if self.wire.waiting_bytes() > _MOST_WAITING_BYTES:
             self.paused = True
             self.transport.pause_reading()
+
+    def hold(self) -> None:
+        """Read nothing from the application for a while."""
+        if self._listener.pause is None or self._is_held:
+            return
+        self._is_held = True
+        self.transport.pause_reading()
+        asyncio.get_running_loop().call_later(self._listener.pause(), self._end_hold)
+
+    def _end_hold(self) -> None:
+        self._is_held = False
+        if not self.paused and not self.transport.is_closing():
+            self.transport.resume_reading()
 
     def pause_writing(self) -> None:
         if self._server is not None:
@@ -210,6 +283,7 @@ class _Server(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         client = self._client
         client.wire.handle_server_bytes(data)
+        client.hold()
         if client.wire.broken:
             client.abort()
         elif client.paused and not client.wire.is_waiting:

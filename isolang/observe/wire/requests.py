@@ -142,11 +142,15 @@ class RequestRewriter:
         outside a transaction may have several.
         """
         shared, next_mark = self._shared, self._session.observation.next_mark
-        if next_mark is None or not statement.logged or shared.unclear:
+        transaction = self._session.transaction
+        is_logged = statement.logged or (
+            transaction is not None and transaction.savepoints and statement.adds_to_partitions
+        )
+        if next_mark is None or not is_logged or shared.unclear:
             return 0
         if shared.status == "E" or shared.skips:
             return 0
-        alone = statement.part[0].text in ("call", "do") and self._session.transaction is None
+        alone = statement.part[0].text in ("call", "do") and transaction is None
         return 0 if alone else next_mark()
 
     def _parse(self, body: bytes) -> bytes | None:

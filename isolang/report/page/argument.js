@@ -5,6 +5,8 @@ const LINES = 24; // of the smallest part are shown at once
 
 /** @param {HTMLElement} pane */
 function argumentPane(pane) {
+  if (D.harm) pane.append(el("h2", {}, "Harm"), el("p", {}, el("b", {}, D.harm.headline)), table(D.harm.details));
+  if (D.groups.length) pane.append(el("h2", {}, "Kinds of violations, the worst first"), el("ol", { class: "groups" }, ...D.groups.map(groupItem)));
   if (D.violation) pane.append(el("h2", {}, "What it means"), el("p", {}, D.meaning));
   pane.append(el("h2", {}, D.violation ? "Why" : D.outcome === "valid" ? "Why it holds" : "What is known"));
   if (!D.violation) {
@@ -23,6 +25,15 @@ function argumentPane(pane) {
   for (const [how, outcome] of Object.entries(v.relaxed)) pane.append(el("p", { class: "note" }, relaxed(how, outcome)));
   pane.append(...adviceBox(), partBox(), axiomBox(), proofBox(), downloads());
   S.listeners.push(() => markArgument(pane));
+}
+
+/** @param {{headline: string, harm: string, programs: string[], statements: string[]}} group */
+function groupItem(group) {
+  const item = el("li", {}, group.headline);
+  if (group.harm) item.append(el("div", {}, group.harm));
+  if (group.programs.length) item.append(el("div", {}, `by ${group.programs.join(", ")}`));
+  for (const statement of group.statements) item.append(el("div", { class: "note" }, statement));
+  return item;
 }
 
 /** @param {string} how @param {any} outcome */

@@ -4,7 +4,7 @@
 (() => {
   const words = /** @type {Record<string, string>} */ ({ valid: "✓ valid", invalid: "✗ invalid", unknown: "? unknown" });
   document.title = visible(`${D.outcome}: ${D.history} (${D.spec.name})`);
-  byId("outcome").textContent = words[D.outcome];
+  byId("outcome").textContent = words[D.outcome] + (D.harm ? `, ${D.harm.word}` : "");
   byId("outcome").classList.add(D.outcome);
   byId("title").textContent = visible(D.violation ? `${D.violation.anomaly}: ${D.violation.meaning}` : D.outcome === "valid" ? `satisfies ${D.spec.name}` : D.reason);
   byId("subtitle").textContent = visible(`${D.database ? `${D.database} · ` : ""}${D.history} · ${D.spec.name}${D.spec.title ? ` (${D.spec.title})` : ""}`);

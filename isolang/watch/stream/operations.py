@@ -24,6 +24,7 @@ from isolang import _native
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
+from isolang.history.not_seen import names_lacking
 from isolang.history.readers.reading import call_native
 from isolang.watch.stream.tail import Piece, ReachedPlace
 
@@ -100,6 +101,7 @@ class FollowState(Struct, kw_only=True):
         counts: the number of ignored maps and values, by kind.
         next_index: the least :index that has not been read yet, if :index is the clock.
         ahead: the :index values greater than ``next_index`` that have been read.
+        lacks_facts: whether the lines name facts or operations that are in no transaction.
     """
 
     reached: ReachedPlace = ReachedPlace()
@@ -125,6 +127,7 @@ class FollowState(Struct, kw_only=True):
     next_index: int = 0
     ahead: list[int] = field(default_factory=list)
     latest: dict[int, int] = field(default_factory=dict)
+    lacks_facts: bool = False
 
     def advance(self, name: str, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
         """Advance the front to the latest time in a piece, and record by how much times go back.
@@ -279,6 +282,7 @@ class Follower:
         if not piece.offset and piece.data.startswith(_BYTE_ORDER_MARK):
             piece = replace(piece, data=b"   " + piece.data.removeprefix(_BYTE_ORDER_MARK))
         self._pieces.append(piece)  # also if the piece cannot be read
+        self.state.lacks_facts = self.state.lacks_facts or names_lacking(piece.data)
         if self._recorded is None:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
             self._decided = self._decided or bool(self._recorded)

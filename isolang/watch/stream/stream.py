@@ -139,6 +139,11 @@ class Stream:
         return bool(clients) and all(client.is_from_its_beginning for client in clients)
 
     @property
+    def lacks_facts(self) -> bool:
+        """``True`` if a log names facts or operations that the transactions in it do not have."""
+        return any(client.follower.state.lacks_facts for client in self._clients)
+
+    @property
     def counts(self) -> dict[str, int]:
         """The number of ignored maps and values, by kind as reported by the native reader."""
         return self._clients.counts()

@@ -1,0 +1,44 @@
+"""Runs the calls of an application at once, and returns the report with the harm."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+from isolang.run.targets import target_named
+from isolang.testing.assertion import IsolationError
+from isolang.testing.isolation import Isolation
+
+
+@contextmanager
+def with_server():
+    """Yield the folder of the socket of a new PostgreSQL server."""
+    target = target_named("postgres")
+    target.start()
+    try:
+        yield target.server.folder
+    finally:
+        target.close()
+
+
+def asserted(setup, function, arguments, conninfo, folder):  # noqa: PLR0917 - what a test states
+    """Make a call for each argument at once, and return the error of the assertion.
+
+    Return ``None`` if the calls were serializable.
+
+    Args:
+        function: returns the application's function, after the setup.
+        folder: where the history, the certificate and the page are kept.
+    """
+    isolation = Isolation(folder / "recording", keep=folder)
+    try:
+        isolation.setup(setup)
+        isolation.watch_psycopg(conninfo)
+        call = function()
+        calls = [lambda one=one: isolation.call(call, one) for one in arguments]
+        isolation.concurrently(*calls, times=1)
+        isolation.assert_level("ser", allow_unseen=True)
+    except IsolationError as error:
+        return error
+    finally:
+        isolation.close()
+    return None

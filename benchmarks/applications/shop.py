@@ -1,0 +1,169 @@
+"""Three customers of a shop of django-oscar 4.2.1 check out at the same moment.
+
+``python benchmarks/applications/shop.py FOLDER [SHOP…]`` starts a PostgreSQL server, and prints a report
+for each of three shops: one with a single copy in stock, one with a thousand, and one with an offer
+that may be used once. It writes their histories, certificates and pages into the folder. The
+packages are in ``requirements.txt`` beside this file.
+"""
+
+from __future__ import annotations
+
+import copy
+import logging
+import os
+import re
+import sys
+import tempfile
+from pathlib import Path
+
+from applications import asserted, with_server
+
+SHOPS = {"stock-1": (1, False), "stock-1000": (1000, False), "offer-once": (1000, True)}
+"""The number of copies in stock, and whether there is an offer that may be used once."""
+CUSTOMERS = ("ann", "bob", "cy")
+
+
+class Shop:
+    """A shop in a database of its own, with customers who are about to confirm their orders."""
+
+    clients: dict[str, object]
+
+    def __init__(self, name, stock, has_offer):
+        self.name, self._stock, self._has_offer = name.replace("-", "_"), stock, has_offer
+
+    def setup(self):
+        """Create the products, and fill the baskets."""
+        from django.core import mail
+
+        connection = use("postgres")
+        with connection.cursor() as cursor:
+            cursor.execute(f'CREATE DATABASE "{self.name}" TEMPLATE migrated')
+        use(self.name)
+        product = self._product("The last copy", self._stock)
+        other = self._product("Another book", 100)
+        self.clients = {who: basket(product, who) for who in CUSTOMERS}
+        self.clients["dan"] = basket(other, "dan")
+        self.checkout("dan")  # caches of the process are full from now on
+        if self._has_offer:
+            self._offer()
+        mail.outbox = []
+
+    def _product(self, title, stock):
+        from oscar.core.loading import get_model
+
+        model = get_model("catalogue", "ProductClass").objects
+        kind, _ = model.get_or_create(name="book", slug="book")
+        country = get_model("address", "Country").objects
+        names = {"printable_name": "UK", "name": "UK", "is_shipping_country": True}
+        country.get_or_create(iso_3166_1_a2="GB", defaults=names)
+        product = get_model("catalogue", "Product").objects.create(
+            product_class=kind, title=title, structure="standalone"
+        )
+        partner, _ = get_model("partner", "Partner").objects.get_or_create(name="p", code="p")
+        get_model("partner", "StockRecord").objects.create(
+            product=product, partner=partner, partner_sku=f"sku{product.pk}", price=10,
+            num_in_stock=stock,
+        )  # fmt: skip
+        return product
+
+    def _offer(self):
+        from oscar.core.loading import get_model
+
+        everything = get_model("offer", "Range").objects.create(
+            name="everything", includes_all_products=True
+        )
+        condition = get_model("offer", "Condition").objects.create(
+            range=everything, type="Count", value=1
+        )
+        benefit = get_model("offer", "Benefit").objects.create(
+            range=everything, type="Percentage", value=10
+        )
+        get_model("offer", "ConditionalOffer").objects.create(
+            name="once", offer_type="Site", condition=condition, benefit=benefit,
+            max_global_applications=1,
+        )  # fmt: skip
+
+    def checkout(self, who):
+        """Confirm a customer's order, and return what the browser gets."""
+        from django.db import connection
+        from django.test import Client
+
+        client = Client()
+        client.cookies = copy.deepcopy(self.clients[who].cookies)
+        try:
+            answer = client.post("/checkout/preview/", {"action": "place_order"})
+            page = answer.content.decode()
+            alerts = re.findall(r'class="alertinner[^>]*>\s*(.*?)\s*</div', page, re.DOTALL)
+            return {"status": answer.status_code, "to": answer.get("Location"), "alerts": alerts}
+        finally:
+            connection.close()
+
+
+def use(name):
+    """Connect Django to another database of the server, and return the connection."""
+    from django.conf import settings
+    from django.db import connection
+
+    connection.close()
+    settings.DATABASES["default"]["NAME"] = connection.settings_dict["NAME"] = name
+    return connection
+
+
+def basket(product, who):
+    """Return the browser of a customer who has put a product into the basket."""
+    from django.test import Client
+
+    client = Client()
+    address = {"first_name": who, "last_name": "B", "line1": "1 Rd", "line4": "Town",
+               "postcode": "N1 9RT", "country": "GB"}  # fmt: skip
+    for path, form in (
+        (product.get_absolute_url(), None),
+        (f"/basket/add/{product.pk}/", {"quantity": 1}),
+        ("/checkout/", {"username": f"{who}@example.com", "options": "anonymous"}),
+        ("/checkout/shipping-address/", address),
+        ("/checkout/shipping-method/", None),
+        ("/checkout/payment-method/", None),
+        ("/checkout/preview/", None),
+    ):
+        answer = client.get(path) if form is None else client.post(path, form)
+        assert answer.status_code in (200, 302), (path, answer.status_code)
+    return client
+
+
+def begin(host):
+    """Set Django up for a server, and create a database with all tables, ``migrated``."""
+    os.environ |= {"PGHOST": host, "DJANGO_SETTINGS_MODULE": "shop_settings"}
+    sys.path.insert(0, str(Path(__file__).parent))
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    logging.disable(logging.CRITICAL)
+    with use("postgres").cursor() as cursor:
+        cursor.execute("CREATE DATABASE migrated")
+    use("migrated")
+    call_command("migrate", verbosity=0)
+    use("postgres")
+
+
+def reports(folder, names):
+    """Yield the name and the error of each shop."""
+    with with_server() as host:
+        begin(host)
+        for name in names:
+            shop = Shop(name, *SHOPS[name])
+            yield name, asserted(
+                shop.setup, lambda shop=shop: shop.checkout, CUSTOMERS,
+                f"host={host} user=postgres dbname={shop.name}", Path(folder, name),
+            )  # fmt: skip
+
+
+def main():
+    folder = sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="shops-")
+    for name, error in reports(folder, sys.argv[2:] or SHOPS):
+        print(f"--- {name}: {folder}/{name}\n{error}\n", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,571 @@
+"""Plans statements that write, and read in other queries than the one that writes.
+
+These are INSERT, UPDATE, DELETE and MERGE with queries in WITH, and those with subqueries. A query
+of WITH returns the versions of its rows in one more column, and then gets another name:
+
+    isolang_next AS (SELECT id, VERSION AS isolang_0 FROM job … FOR UPDATE SKIP LOCKED),
+    next AS (SELECT id FROM isolang_next)
+
+The statement itself becomes such a query, too, since its RETURNING could not return what the others
+have found: it has no row if it writes none. The rows of all queries are columns of the first row of
+a SELECT behind them. The server executes each query of WITH that writes as a whole, and as often as
+the statement itself: once. Subqueries are query blocks (:mod:`isolang.observe.sql.blocks`).
+
+SOUND BECAUSE: all queries of a statement read its snapshot, and none of them sees what another one
+writes. So all reads precede all writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.observe.sql import predicates
+from isolang.observe.sql.blocks import block_at, is_complete
+from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
+from isolang.observe.sql.plan import (
+    CLAUSES,
+    Reader,
+    RefusedError,
+    StatementPlan,
+    StatementTable,
+    chosen_columns,
+    from_tables,
+    is_in_catalogue,
+    name_parts,
+    plan,
+)
+from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.unseen import LIMITED, SUBQUERIES
+
+_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
+_BODIES: Final = _WRITES | {"select", "values"}
+_REFUSED: Final = frozenset({"recursive", "table", "tablesample", "old", "new"})
+_CUTS: Final = ("limit", "offset", "fetch", "for")  # what leaves rows out, or locks them
+_OTHER_TABLES: Final = "other tables of UPDATE and DELETE"
+_FROM_SUBQUERIES: Final = "subqueries in FROM"
+_READS: Final = frozenset({SUBQUERIES, _FROM_SUBQUERIES, _OTHER_TABLES, "MERGE"})
+_LONGEST_NAME: Final = 50  # the largest number of characters in the name of a WITH query
+
+
+class Member(Struct, frozen=True, kw_only=True):
+    """A query whose rows are reported: one of WITH, or the statement itself.
+
+    Attributes:
+        name: the name of a query of WITH; empty for the statement itself.
+        named_at: the position of the name's token.
+        tokens: the token range of the query.
+        plan: the query's plan, whose positions are relative to the range.
+        condition: its condition, whose positions are relative to the range.
+        output: the columns of a query of WITH that other queries read, as they are written; ``*``
+            stands for those of the table.
+        chooser: the member whose rows choose those of a write; empty if none does.
+    """
+
+    name: str
+    named_at: int
+    tokens: tuple[int, int]
+    plan: StatementPlan
+    condition: ParsedCondition
+    output: tuple[str, ...] = ()
+    chooser: str = ""
+
+
+class CompoundPlan(Struct, frozen=True, kw_only=True):
+    """The queries of a statement.
+
+    Attributes:
+        plan: the plan of the whole statement, with what is not seen.
+        members: the queries that report the rows they read or write.
+        main: the token position of the statement itself, behind the queries of WITH.
+        writes: the word that the statement itself begins with; empty for SELECT.
+        blocks: the tables of query blocks, each with the block's condition.
+        tables: the names of all tables that the statement reads or writes.
+    """
+
+    plan: StatementPlan
+    members: tuple[Member, ...]
+    main: int
+    writes: str
+    blocks: tuple[tuple[StatementTable, ParsedCondition], ...]
+    tables: tuple[str, ...]
+
+
+def compound_plan(
+    part: Sequence[Token],
+    whole: StatementPlan,
+    aggregates: Collection[str],
+    row_sets: Collection[str],
+) -> CompoundPlan | None:
+    """Return the plan of a statement with several queries; ``None`` if there is none.
+
+    Args:
+        whole: the plan of the statement without regard to its queries.
+        row_sets: the names of functions that return a set.
+    """
+    words = {token.text for token in part if token.kind == "word"}
+    if not part or part[0].text not in _WRITES | {"with"} or not words & _WRITES:
+        return None
+    if part[0].text not in ("with", "merge") and not {*whole.unseen} & _READS:
+        return None
+    try:
+        return _CompoundReader(part, aggregates, row_sets).plan()
+    except RefusedError:
+        return None
+
+
+class _Query(Struct):
+    """A query of WITH, or the statement itself, while the statement is read."""
+
+    name: str
+    named_at: int
+    begin: int
+    end: int
+    columns: tuple[str, ...] = ()  # the list of columns after the name
+    items: tuple[tuple[str, str], ...] = ()  # the tables and queries in its own FROM or USING
+
+
+class _CompoundReader:
+    """Reads the queries of one statement."""
+
+    def __init__(
+        self, part: Sequence[Token], aggregates: Collection[str], row_sets: Collection[str]
+    ) -> None:
+        self._part, self._aggregates, self._row_sets = part, aggregates, row_sets
+        self._reader = Reader(part)
+        self._queries: dict[str, _Query] = {}  # the queries of WITH, by name
+        self._used: set[str] = set()
+        self._used_in_part: set[str] = set()  # queries whose rows may not all be requested
+        self._unseen: list[str] = []
+        self._tables: dict[str, None] = {}
+        self._read: dict[str, None] = {}
+
+    def plan(self) -> CompoundPlan:
+        """Return the plan.
+
+        Raises:
+            RefusedError: there is none.
+        """
+        part = self._part
+        star = part[-1].text == "*" and part[-2].text in ("returning", ".", ",")
+        if not is_complete(part[:-2] if star else part):
+            raise RefusedError(SUBQUERIES)
+        main = self._read_queries()
+        queries = [*self._queries.values(), main]
+        self._check_words({query.begin for query in queries})
+        for query in queries:
+            self._note_items(query)
+        selects = [*self._selects(queries)]
+        for begin, end in selects:
+            self._note_tables(begin, end)
+        members: dict[str, Member] = {}
+        for query in queries:
+            if (member := self._member(query, members)) is not None:
+                members[query.name] = member
+        handled = {m.tokens[0] for m in members.values() if m.plan.kind == "select"}
+        claims = [m.tokens for m in members.values() if m.plan.claims]
+        blocks = [
+            block
+            for begin, end in selects
+            if begin not in handled and not any(a < begin < b for a, b in claims)
+            for block in self._block(begin, end)
+        ]
+        word = self._reader.word(main.begin)
+        silent = main.name in members and members[main.name].plan.silent
+        return CompoundPlan(
+            plan=StatementPlan(
+                kind="compound",
+                place=len(part),
+                silent=silent,
+                unseen=tuple(dict.fromkeys(self._unseen)),
+                tables=tuple(self._read),
+                names=called_functions(part),
+            ),
+            members=tuple(members.values()),
+            main=main.begin,
+            writes=word if word in _WRITES else "",
+            blocks=tuple(blocks),
+            tables=tuple(self._tables),
+        )
+
+    # --- the queries ---
+
+    def _read_queries(self) -> _Query:
+        """Read the queries of WITH, and return the statement itself."""
+        reader, end = self._reader, len(self._part)
+        at = 0
+        while reader.word(0) == "with":
+            at += 1
+            name, named_at = catalogue_name(reader.text(at)), at
+            if not reader.is_name(at) or len(name) > _LONGEST_NAME or name in self._queries:
+                raise RefusedError("WITH")
+            at += 1
+            columns: tuple[str, ...] = ()
+            if reader.text(at) == "(":
+                columns = tuple(reader.text(n) for n in range(at + 1, reader.close(at) - 1, 2))
+                at = reader.close(at)
+            materialized = reader.word(at + 1) == "materialized"
+            if reader.word(at) != "as" or reader.text(at + 1 + materialized) != "(":
+                raise RefusedError("WITH")
+            at += 1 + materialized
+            behind = reader.close(at)
+            self._queries[name] = _Query(name, named_at, at + 1, behind - 1, columns)
+            at = behind
+            if reader.text(at) != ",":
+                break
+        main = _Query("", at, at, end)
+        if any(reader.word(q.begin) not in _BODIES for q in (*self._queries.values(), main)):
+            raise RefusedError("WITH")
+        return main
+
+    def _check_words(self, begins: Collection[int]) -> None:
+        """Refuse statements with words that begin queries of other kinds."""
+        reader = self._reader
+        for at in range(len(self._part)):
+            word, before = reader.word(at), reader.word(at - 1) if at else ""
+            acts = before == "then" or (word == "update" and before in ("for", "key", "do"))
+            if word in _WRITES and at not in begins and not acts:
+                raise RefusedError(word)
+            is_target = before in ("insert", "merge")
+            qualifies = word in ("old", "new") and reader.text(at + 1) == "."
+            if (word in _REFUSED and not qualifies) or (word == "into" and not is_target):
+                raise RefusedError(word)
+            if word == "with" and at and reader.text(at - 1) == "(":
+                raise RefusedError("WITH")
+
+    def _note_items(self, query: _Query) -> None:
+        """Note the tables that a write changes, and those in its own FROM or USING."""
+        reader = self._reader
+        word, depth = reader.word(query.begin), reader.depth[query.begin]
+        if word not in _WRITES:
+            return
+        at = query.begin + (1 if word == "update" else 2)
+        name = reader.name(at) if word == "insert" else reader.table(at)[0]
+        if not name or catalogue_name(name) in self._queries:
+            raise RefusedError(word)
+        self._tables[name] = None
+        if word == "insert":
+            return
+        self._read[name] = None
+        begin = reader.find({"from" if word == "update" else "using"}, at, query.end, depth)
+        while begin < query.end and reader.word(begin - 1) == "distinct":
+            begin = reader.find({"from"}, begin + 1, query.end, depth)
+        if begin < query.end:
+            stops = {"on"} if word == "merge" else CLAUSES - {"on"}
+            stop = reader.find(stops, begin + 1, query.end, depth)
+            query.items = self._items(begin, stop)
+
+    def _items(self, begin: int, stop: int) -> tuple[tuple[str, str], ...]:
+        """Return the names and aliases in a list of tables, and note these."""
+        items = from_tables(self._reader, begin + 1, stop).tables
+        for name, alias in items:
+            if {*name_parts(alias)} & {"old", "new"}:
+                raise RefusedError("FROM of another shape")
+            query = self._queries.get(catalogue_name(name))
+            if query is None:
+                if not is_in_catalogue(name):
+                    self._tables[name] = self._read[name] = None
+            elif begin < query.end:  # a table with the name of a query behind it
+                raise RefusedError("WITH")
+            else:
+                self._used.add(query.name)
+        return tuple(items)
+
+    def _reads_query(self, name: str) -> bool:
+        return catalogue_name(name) in self._queries
+
+    # --- SELECT ---
+
+    def _selects(self, queries: Sequence[_Query]) -> Iterator[tuple[int, int]]:
+        """Yield the token range of each SELECT, at any depth."""
+        reader = self._reader
+        for query in queries:
+            depth, stop = reader.depth[query.begin], query.end
+            if reader.word(query.begin) == "insert":  # ON CONFLICT and RETURNING are its own
+                stop = reader.find({"returning"}, query.begin, stop, depth)
+                conflict = reader.find({"conflict"}, query.begin, stop, depth)
+                stop = conflict - 1 if conflict < stop else stop
+            for at in range(query.begin, query.end):
+                if reader.word(at) == "select":
+                    end = at + 1
+                    last = stop if at < stop else query.end
+                    while end < last and reader.depth[end] >= reader.depth[at]:
+                        is_same = reader.depth[end] == reader.depth[at]
+                        if is_same and reader.word(end) in ("union", "intersect", "except"):
+                            break
+                        end += 1
+                    yield at, end
+
+    def _from(self, begin: int, end: int) -> tuple[int, int]:
+        """Return the token range from a SELECT's FROM to the clause behind; empty without FROM."""
+        reader, depth = self._reader, self._reader.depth[begin]
+        place = reader.find({"from"}, begin, end, depth)
+        while place < end and reader.word(place - 1) == "distinct":
+            place = reader.find({"from"}, place + 1, end, depth)
+        return place, reader.find(CLAUSES - {"on"}, place + 1, end, depth) if place < end else end
+
+    def _note_tables(self, begin: int, end: int) -> None:
+        """Note the tables and queries in a SELECT's FROM."""
+        place, stop = self._from(begin, end)
+        if place == end:
+            return
+        items = self._items(place, stop)
+        exists = self._reader.word(begin - 2) == "exists" if begin > 1 else False
+        cut = self._reader.find(_CUTS, begin, end, self._reader.depth[begin]) < end
+        if exists or cut:
+            self._used_in_part |= {catalogue_name(name) for name, _ in items}
+
+    def _block(self, begin: int, end: int) -> Iterator[tuple[StatementTable, ParsedCondition]]:
+        """Yield the tables of a query block, or note why its rows are not seen."""
+        reader = self._reader
+        place, stop = self._from(begin, end)
+        items = from_tables(reader, place + 1, stop).tables if place < end else []
+        if all(self._reads_query(name) for name, _ in items):
+            return
+        cut = reader.find(_CUTS, begin, end, reader.depth[begin])
+        ranges = {query.name: (query.begin, query.end + 1) for query in self._queries.values()}
+        try:
+            if cut < end:
+                raise RefusedError(LIMITED if reader.word(cut) != "for" else SUBQUERIES)
+            tables = block_at(reader, begin, end, ranges)
+        except RefusedError as refused:
+            self._unseen.append(LIMITED if str(refused) == LIMITED else SUBQUERIES)
+            return
+        condition = ParsedCondition(why="several tables")
+        if len(tables) == 1:
+            condition = _condition(self._part, [tables[0].where], tables[0].alias, alone=True)
+            if condition.why:
+                self._unseen.append(SUBQUERIES)
+                return
+        yield from ((table, condition) for table in tables)
+
+    # --- members ---
+
+    def _member(self, query: _Query, members: dict[str, Member]) -> Member | None:
+        """Return the query as a member; ``None`` if it reports no rows itself."""
+        word = self._reader.word(query.begin)
+        if query.name and word == "select" and query.name not in self._used:
+            raise RefusedError("WITH")  # the server does not run it
+        if word == "values" or (word == "select" and not query.name):
+            return None
+        made = plan(self._part[query.begin : query.end], self._aggregates)
+        if word == "select":
+            return self._select_member(query, made)
+        if made.kind != word:
+            raise RefusedError(word)
+        output: tuple[str, ...] = ()
+        if query.name in self._used:
+            output = self._output(query, query.begin + made.place - 1, made)
+            if made.silent or not output:
+                raise RefusedError("WITH")
+        return self._write_member(query, made, output, members)
+
+    def _select_member(self, query: _Query, made: StatementPlan) -> Member | None:
+        sources = tuple(one for one in made.sources if not self._reads_query(one.name))
+        if made.kind != "select" or not sources or query.name in self._used_in_part:
+            return None
+        others = {*made.unseen} - {SUBQUERIES, _FROM_SUBQUERIES}
+        if others or any(one.how != "row" for one in sources):
+            return None
+        output = self._output(query, query.begin, made)
+        if not output:
+            return None
+        partial = made.partial
+        if len(sources) < len(made.sources):
+            partial = "other queries"
+        elif not made.names.isdisjoint(self._row_sets):
+            partial = partial or "functions"
+        elif partial == "subqueries" and made.skips and len(sources) == 1:
+            partial = ""
+        tokens = query.begin, query.end
+        where = [sources[0].where] if sources[0].where[1] else []
+        condition = _condition(
+            self._part[slice(*tokens)], where, sources[0].alias, alone=len(made.sources) == 1
+        )
+        return Member(
+            name=query.name,
+            named_at=query.named_at,
+            tokens=tokens,
+            plan=replace(made, sources=sources, partial=partial, unseen=()),
+            condition=condition,
+            output=output,
+        )
+
+    def _write_member(
+        self,
+        query: _Query,
+        made: StatementPlan,
+        output: tuple[str, ...],
+        members: dict[str, Member],
+    ) -> Member:
+        part = self._part[query.begin : query.end]
+        reader = Reader(part)
+        (target,) = made.sources
+        others = {alias: catalogue_name(name) for name, alias in query.items}
+        queries = {alias: name for alias, name in others.items() if name in self._queries}
+        chosen, partial = made.chosen, made.partial
+        condition = ParsedCondition()
+        choosers = set(queries.values())
+        if made.kind == "merge":
+            if len(queries) < len(others):
+                self._unseen.append("MERGE")
+        elif made.kind != "insert" and not made.claims:
+            chosen, rest = chosen_columns(reader, target.where, target.alias, queries)
+            rest, more = self._without_lists(reader, rest, target.alias)
+            chosen |= more.keys()
+            choosers = set(more.values()) | (choosers if choosers else set())
+            condition = _condition(part, rest, target.alias, alone=not others)
+            condition = replace(condition, columns=condition.columns | chosen)
+            if len(queries) < len(others):
+                self._unseen.append(_OTHER_TABLES)
+                chosen, partial = frozenset(), "other tables"
+            elif not chosen and others:
+                partial = "other tables"
+            else:
+                where = range(*target.where)
+                partial = "subqueries" if any(reader.word(n) == "select" for n in where) else ""
+        elif made.claims:
+            condition = _condition(part, [target.where], target.alias, alone=True)
+        self._unseen += {*made.unseen} - _READS
+        chooser = self._origin(choosers.pop(), members) if len(choosers) == 1 else ""
+        source = members[chooser].plan if chooser else None
+        return Member(
+            name=query.name,
+            named_at=query.named_at,
+            tokens=(query.begin, query.end),
+            plan=replace(
+                made,
+                partial=partial,
+                unseen=(),
+                chosen=chosen,
+                keeps_chosen=source is not None
+                and bool(source.lock)
+                and [one.name for one in source.sources] == [target.name],
+            ),
+            condition=condition,
+            output=output,
+            chooser=chooser,
+        )
+
+    def _origin(self, name: str, members: dict[str, Member]) -> str:
+        """Return the member whose rows a query has passed on; empty if there is none."""
+        while name not in members:
+            query = self._queries[name]
+            begin, end = query.begin, query.end
+            place, stop = self._from(begin, end)
+            if self._reader.word(begin) != "select" or place == end:
+                return ""
+            found = from_tables(self._reader, place + 1, stop)
+            if len(found.tables) != 1 or found.joined or found.unseen:
+                return ""
+            name = catalogue_name(found.tables[0][0])
+            if name not in self._queries:
+                return ""
+        return name
+
+    def _without_lists(
+        self, reader: Reader, rest: Sequence[tuple[int, int]], alias: str
+    ) -> tuple[list[tuple[int, int]], dict[str, str]]:
+        """Split off comparisons such as ``id IN (SELECT id FROM next)``.
+
+        Return the other parts of a condition, and for each column that is compared the query.
+        """
+        kept, chosen = [], {}
+        for begin, end in rest:
+            at = begin
+            if reader.text(at + 1) == "." and [reader.text(at)] == [name_parts(alias)[-1]]:
+                at += 2
+            column = catalogue_name(reader.text(at)) if reader.is_name(at) else ""
+            sign = reader.text(at + 1)
+            opened = at + 2 + (sign == "=" and reader.word(at + 2) in ("any", "some"))
+            inner = [reader.text(n) for n in range(opened + 2, end - 1)]
+            inner = inner[2:] if inner[1:2] == ["."] else inner
+            name = catalogue_name(inner[2]) if len(inner) > 2 else ""
+            is_list = (
+                sign in ("in", "=")
+                and (reader.text(opened), reader.word(opened + 1)) == ("(", "select")
+                and reader.text(end - 1) == ")"
+                and inner[1:2] == ["from"]
+                and len(inner) - ("as" in inner[3:4]) <= 4
+            )
+            if column and is_list and name in self._queries:
+                chosen[column] = name
+            else:
+                kept.append((begin, end))
+        return kept, chosen
+
+    def _output(self, query: _Query, begin: int, made: StatementPlan) -> tuple[str, ...]:
+        """Return the names of a query's columns; empty if they are not known."""
+        reader, depth = self._reader, self._reader.depth[query.begin]
+        if made.kind == "select":
+            at, end = begin + 1, query.begin + made.place
+            if reader.word(at) == "distinct":
+                at = reader.close(at + 2)
+            at += reader.word(at) == "all"
+            others = len(made.sources) > 1 or _FROM_SUBQUERIES in made.unseen
+            others = others or made.partial == "functions"
+        else:
+            at = reader.find({"returning"}, query.begin, query.end, depth) + 1
+            end, others = query.end, bool(query.items)
+        names = []
+        while at < end:
+            comma = at
+            while comma < end and not (reader.text(comma) == "," and reader.depth[comma] == depth):
+                comma += 1
+            name = _result_name(reader, at, comma)
+            if not name or (name == "*" and (others or len(name_parts(made.tables[0])) == 0)):
+                return ()
+            names.append(name)
+            at = comma + 1
+        if query.columns:
+            return query.columns if len(query.columns) == len(names) and "*" not in names else ()
+        return tuple(names) if len({*map(catalogue_name, names)}) == len(names) else ()
+
+
+def _result_name(reader: Reader, begin: int, end: int) -> str:
+    """Return the name of an expression in a list of results, as it is written; empty if unknown.
+
+    It is ``*`` for all columns of the only table.
+    """
+    texts = [reader.text(n) for n in range(begin, end)]
+    if texts[-1:] == ["*"]:
+        return "*" if len(texts) in (1, 3) and texts[-2:-1] in ([], ["."]) else ""
+    if not texts or not reader.is_name(end - 1):
+        return ""
+    is_label = len(texts) > 1 and reader.word(end - 2) == "as"
+    is_column = all(
+        reader.text(n) == "." if (n - begin) % 2 else reader.is_name(n) for n in range(begin, end)
+    )
+    return texts[-1] if is_label or (is_column and len(texts) % 2) else ""
+
+
+def _condition(
+    part: Sequence[Token], ranges: Sequence[tuple[int, int]], alias: str, *, alone: bool
+) -> ParsedCondition:
+    """Return the condition on a table that parts connected by AND make up.
+
+    Args:
+        alone: whether a name without alias is a column of the table.
+    """
+    aliases = name_parts(alias)
+
+    def column(names: Sequence[str]) -> str | None:
+        own = tuple(names[:-1])
+        if not own:
+            return names[-1] if alone else None
+        return names[-1] if own == aliases[-len(own) :] else None
+
+    parsed = [predicates.parse_known_parts(part, *one, column) for one in ranges if one[1]]
+    if len(parsed) == 1:
+        return parsed[0]
+    nodes = [one.node for one in parsed if not one.why]
+    return ParsedCondition(
+        node=("and", *nodes) if nodes else ("true",),
+        columns=frozenset().union(*(one.columns for one in parsed)),
+        equal={name: value for one in parsed for name, value in one.equal.items()},
+        among={name: value for one in parsed for name, value in one.among.items()},
+        why=next((one.why for one in parsed if one.why), ""),
+    )

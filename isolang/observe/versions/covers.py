@@ -1,0 +1,155 @@
+"""Derives what a join read of each table from the rows of its cover and of its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.observe.history.seen import RowVersion
+from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.covers import MOST_ROWS, Cover, CoveredTable
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.predicates import CannotEvaluateError, Predicate
+
+_MOST_KEPT: Final = 50
+"""The largest number of rows of a table for each of which a read may become certain."""
+
+
+class CoverFact(Struct, frozen=True):
+    """That a read of one table found these rows, and no others.
+
+    Attributes:
+        perhaps: whether the read only may have decided the answer.
+        kept: the versions that, if nobody ever replaced them, make the read certain, each with the
+            name of its table. Otherwise, the read says nothing.
+    """
+
+    table: Table
+    predicate: Predicate
+    rows: tuple[RowVersion, ...]
+    perhaps: bool
+    kept: tuple[tuple[str, str], ...] = ()
+
+
+class JoinedRows(Struct, frozen=True):
+    """The rows of a table in the answer of a join, or in its cover.
+
+    Attributes:
+        values: for each version, by number, the values of the table's key, and of the columns that
+            other tables are compared with.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[RowVersion, ...]
+    values: Mapping[str, Sequence[Any]]
+
+    @classmethod
+    def of(cls, table: Table, names: tuple[str, ...], versions: Sequence[RowVersion]) -> JoinedRows:
+        """Return the rows of a table, given versions whose keys have these columns."""
+        size = len(table.key)
+        rows = {
+            one.number: RowVersion(
+                table.key_text(one.values[:size]), one.number, one.values[:size]
+            )
+            for one in versions
+        }  # fmt: skip
+        return cls(names, tuple(rows.values()), {one.number: one.values for one in versions})
+
+    def value(self, name: str, row: RowVersion) -> Any:
+        """Return the value that a row has in a column, as the server wrote it."""
+        return self.values[row.number][self.names.index(name)]
+
+    def column(self, table: Table, name: str, rows: Sequence[RowVersion]) -> list[Any]:
+        """Return the values that some rows have in a column, as the history records them."""
+        values = dict.fromkeys(self.value(name, row) for row in rows)
+        return [table.columns[name].recorded(value) for value in values if value is not None]
+
+
+def cover_facts(
+    cover: Cover,
+    done: ExecutedStatement,
+    tables: Sequence[Table],
+    found: Sequence[JoinedRows],
+    answered: Sequence[Sequence[RowVersion]],
+    *,
+    is_whole: bool,
+) -> list[CoverFact] | None:
+    """Return what a join read of each table; ``None`` if that is too much, or has no predicate.
+
+    Args:
+        found: the rows that the cover reads, by the number of the table in FROM.
+        answered: the rows in the answer.
+        is_whole: whether the answer has all rows of the join.
+    """
+    if any(len(one.rows) > MOST_ROWS for one in found):
+        return None
+    try:
+        reads = [(one, [rows.rows for rows in found]) for one in cover.reads]
+        facts = [*_facts(reads, done, tables, found, perhaps=not (cover.exact and is_whole))]
+        if is_whole and not cover.exact:
+            certain = [(one, answered) for one in cover.leaves]
+            facts += _facts(certain, done, tables, found, perhaps=False)
+            for read in cover.steady:
+                if len(found[read.other].rows) <= _MOST_KEPT:
+                    facts += _steady_facts(cover, read, done, tables, found)
+    except CannotEvaluateError:
+        return None
+    return facts
+
+
+def _facts(
+    reads: Sequence[tuple[CoveredTable, Sequence[Sequence[RowVersion]]]],
+    done: ExecutedStatement,
+    tables: Sequence[Table],
+    found: Sequence[JoinedRows],
+    *,
+    perhaps: bool,
+) -> Iterator[CoverFact]:
+    """Yield the facts of reads, each with the rows by which the tables are compared."""
+    for read, rows in reads:
+        table = tables[read.number]
+        parts: list[Predicate] = []
+        if read.parts:
+            named = read.condition.predicate(table.columns, done.statement.part, done.parameters)
+            parts += named[1:]  # it is ("and", …)
+        if read.other >= 0:
+            others = found[read.other].column(tables[read.other], read.of, rows[read.other])
+            if not others:
+                continue  # no row has a partner
+            parts.append(("in", read.column, tuple(others)))
+        predicate = parts[0] if len(parts) == 1 else ("and", *parts) if parts else "true"
+        yield CoverFact(table, predicate, tuple(rows[read.number]), perhaps)
+
+
+def _steady_facts(
+    cover: Cover,
+    read: CoveredTable,
+    done: ExecutedStatement,
+    tables: Sequence[Table],
+    found: Sequence[JoinedRows],
+) -> Iterator[CoverFact]:
+    """Yield what is certain if the rows from which a read's values come were never replaced.
+
+    SOUND BECAUSE: these rows are visible in every order of the transactions, in these versions. So
+    is each row that they are joined with in them, and no other table leaves out a joined row.
+    """
+    by_number = {one.number: one for one in cover.reads}
+    rows = [list(one.rows) for one in found]
+    for start in found[read.other].rows:
+        kept, at, row = [(tables[read.other].name, start.number)], by_number[read.other], start
+        while at.other >= 0:
+            value = found[at.number].value(at.column, row)
+            others = found[at.other]
+            row = next(one for one in others.rows if others.value(at.of, one) == value)
+            at = by_number[at.other]
+            kept.append((tables[at.number].name, row.number))
+        value = found[read.other].value(read.of, start)
+        joined = found[read.number]
+        only = list(rows)
+        only[read.other] = [start]
+        only[read.number] = [one for one in joined.rows if joined.value(read.column, one) == value]
+        for fact in _facts([(read, only)], done, tables, found, perhaps=True):
+            yield replace(fact, kept=tuple(kept))

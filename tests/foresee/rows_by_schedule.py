@@ -1,0 +1,244 @@
+"""Predictions with predicate reads at PostgreSQL's profiles by brute force, over all schedules.
+
+As in :mod:`foresee.by_schedule`, a stranger executes its first statements; then some others run,
+each alone; then the stranger ends. The rows are those of :mod:`foresee.with_predicates`, and a
+statement may also write all rows that match. The keys are unique, and so are values above 1.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations, groupby, permutations
+from typing import NamedTuple
+
+from foresee import with_predicates as rows
+from foresee.agreement import partitions
+from foresee.with_predicates import ABSENT, INITIAL, Answers, Rows, Statement, depends_on, ser
+
+from isolang.history import write_history
+from isolang.history.remarks import UNIQUE_COMMENT
+
+
+class Schedule(NamedTuple):
+    """Who runs first; the stranger, with its first statements; and who runs then."""
+
+    before: Sequence[int]
+    stranger: int
+    first: int
+    between: Sequence[int]
+
+
+class _Refused(Exception):  # noqa: N818 - an outcome
+    """Somebody waits, or fails, or its statement would write other rows."""
+
+
+# --- random runs ---
+
+
+def random_runs(seed: int, n: int, count: int, most: int = 3) -> Iterator[Rows]:
+    """Runs whose transactions send up to ``most`` statements each, and write a key once."""
+    draw = random.Random(seed)
+    sessions = list(partitions(n))
+    for _ in range(count):
+        initial = {key: draw.choice([None, 0, 1]) for key in rows.KEYS}
+        values = dict(initial)
+        programs = [_random_program(draw, values, most) for _ in range(n)]
+        yield Rows(draw.choice(sessions), programs, initial)
+
+
+def _random_program(
+    draw: random.Random, values: dict[str, int | None], most: int
+) -> list[Statement]:
+    """A transaction that runs alone after others left these values, which it changes."""
+    made: list[Statement] = []
+    unwritten = set(rows.KEYS)
+    for number in range(1, draw.choice(range(1, most + 1)) + 1):
+        kind = draw.choice(["scan", "scan", "get", "write", "write", "delete", "all", "all"])
+        value = draw.choice([0, 1, 1, 2, 2])
+        if kind in ("scan", "get"):
+            lock = draw.choice(["", "", "update", "share"])
+            key = "" if kind == "scan" else draw.choice(rows.KEYS)
+            made.append(Statement(kind, key, lock=lock, number=number))
+            continue
+        keys, reads = [draw.choice(rows.KEYS)], []
+        if kind == "all":
+            keys = [key for key in rows.KEYS if values[key] == 1]
+            reads = [Statement("scan", number=number)]
+            kind = draw.choice(["write", "write", "delete"])
+        unique = kind == "delete" or value < 2 or (len(keys) == 1 and value not in values.values())
+        if keys and unwritten.issuperset(keys) and unique:
+            made += reads + [Statement(kind, key, value, number=number) for key in keys]
+            unwritten -= set(keys)
+            values.update(dict.fromkeys(keys, None if kind == "delete" else value))
+    return made or [Statement("scan", number=1)]
+
+
+def inserts(run: Rows) -> set[tuple[int, str]]:
+    """The keys whose row a transaction inserts in the run."""
+    last, inserted = dict.fromkeys(rows.KEYS, INITIAL), set()
+    for i, program in enumerate(run.programs):
+        for one in program:
+            if one.kind == "write" and run.version(one.key, last[one.key]) is None:
+                inserted.add((i, one.key))
+        last |= {one.key: i for one in program if one.kind in ("write", "delete")}
+    return inserted
+
+
+# --- schedules ---
+
+
+def _sent(program: Sequence[Statement]) -> list[list[tuple[int, Statement]]]:
+    """The operations of each SQL statement, with their places."""
+    return [list(group) for _, group in groupby(enumerate(program), key=lambda one: one[1].number)]
+
+
+def played(run: Rows, schedule: Schedule, *, whole_snapshot: bool) -> dict[int, Answers]:
+    """What everybody is answered in a schedule."""
+    before, stranger, first, between = schedule
+    last = dict.fromkeys(rows.KEYS, INITIAL)
+    answers: dict[int, dict[tuple[int, str], int]] = {}
+    inserted = inserts(run)
+    uncommitted: set[int] = set()  # the unique values of the stranger's rows
+
+    def check_indexes(i: int, one: Statement, own: set[str]) -> None:
+        if one.kind == "delete":
+            return
+        if (i, one.key) in inserted and run.version(one.key, last[one.key]) is not None:
+            raise _Refused
+        values = {run.version(key, last[key]) for key in rows.KEYS if key not in own}
+        if one.value > 1 and (one.value in values or (i != stranger and one.value in uncommitted)):
+            raise _Refused
+        if one.value > 1 and i == stranger:
+            uncommitted.add(one.value)
+
+    def execute(
+        i: int, sent: Sequence[tuple[int, Statement]], seen: Mapping[str, int], own: set[str]
+    ) -> tuple[set[str], set[str]]:
+        """Execute a statement; return the keys that it locks, against all and against writers."""
+        alone, shared = set[str](), set[str]()
+        writes = [one for _, one in sent if one.kind in ("write", "delete")]
+        for at, one in sent:
+            for key in one.reads():
+                shown = key in own or run.answer(one, key, seen[key]) != ABSENT
+                if key not in own:
+                    answers[i][at, key] = run.answer(one, key, seen[key])
+                    if writes and shown != (run.answers[i][at, key] != ABSENT):
+                        raise _Refused
+                if shown and one.lock:
+                    (alone if one.lock == "update" else shared).add(key)
+        alone |= {one.key for one in writes}
+        for one in writes:
+            check_indexes(i, one, own | {one.key})
+            own.add(one.key)
+        return alone, shared - alone
+
+    def run_alone(i: int, alone: set[str], shared: set[str]) -> None:
+        answers[i], own = {}, set[str]()
+        for sent in _sent(run.programs[i]):
+            own_alone, own_shared = execute(i, sent, last, own)
+            if own_alone & (alone | shared) or own_shared & alone:
+                raise _Refused
+        last.update(dict.fromkeys(own, i))
+
+    for i in before:
+        run_alone(i, set(), set())
+    snapshot = dict(last)
+    answers[stranger], own = {}, set[str]()
+    alone, shared = set[str](), set[str]()
+    mine = _sent(run.programs[stranger])
+    for sent in mine[:first]:
+        more, others = execute(stranger, sent, snapshot, own)
+        alone, shared = alone | more, shared | others
+    for i in between:
+        run_alone(i, alone, shared)
+    for sent in mine[first:]:
+        locked = execute(stranger, sent, snapshot if whole_snapshot else last, own)
+        if whole_snapshot and any(last[k] != snapshot[k] for some in locked for k in some):
+            raise _Refused
+    return answers
+
+
+def _subsets(some: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    for size in range(len(some) + 1):
+        yield from combinations(some, size)
+
+
+def _splits(run: Rows, stranger: int, *, whole_snapshot: bool) -> range:
+    return range(1, 2 if whole_snapshot else len(_sent(run.programs[stranger])) + 1)
+
+
+def predicted(run: Rows, *, whole_snapshot: bool) -> bool:
+    """Whether some schedule of one stranger is not serializable; all others read the same."""
+    closed = depends_on(run)
+    for stranger in range(run.n):
+        others = [i for i in range(run.n) if i != stranger]
+        for k in _subsets(others):
+            if any(b in k and a not in k for a, b in closed):
+                continue
+            if any(run.so(a, stranger) and a not in k for a in others):
+                continue
+            for between in _subsets(k):
+                before = [i for i in k if i not in between]
+                if any(run.so(i, j) for i in between for j in (*before, stranger)):
+                    continue
+                if not whole_snapshot and any(i < j for i in between for j in before):
+                    continue  # COMMITs come in the order of the run
+                for first in _splits(run, stranger, whole_snapshot=whole_snapshot):
+                    schedule = Schedule(before, stranger, first, between)
+                    if _is_prediction(run, schedule, k, whole_snapshot=whole_snapshot):
+                        return True
+    return False
+
+
+def possible(run: Rows, *, whole_snapshot: bool) -> bool:
+    """Whether some schedule of the same statements is not serializable, whatever they read."""
+    for stranger in range(run.n):
+        for k in _subsets([i for i in range(run.n) if i != stranger]):
+            kept = {*k, stranger}
+            if any(run.so(a, b) and a not in kept for b in kept for a in range(run.n)):
+                continue
+            for order in permutations(k):
+                if any(run.so(b, a) for a, b in combinations(order, 2)):
+                    continue
+                if any(run.so(stranger, i) for i in order):
+                    continue
+                for cut in range(len(order) + 1):
+                    before, between = order[:cut], order[cut:]
+                    if any(run.so(i, stranger) for i in between):
+                        continue
+                    for first in _splits(run, stranger, whole_snapshot=whole_snapshot):
+                        schedule = Schedule(before, stranger, first, between)
+                        if _is_prediction(run, schedule, (), whole_snapshot=whole_snapshot):
+                            return True
+    return False
+
+
+def _is_prediction(
+    run: Rows, schedule: Schedule, same: Sequence[int], *, whole_snapshot: bool
+) -> bool:
+    """Whether a schedule is possible and not serializable, and some read what was recorded."""
+    try:
+        answers = played(run, schedule, whole_snapshot=whole_snapshot)
+    except _Refused:
+        return False
+    if any(answers[i] != run.answers[i] for i in same):
+        return False
+    kept = sorted((*schedule.before, *schedule.between, schedule.stranger))
+    return not ser(run.part(kept, answers))
+
+
+def edn(run: Rows) -> str:
+    """The history as a recorder writes it, with statements and locks."""
+    stream = io.BytesIO()
+    write_history(rows.history_of(run), stream, format="edn")
+    lines = stream.getvalue().decode().splitlines()
+    initial = len(lines) - run.n
+    for i, program in enumerate(run.programs):
+        noted = " ".join(
+            f'"{one.number}{" for " + one.lock if one.lock else ""}"' for one in program
+        )
+        lines[initial + i] = f"{lines[initial + i][:-1]}, :statements [{noted}]}}"
+    lines.append(f'{UNIQUE_COMMENT}{{"t": [["k"], ["u"]]}}')
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,228 @@
+"""A stranger's predicate reads overlook rows as its other reads do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from foresee import rows_by_schedule as schedules
+from foresee import with_predicates as rows
+from foresee.agreement import levels_of
+from foresee.with_predicates import Rows, Statement, exists, one_stranger, same_statements
+
+import isolang
+from isolang import History, Transaction, predict
+from isolang.foresee.predict import WORK
+from isolang.history.remarks import UNIQUE_COMMENT, read_column_forms, read_unique_indexes
+from isolang.limits import Work
+
+WEAK = ("si", "ra", "cc", "rc")
+PROFILES = ("postgresql-repeatable-read", "postgresql-read-committed")
+
+SCAN = Statement("scan")
+Case = tuple[str, tuple[int, ...], list[list[Statement]], dict[str, int | None]]
+
+
+def get(key: str, number: int = 0, lock: str = "") -> Statement:
+    return Statement("get", key, number=number, lock=lock)
+
+
+def write(key: str, value: int, number: int = 0) -> Statement:
+    return Statement("write", key, value, number=number)
+
+
+def delete(key: str, number: int = 0) -> Statement:
+    return Statement("delete", key, number=number)
+
+
+def scan(number: int, lock: str = "") -> Statement:
+    return Statement("scan", number=number, lock=lock)
+
+
+# --- agreement with the definitions ---
+
+
+def found_by(search_of: isolang.History, at: str) -> tuple[bool, bool]:
+    """Whether the search predicts something by the first rule, and by either."""
+    levels = levels_of(at)
+    search = levels.search(levels.run(search_of), Work(WORK), {})
+    search.one_stranger()
+    first = bool(search.found)
+    if not first:
+        search.same_statements()
+    assert search.found or not search.gave_up, search.gave_up
+    return first, bool(search.found)
+
+
+def defined(run: Rows, at: str) -> tuple[bool, bool]:
+    first = exists(one_stranger(run), at)
+    return first, first or exists(same_statements(run), at)
+
+
+def agree_by_schedule(run: Rows, at: str, path: Path) -> bool:
+    """Whether something is predicted, which the search and the schedules agree on."""
+    path.write_text(schedules.edn(run), encoding="utf-8")
+    history = isolang.load_history(path)
+    order = [number - 1 for number in levels_of(at).run(history).numbers]
+    in_order = Rows([run.sessions[i] for i in order], [run.programs[i] for i in order], run.initial)
+    whole = at == "postgresql-repeatable-read"
+    first = schedules.predicted(in_order, whole_snapshot=whole)
+    expected = first, first or schedules.possible(in_order, whole_snapshot=whole)
+    assert found_by(history, at) == expected, path.read_text(encoding="utf-8")
+    return expected[1]
+
+
+@pytest.mark.parametrize("at", WEAK)
+def test_a_few_runs_agree_with_the_definitions(at: str) -> None:
+    """Nothing is missed, and nothing is extra."""
+    for run in rows.random_runs(7, 3, 25):
+        assert found_by(rows.history_of(run), at) == defined(run, at), run.programs
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", WEAK)
+@pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 400), (9, 4, 40)])
+def test_the_search_predicts_what_the_definitions_do(
+    at: str, seed: int, n: int, count: int
+) -> None:
+    """Nothing is missed, and nothing is extra, for both rules."""
+    yes = 0
+    for run in rows.random_runs(seed, n, count):
+        expected = defined(run, at)
+        assert found_by(rows.history_of(run), at) == expected, run.programs
+        yes += expected[1]
+    assert yes
+
+
+@pytest.mark.parametrize("at", PROFILES)
+def test_a_few_runs_agree_with_all_schedules(at: str, tmp_path: Path) -> None:
+    """Of a database with locks and unique indexes."""
+    for run in schedules.random_runs(7, 3, 25):
+        agree_by_schedule(run, at, tmp_path / "run.edn")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", PROFILES)
+@pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 500), (9, 4, 100)])
+def test_the_search_predicts_what_schedules_do(
+    at: str, seed: int, n: int, count: int, tmp_path: Path
+) -> None:
+    """Nothing is missed, and nothing is extra, for both rules."""
+    runs = schedules.random_runs(seed, n, count)
+    yes = sum(agree_by_schedule(run, at, tmp_path / "run.edn") for run in runs)
+    assert yes
+
+
+ONCE_MISTAKEN: list[Case] = [
+    # Another transaction shows the row first, so that its absence proves something later.
+    ("ra", (0, 1, 2), [[get("x"), delete("x")], [SCAN, get("x"), write("x", 0)], [write("x", 1)]],
+     {"x": None, "y": 0}),
+    ("rc", (0, 0, 1), [[get("x"), delete("x")], [SCAN], [write("x", 1), SCAN]],
+     {"x": None, "y": 1}),
+    # The stranger notices a write only after an earlier transaction of the writer's session.
+    ("si", (0, 1, 1), [[SCAN, write("y", 1), get("z")], [get("x"), write("x", 1)],
+                       [get("x"), write("x", 0), SCAN]], {"x": 0, "y": 0, "z": 0}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("at", "sessions", "programs", "initial"), ONCE_MISTAKEN)
+def test_a_run_that_was_once_missed(
+    at: str,
+    sessions: tuple[int, ...],
+    programs: list[list[Statement]],
+    initial: dict[str, int | None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only the second rule predicts something."""
+    monkeypatch.setattr(rows, "KEYS", tuple(initial))
+    run = Rows(sessions, programs, initial)
+    assert found_by(rows.history_of(run), at) == defined(run, at)
+    assert defined(run, at)[1]
+
+
+BY_SCHEDULE: list[tuple[Case, bool]] = [
+    # A row that is not there is not locked.
+    (("postgresql-repeatable-read", (0, 1, 0),
+      [[write("y", 1, 1), get("x", 3, "share")],
+       [write("x", 0, 1), scan(2, "share"), get("x", 3, "share")], [write("y", 1, 1)]],
+      {"x": None, "y": None}), True),
+    # A row that nobody writes is locked.
+    (("postgresql-read-committed", (0, 1, 2),
+      [[delete("x", 1)], [scan(1, "update"), scan(2)], [write("x", 1, 1), scan(2, "share")]],
+      {"x": 1, "y": 1}), False),
+    # A statement that writes the rows that it finds must find the same rows.
+    (("postgresql-read-committed", (0, 1, 1),
+      [[write("x", 0, 1)], [scan(1), write("x", 1, 2)],
+       [scan(1), scan(2), delete("x", 2), scan(3)]], {"x": 0, "y": 0}), False),
+    # A third transaction deletes the row that would be locked.
+    (("postgresql-read-committed", (0, 1, 2),
+      [[scan(1), delete("x", 1)], [delete("y", 1), write("x", 1, 3)],
+       [scan(1, "update"), scan(2, "share")]], {"x": 1, "y": 0}), True),
+    # An INSERT fails if the row that another transaction deleted is there.
+    (("postgresql-read-committed", (0, 1, 1),
+      [[scan(1), scan(2), delete("y", 2)],
+       [get("x", 1, "share"), scan(2, "share"), get("x", 3)], [write("y", 1, 1)]],
+      {"x": 0, "y": 1}), False),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "predicted"), BY_SCHEDULE)
+def test_a_run_whose_schedules_were_once_mistaken(
+    case: Case, predicted: bool, tmp_path: Path
+) -> None:
+    """Locks, statements that write what they find, and unique indexes."""
+    at, sessions, programs, initial = case
+    run = Rows(sessions, programs, initial)
+    assert agree_by_schedule(run, at, tmp_path / "run.edn") == predicted
+
+
+# --- what applications do ---
+
+ROOM = {"table": "booking", "where": ("=", "room", 7)}
+
+
+def test_two_bookings_of_one_room_are_predicted() -> None:
+    """Each counts the guests, and does not see the other's."""
+    run = History.from_transactions([
+        Transaction([("scan", ROOM, {}), ("insert", ("booking", 1), {"room": 7, "of": "a"})],
+                    session="a", label="book('a')"),
+        Transaction([("scan", ROOM, {("booking", 1): {"room": 7, "of": "a"}}),
+                     ("insert", ("booking", 2), {"room": 7, "of": "b"})],
+                    session="b", label="book('b')"),
+    ])  # fmt: skip
+    for at in (*WEAK, *PROFILES):
+        (prediction,) = predict(run, at).found
+        assert prediction.programs == ("book", "book", "book")
+        (changed,) = prediction.changed
+        assert (changed.recorded, changed.predicted) == ("T1", "")
+
+
+def recorded(folder: Path, *, unique: str) -> History:
+    """A check for a name, and the insert of a row with this name, twice."""
+    name = '[:rp {:table "user" :where [:= :name "%s"]} {}]'
+    row = '[:insert ["user" "%s"] {"id" %s "name" "%s" "xmin" "%s(0,1)"}]'
+    path = folder / "users.edn"
+    first = f"[{name % 'ann'} {row % (1, 1, 'ann', 801)}]"
+    renamed = '[:r ["user" "1"] {"id" 1 "name" "ann" "xmin" "801(0,1)"}] ' \
+        '[:w ["user" "1"] {"id" 1 "name" "bob" "xmin" "802(0,2)"}]'  # fmt: skip
+    second = f"[{name % 'ann'} {row % (2, 2, 'ann', 803)}]"
+    path.write_text(
+        f'{{:type :ok, :process 0, :value {first}, :statements ["1" "2"]}}\n'
+        f'{{:type :ok, :process 1, :value [{renamed}], :statements ["1" "1"]}}\n'
+        f'{{:type :ok, :process 2, :value {second}, :statements ["1" "2"]}}\n{unique}'
+    )
+    return isolang.load_history(path)
+
+
+def test_a_row_that_holds_a_unique_index_cannot_be_overlooked_by_an_insert(tmp_path: Path) -> None:
+    """The server makes the INSERT wait or fail; an index over other columns does not matter."""
+    at = "postgresql-read-committed"
+    assert predict(recorded(tmp_path, unique=""), at).found
+    by_name = UNIQUE_COMMENT + '{"user": [["id"], ["name"]]}\n'
+    assert not predict(recorded(tmp_path, unique=by_name), at).found
+    by_key = UNIQUE_COMMENT + '{"user": [["id"]]}\n;:columns {"user": {"at": "date"}}\n'
+    history = recorded(tmp_path, unique=by_key)
+    assert predict(history, at).found
+    path = history.files[0]
+    assert read_unique_indexes(path) == {"user": [["id"]]}
+    assert read_column_forms(path) == {"user": {"at": "date"}}

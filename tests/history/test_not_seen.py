@@ -1,0 +1,150 @@
+"""What the observer of a recorded application did not see, as comments of the recording say."""
+
+import io
+import json
+
+import pytest
+from msgspec.structs import replace
+from support.cli import run_here
+
+import isolang
+from isolang.certify.certificate import verify
+from isolang.certify.errors import NotCertifiedError
+from isolang.errors import HistoryError
+from isolang.history.not_seen import read_unseen
+from isolang.options import Options
+from isolang.pipeline.levels import levels_of
+from isolang.watch.parts import Parts
+
+SKEW = """\
+{:type :invoke, :process 0, :value [[:w :y 1]]}
+{:type :invoke, :process 1, :value [[:w :x 1]]}
+{:type :ok, :process 0, :value [[:r :x nil] [:w :y 1]]}
+{:type :ok, :process 1, :value [[:r :y nil] [:w :x 1]]}
+"""
+UNSEEN = """\
+;:unseen {"limits": ["rows that LIMIT may have left out (2; first: SELECT a, app.py:3)"]}
+"""
+MORE = """\
+;:unseen {"limits": ["others (1)"], "shapes": ["WITH (1)"]}
+"""
+REASON = (
+    "the recorded history satisfies the level, but some operations were not seen: rows that LIMIT "
+    "may have left out (2; first: SELECT a, app.py:3); hint: --allow-unseen limits accepts this "
+    "(allow_unseen in Python)"
+)
+
+
+def read(text, **options):
+    return isolang.load_history(io.BytesIO(text.encode()), "edn", **options)
+
+
+def test_what_was_not_seen_makes_a_valid_verdict_unknown():
+    verdict = isolang.check(read(SKEW + UNSEEN), "si")
+    assert (verdict.outcome, verdict.cause, verdict.reason) == ("unknown", "unseen", REASON)
+    assert not verdict.certified
+    assert isolang.check(read(SKEW), "si").outcome == "valid"
+
+
+def test_it_never_changes_a_violation():
+    verdict = isolang.check(read(SKEW + UNSEEN), "ser")
+    assert verdict.violation.anomaly == "write skew"
+    assert verdict.certified
+
+
+def test_every_kind_has_to_be_allowed():
+    text = SKEW + UNSEEN + ';:columns {"t": {"at": "date"}}\n' + MORE
+    assert read(text).unseen == {
+        "limits": ("rows that LIMIT may have left out (2; first: SELECT a, app.py:3)",
+                   "others (1)"),
+        "shapes": ("WITH (1)",),
+    }  # fmt: skip
+    allowed = isolang.check(read(text, allow_unseen=["limits", "copy"]), "si")
+    assert allowed.outcome == "unknown"
+    assert allowed.reason.count("--allow-unseen") == 1
+    verdict = isolang.check(read(text, allow_unseen=["shapes", "limits"]), "si")
+    assert verdict.outcome == "valid"
+    assert 'read with allow_unseen ["shapes", "limits"]' in map(str, verdict.history.caveats)
+
+
+def test_a_changed_history_still_lacks_it():
+    history = read(SKEW + UNSEEN)
+    assert isolang.check(history.without_versions(), "si").outcome == "unknown"
+    assert isolang.check(replace(history, name="other"), "si").outcome == "unknown"
+
+
+def test_no_level_is_satisfied():
+    levels = levels_of(read(SKEW + UNSEEN), Options())
+    assert not levels.strongest()
+    assert levels.levels["ser"].standing == "violated"
+    assert levels.levels["si"].reason == REASON
+    assert levels_of(read(SKEW + UNSEEN, allow_unseen=["limits"])).levels["si"].standing == (
+        "satisfied"
+    )
+
+
+@pytest.mark.parametrize(
+    "comment", [";:unseen", ";:unseen ", ";:unseen {", ";:unseen [1]", ';:unseen {"limits": 2}']
+)
+def test_a_malformed_comment_is_refused(comment):
+    """Rather than ignored, because it may be the rest of one that was cut off."""
+    with pytest.raises(HistoryError, match="run:5: not what a recording did not see"):
+        read_unseen((SKEW + comment).encode(), "run")
+
+
+def test_commands_say_so(tmp_path, capfd):
+    path = tmp_path / "run.edn"
+    path.write_text(SKEW + UNSEEN)
+    run = run_here(capfd, "check", "-s", "si", "-o", "json", path)
+    report = json.loads(run.out)
+    assert (run.code, report["verdict"], report["reason"]) == (3, "unknown", REASON)
+    run = run_here(capfd, "check", "-s", "ser", path)
+    assert (run.code, "strongest satisfied: none" in run.out) == (1, True)
+    run = run_here(capfd, "check", "-s", "ser", "--allow-unseen", "limits", path)
+    assert (run.code, "strongest satisfied: strong-si;" in run.out) == (1, True)
+    run = run_here(capfd, "check", "-s", "si", "--allow-unseen", "limits", path)
+    assert run.code == 0
+    run = run_here(capfd, "levels", "--at-least", "si", path)
+    assert (run.code, "strongest satisfied  none" in run.out) == (3, True)
+
+
+def test_a_certificate_of_less_is_not_accepted(tmp_path):
+    """Such as one made before the comment was written, or by hand."""
+    history = read(SKEW + UNSEEN)
+    seen = isolang.check(replace(history, unseen={}), "si")
+    with pytest.raises(NotCertifiedError, match="some operations were not seen"):
+        verify(seen.certificate(), history, seen.spec)
+    convicted = isolang.check(history, "ser")
+    assert verify(convicted.certificate(), history, convicted.spec)
+
+
+MORE_FACTS = SKEW.replace(
+    "[:w :y 1]]}\n{:type :ok", "[:w :y 1]] :perhaps [[0 [:r :z nil]]]}\n{:type :ok"
+)
+
+
+@pytest.mark.parametrize(
+    "text", [SKEW + UNSEEN, MORE_FACTS, SKEW + ";:perhaps {:value [[:r :x 1]]}\n"]
+)
+def test_a_watch_says_what_it_did_not_consider(tmp_path, capfd, text):
+    path, state = tmp_path / "log.edn", tmp_path / "state"
+    path.write_text(text)
+    run = run_here(
+        capfd, "watch", "-s", "si", "--from", "edn", "--until-idle", "0", "--state", state, path
+    )
+    assert (run.code, run.out.split()[0]) == (3, "UNKNOWN")
+    assert "the log names facts that only may have decided" in run.out
+    run = run_here(capfd, "watch", "-s", "ser", "--from", "edn", "--until-idle", "0", path)
+    assert (run.code, run.out.split()[0]) == (1, "INVALID")
+
+
+def test_a_chain_of_a_log_that_names_more_is_not_accepted(tmp_path, capfd, monkeypatch):
+    path, state = tmp_path / "log.edn", tmp_path / "state"
+    path.write_text(SKEW + UNSEEN)
+    monkeypatch.setattr(Parts, "lacks_facts", False)
+    run = run_here(
+        capfd, "watch", "-s", "si", "--from", "edn", "--until-idle", "0", "--state", state, path
+    )
+    assert run.code == 0, run.out
+    run = run_here(capfd, "verify", state, path)
+    assert (run.code, run.out.split()[0]) == (3, "UNKNOWN")
