@@ -196,7 +196,7 @@ def main():
         for seed in range(first, first + number):
             folder = Path(tempfile.mkdtemp())
             made = Observed(target.server.folder, folder / "observed.edn", 10_000)
-            counts, differing = play(made, seed, conditions, rows)
+            counts, differing = play(made, seed, conditions, rows, citext=True)
             total += counts
             for text, why in differing:
                 print("DIFFERS", seed, text, why)

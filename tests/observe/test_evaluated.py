@@ -1,6 +1,7 @@
 """Conditions that the server evaluates: which are accepted, and how the history states them."""
 
 import pytest
+from observe.random_conditions import play
 
 from isolang.history.predicate_words import condition_in_words
 from isolang.observe.history.completed import write_evaluated
@@ -256,3 +257,93 @@ def test_settings_may_return_after_a_transaction():
     session.store(UTC, "2026-01-01")
     session.return_to_earlier(ended=True)
     assert (session.settings, session.now) == (None, "")
+
+
+# --- with a server ---
+
+
+def test_the_server_agrees_with_its_answers(observed):
+    """Random conditions on awkward rows: images say what the answers of the statements said."""
+    counts, differing = play(observed, 5, 25, 12, citext=True)
+    assert differing == []
+    assert counts["pairs"] > 100
+    assert counts["ordered pairs"]
+    assert counts["must be refused"]
+
+
+@pytest.fixture
+def jobs(observed):
+    """A proxy in front of two tables."""
+    observed.direct(
+        "DROP SCHEMA public CASCADE", "CREATE SCHEMA public", "CREATE TYPE mood AS ENUM ('sad')",
+        "CREATE TABLE job (id int PRIMARY KEY, name text, n int, v mood)",
+        "INSERT INTO job SELECT i, 'name' || i, i, 'sad' FROM generate_series(1, 9) i",
+        "CREATE TABLE other (id int PRIMARY KEY, name text)", "INSERT INTO other VALUES (1, 'a')",
+    )  # fmt: skip
+    return observed.start()
+
+
+def test_a_write_skew_by_conditions_of_writes(jobs):
+    """An UPDATE and a DELETE whose conditions the server evaluates miss each other's rows."""
+    with jobs.connect("REPEATABLE_READ") as a, jobs.connect("REPEATABLE_READ") as b:
+        assert a.execute("UPDATE job SET n = 0 WHERE name LIKE %s", ("new%",)).rowcount == 0
+        assert b.execute("DELETE FROM job WHERE n * 2 > 50").rowcount == 0
+        a.execute("INSERT INTO job VALUES (20, 'other', 60)")
+        b.execute("INSERT INTO job VALUES (21, 'new', 1)")
+        a.commit()
+        b.commit()
+    assert jobs.stop() == {}
+    verdict = jobs.check("ser")
+    assert verdict.outcome == "invalid"
+    assert "rows of 'job' with name like 'new%'" in str(verdict)
+    assert "rows of 'job' with n * 2 > 50" in str(verdict)
+    assert "xmin" not in str(verdict)
+    assert jobs.verdict("si") == "valid"
+
+
+def test_what_may_change_the_meaning_of_a_condition(jobs):
+    """Conditions of before, between and after definitions; of settings; and what is not seen."""
+    with jobs.connect(autocommit=True) as one, jobs.connect(autocommit=True) as two:
+        one.execute("SELECT id FROM job WHERE lower(name) = 'name1'")
+        one.execute("SET DateStyle = 'SQL, DMY'")
+        one.execute("SELECT id FROM job WHERE '05/04/2026'::date - n > date '2026-04-01'")
+        one.execute("SELECT id FROM job WHERE 10 / (n - 5) > 3 AND n <> 5")  # fails on a version
+        two.execute("ALTER TYPE mood ADD VALUE 'ok' BEFORE 'sad'")
+        two.execute("INSERT INTO job VALUES (10, 'x', 10, 'ok')")
+        one.execute("SELECT id FROM job WHERE v < 'sad' AND n % 2 = 0")
+        two.execute("BEGIN")
+        two.execute("CREATE FUNCTION upper(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
+        two.execute("COMMIT")
+        one.execute("SELECT id FROM other WHERE length(name) = 1")
+        with one.transaction():
+            one.execute("CREATE TABLE more (id int PRIMARY KEY)")
+            one.execute("SELECT id FROM job WHERE n % 3 = 0")
+    history = jobs.observer.history
+    unseen = jobs.stop()
+    accepted = {read.shown: not read.condition.reason for read in history.evaluated_reads}
+    assert [ok for ok in accepted.values()] == [
+        True, True, False, True, True
+    ]  # fmt: skip
+    # One fails on a version, and one stands behind a definition.
+    assert unseen[CONDITIONS] == 2
+    assert "errors" not in unseen
+    assert jobs.verdict("ser") == "valid"
+
+
+def test_images_that_differ_from_the_rows_are_a_defect(jobs, monkeypatch):
+    """A condition that selects other present rows than images is counted as an error of isolang."""
+    add = RowImages.add
+    wrong = {}
+
+    def add_wrong(self, table, number, image):
+        wrong.setdefault(table, image)
+        add(self, table, number, wrong[table])
+
+    monkeypatch.setattr(RowImages, "add", add_wrong)
+    with jobs.connect(autocommit=True) as one:
+        one.execute("INSERT INTO job VALUES (11, 'a', 1), (12, 'b', 1)")
+        one.execute("SELECT id FROM job WHERE name LIKE 'z%'")
+        one.execute("UPDATE job SET name = 'z' WHERE id = 12")
+    counts = jobs.observer.history.unseen
+    assert jobs.stop() == {"errors": 1}
+    assert "differs from its image" in counts.examples["errors"]

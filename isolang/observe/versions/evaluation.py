@@ -59,7 +59,7 @@ _STABLE: Final = frozenset({
     "to_jsonb", "json_build_array", "json_build_object", "jsonb_build_array", "jsonb_build_object",
     "quote_literal", "quote_nullable", "make_timestamptz", "date", "time", "timetz", "timestamp",
     "timestamptz", "text", "date_add", "date_subtract", "to_tsvector", "to_tsquery",
-    "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery",
+    "plainto_tsquery", "phraseto_tsquery", "websearch_to_tsquery", "length", "numeric",
 })  # fmt: skip
 """The stable functions of pg_catalog that depend on their arguments and on the settings alone."""
 
