@@ -142,43 +142,43 @@ def play(observed, seed, conditions, rows, *, citext=False):
     observed.start()
     counts, differing = Counter(), []
     zone, dates, intervals = SETTINGS[seed % len(SETTINGS)]
-    with observed.connect(autocommit=True, cursor_factory=psycopg.RawCursor) as one:
-        one.execute(f"SET TimeZone = '{zone}'")
-        one.execute(f"SET DateStyle = '{dates}'")
-        one.execute(f"SET IntervalStyle = '{intervals}'")
+    with observed.connect(autocommit=True, cursor_factory=psycopg.RawCursor) as session:
+        session.execute(f"SET TimeZone = '{zone}'")
+        session.execute(f"SET DateStyle = '{dates}'")
+        session.execute(f"SET IntervalStyle = '{intervals}'")
         for n in range(conditions):
             text = condition(draw, citext=citext)
             order = draw.choice(ORDERS)
             more = f" ORDER BY {order} LIMIT {draw.randrange(1, 9)}" if n % 5 == 0 else ""
             try:
-                one.execute(f"SELECT id FROM t WHERE {text}{more}")
+                session.execute(f"SELECT id FROM t WHERE {text}{more}")
             except psycopg.Error:
                 counts["errors"] += 1
-        one.execute("UPDATE t SET i = COALESCE(i, 0) + 1, s = s || 'z', jb = '[1]'")
+        session.execute("UPDATE t SET i = COALESCE(i, 0) + 1, s = s || 'z', jb = '[1]'")
     history = observed.observer.history
     observed.stop()
     images = {number for number, _ in history.images.of("t", 0, rows)}
     for read in history.evaluated_reads:
-        one = read.condition
+        evaluated = read.condition
         if any(word in read.shown for word in NEVER):
             counts["must be refused"] += 1
-            if not one.reason:
+            if not evaluated.reason:
                 differing.append((read.shown, "accepted"))
             continue
-        if one.is_defect:
-            differing.append((read.shown, one.reason))
-        elif one.reason:
+        if evaluated.is_defect:
+            differing.append((read.shown, evaluated.reason))
+        elif evaluated.reason:
             counts["refused"] += 1
-        elif one.condition.order:
+        elif evaluated.condition.order:
             counts["ordered pairs"] += len(images)
             answer = {*read.rows}
-            inside, tied = one.matches & images, one.ties & images
+            inside, tied = evaluated.matches & images, evaluated.ties & images
             if not inside <= answer <= inside | tied:
                 differing.append((read.shown, sorted(inside ^ answer)))
         else:
             counts["pairs"] += len(images)
-            if one.matches & images != {*read.rows}:
-                differing.append((read.shown, sorted((one.matches & images) ^ {*read.rows})))
+            if evaluated.matches & images != {*read.rows}:
+                differing.append((read.shown, sorted((evaluated.matches & images) ^ {*read.rows})))
     return counts, differing
 
 

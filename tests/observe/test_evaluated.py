@@ -84,11 +84,11 @@ def test_a_parameter_without_a_type_that_is_used_elsewhere():
 
 def read(conditions, where, rows, place, *, line=1, columns=None, matches=(), why="", **more):
     """A read in a line, with the versions that satisfy its condition."""
-    one = conditions.add(TABLE, bound(where))
-    one.matches, one.why = {*matches}, why
+    condition = conditions.add(TABLE, bound(where))
+    condition.matches, condition.why = {*matches}, why
     for name, value in more.items():
-        setattr(one, name, value)
-    return EvaluatedRead(line, place, one, rows, columns, 7, f"SELECT … {where}", "app.py:1")
+        setattr(condition, name, value)
+    return EvaluatedRead(line, place, condition, rows, columns, 7, f"SELECT … {where}", "app.py:1")
 
 
 NOTHING = '[:rp {:table "t" :where [:not :true]} {}]'
@@ -142,10 +142,10 @@ def test_an_evaluated_condition_is_a_predicate_read_of_classes(tmp_path):
 
 def test_a_row_with_the_rank_of_the_last_one_is_only_a_read(tmp_path):
     conditions = EvaluatedConditions()
-    one = read(
+    condition = read(
         conditions, "n % 2 = 1", ("1(0,1)", "2(0,2)"), 0, matches={"1(0,1)"}, ties={"2(0,2)"}
     )
-    changed, *_ = written(tmp_path, line(NOTHING, R[1], R[2]), conditions, one)
+    changed, *_ = written(tmp_path, line(NOTHING, R[1], R[2]), conditions, condition)
     assert changed.count("[:r ") == 1
     assert '[:r ["t" "2"]' in changed
 
@@ -168,8 +168,8 @@ def test_a_condition_that_is_not_evaluated_leaves_reads(tmp_path):
 
 def test_a_returned_row_that_does_not_satisfy_its_condition_is_a_defect(tmp_path):
     conditions = EvaluatedConditions()
-    one = read(conditions, "n % 2 = 1", ("1(0,1)",), 0, matches={"2(0,2)"})
-    _, unseen, refused = written(tmp_path, line(NOTHING, R[1]), conditions, one)
+    condition = read(conditions, "n % 2 = 1", ("1(0,1)",), 0, matches={"2(0,2)"})
+    _, unseen, refused = written(tmp_path, line(NOTHING, R[1]), conditions, condition)
     assert (unseen, refused) == ({ERRORS: 1}, set())
     assert "a returned row does not satisfy it" in unseen.examples[ERRORS]
 
@@ -186,16 +186,16 @@ def test_explanations_show_the_condition():
 def test_a_version_without_an_image_leaves_no_condition():
     """Also one that was evaluated before: the class of the new version is unknown."""
     images, conditions = RowImages(), EvaluatedConditions()
-    one = conditions.add(TABLE, bound("n % 2 = 1"))
+    condition = conditions.add(TABLE, bound("n % 2 = 1"))
     version = RowVersion.of(TABLE, "9", "5", "(0,1)", [1])
     images.add_written(WrittenRow(TABLE, version, {}, None, "INSERT", image=b"image"))
     ((work),) = pending_work(conditions, images, lambda: images)
-    assert (work.conditions, work.count) == ([one], 1)
-    one.evaluated, one.settled = 1, one.met
+    assert (work.conditions, work.count) == ([condition], 1)
+    condition.evaluated, condition.settled = 1, condition.met
     assert pending_work(conditions, images, lambda: images) == []
     images.add_written(WrittenRow(TABLE, version, {}, None, "INSERT"))
     assert pending_work(conditions, images, lambda: images) == []
-    assert one.why
+    assert condition.why
 
 
 def test_too_many_pairs(monkeypatch):
@@ -203,9 +203,9 @@ def test_too_many_pairs(monkeypatch):
     images, conditions = RowImages(), EvaluatedConditions()
     for number in range(2):
         images.add("t", str(number), b"image")
-    one = conditions.add(TABLE, bound("n % 2 = 1"))
+    condition = conditions.add(TABLE, bound("n % 2 = 1"))
     assert pending_work(conditions, images, lambda: images) == []
-    assert one.why
+    assert condition.why
 
 
 def test_a_definition_refuses_what_was_not_evaluated_before():
@@ -219,7 +219,7 @@ def test_a_definition_refuses_what_was_not_evaluated_before():
     conditions.add(TABLE, after)
     assert conditions.are_new
     conditions.refuse_new()
-    assert [one.reason == "" for _, of_table in conditions for one in of_table] == [
+    assert [condition.reason == "" for _, of_table in conditions for condition in of_table] == [
         True, False, False
     ]  # fmt: skip
 
@@ -246,9 +246,9 @@ def test_settings_that_may_have_changed(between, epoch, known):
     session = SettingsOfSession()
     session.store(UTC, "")
     session.note_statement(done(between, UTC), 0)
-    one = done("SELECT id FROM t WHERE n % 2 = 1", UTC)
-    session.note_statement(one, epoch)
-    assert (one.settings == UTC) == known
+    condition = done("SELECT id FROM t WHERE n % 2 = 1", UTC)
+    session.note_statement(condition, epoch)
+    assert (condition.settings == UTC) == known
 
 
 def test_settings_may_return_after_a_transaction():
@@ -303,25 +303,25 @@ def test_a_write_skew_by_conditions_of_writes(jobs):
 
 def test_what_may_change_the_meaning_of_a_condition(jobs):
     """Conditions of before, between and after definitions; of settings; and what is not seen."""
-    with jobs.connect(autocommit=True) as one, jobs.connect(autocommit=True) as two:
-        one.execute("SELECT id FROM job WHERE lower(name) = 'name1'")
-        one.execute("SET DateStyle = 'SQL, DMY'")
-        one.execute("SELECT id FROM job WHERE '05/04/2026'::date - n > date '2026-04-01'")
-        one.execute("SELECT id FROM job WHERE 10 / (n - 5) > 3 AND n <> 5")  # fails on a version
+    with jobs.connect(autocommit=True) as session, jobs.connect(autocommit=True) as two:
+        session.execute("SELECT id FROM job WHERE lower(name) = 'name1'")
+        session.execute("SET DateStyle = 'SQL, DMY'")
+        session.execute("SELECT id FROM job WHERE '05/04/2026'::date - n > date '2026-04-01'")
+        session.execute("SELECT id FROM job WHERE 10 / (n - 5) > 3 AND n <> 5")  # fails on one
         two.execute("ALTER TYPE mood ADD VALUE 'ok' BEFORE 'sad'")
         two.execute("INSERT INTO job VALUES (10, 'x', 10, 'ok')")
-        one.execute("SELECT id FROM job WHERE v < 'sad' AND n % 2 = 0")
+        session.execute("SELECT id FROM job WHERE v < 'sad' AND n % 2 = 0")
         two.execute("BEGIN")
         two.execute("CREATE FUNCTION upper(text) RETURNS text LANGUAGE sql AS 'SELECT $1'")
         two.execute("COMMIT")
-        one.execute("SELECT id FROM other WHERE length(name) = 1")
-        with one.transaction():
-            one.execute("CREATE TABLE more (id int PRIMARY KEY)")
-            one.execute("SELECT id FROM job WHERE n % 3 = 0")
+        session.execute("SELECT id FROM other WHERE length(name) = 1")
+        with session.transaction():
+            session.execute("CREATE TABLE more (id int PRIMARY KEY)")
+            session.execute("SELECT id FROM job WHERE n % 3 = 0")
     history = jobs.observer.history
     unseen = jobs.stop()
     accepted = {read.shown: not read.condition.reason for read in history.evaluated_reads}
-    assert [ok for ok in accepted.values()] == [
+    assert list(accepted.values()) == [
         True, True, False, True, True
     ]  # fmt: skip
     # One fails on a version, and one stands behind a definition.
@@ -340,10 +340,10 @@ def test_images_that_differ_from_the_rows_are_a_defect(jobs, monkeypatch):
         add(self, table, number, wrong[table])
 
     monkeypatch.setattr(RowImages, "add", add_wrong)
-    with jobs.connect(autocommit=True) as one:
-        one.execute("INSERT INTO job VALUES (11, 'a', 1), (12, 'b', 1)")
-        one.execute("SELECT id FROM job WHERE name LIKE 'z%'")
-        one.execute("UPDATE job SET name = 'z' WHERE id = 12")
+    with jobs.connect(autocommit=True) as session:
+        session.execute("INSERT INTO job VALUES (11, 'a', 1), (12, 'b', 1)")
+        session.execute("SELECT id FROM job WHERE name LIKE 'z%'")
+        session.execute("UPDATE job SET name = 'z' WHERE id = 12")
     counts = jobs.observer.history.unseen
     assert jobs.stop() == {"errors": 1}
     assert "differs from its image" in counts.examples["errors"]

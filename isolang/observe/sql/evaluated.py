@@ -482,11 +482,11 @@ def bound_condition(
         return None
     used = [expression] if order is None else [expression, order]
     return ServerCondition(
-        columns=frozenset().union(*(one.columns for one in used)),
-        functions=frozenset().union(*(one.functions for one in used)),
-        operators=frozenset().union(*(one.operators for one in used)),
-        types=frozenset().union(*(one.types for one in used)),
-        timed=frozenset().union(*(one.timed for one in used)),
+        columns=frozenset().union(*(each.columns for each in used)),
+        functions=frozenset().union(*(each.functions for each in used)),
+        operators=frozenset().union(*(each.operators for each in used)),
+        types=frozenset().union(*(each.types for each in used)),
+        timed=frozenset().union(*(each.timed for each in used)),
         text=text,
         parameters=tuple(binder.parameters),
         settings=settings,

@@ -188,18 +188,18 @@ def pending_work(
 def evaluate(work: Sequence[TableWork], connect: Callable[[str], Any], most_rows: int) -> None:
     """Evaluate conditions; those that cannot be evaluated get the reason."""
     by_database: defaultdict[str, list[TableWork]] = defaultdict(list)
-    for one in work:
-        by_database[one.table.database].append(one)
+    for of_table in work:
+        by_database[of_table.table.database].append(of_table)
     for database, tables in by_database.items():
         try:
             with closing(connect(database)) as connection:
-                for one in tables:
-                    _TableEvaluation(connection, one, most_rows).run()
-                    for condition, met in zip(one.conditions, one.met, strict=True):
+                for of_table in tables:
+                    _TableEvaluation(connection, of_table, most_rows).run()
+                    for condition, met in zip(of_table.conditions, of_table.met, strict=True):
                         condition.settled = max(condition.settled, met)
         except IsolangError as error:
-            for one in tables:
-                _refuse(one.conditions, str(error))
+            for of_table in tables:
+                _refuse(of_table.conditions, str(error))
 
 
 def _refuse(conditions: Iterable[EvaluatedCondition], why: str) -> None:
@@ -241,14 +241,14 @@ class _TableEvaluation:
         schemas = ", ".join('"' + name.replace('"', '""') + '"' for name in settings.schemas)
         execute("SELECT pg_catalog.set_config('search_path', %s, true)", (schemas,))
         execute(f"SET LOCAL statement_timeout = '{_SECONDS}s'; SET LOCAL lock_timeout = '1s'")
-        found = execute(
+        oids = execute(
             "SELECT c.reltype::int8, t.typarray::int8 FROM pg_catalog.pg_class c "
             "JOIN pg_catalog.pg_type t ON t.oid = c.reltype WHERE c.oid = %s",
             (self._work.table.oid,),
         ).fetchone()
-        if found is None:
+        if oids is None:
             raise _StatementError("the table does not exist")
-        self._row, self._array = found
+        self._row, self._array = oids
 
     # --- what a condition may depend on ---
 
@@ -331,8 +331,8 @@ class _TableEvaluation:
         """Evaluate conditions with ORDER BY and LIMIT.
 
         SOUND BECAUSE: the server returned the rows that come before the last one, and perhaps only
-        some of the rows with the same rank. The rank of each version beside that of the last row is
-        the same whatever other versions there are.
+        some of the rows with the same rank. Compared with the last row, each version has the
+        same rank whatever other versions there are.
         """
         lasts = {condition.condition.last for condition in batch}
         images = {number: image for chunk in self._chunks(0) for number, image in chunk
@@ -433,7 +433,7 @@ class _TableEvaluation:
 
 
 class _CatalogueFacts:
-    """What the catalogue says about the names in conditions."""
+    """The functions, operators, casts and types in the catalogue that conditions name."""
 
     def __init__(
         self, connection: Any, table: Table, conditions: Sequence[EvaluatedCondition]
@@ -463,7 +463,7 @@ class _CatalogueFacts:
         self._parameters = {int(oid): _Type(*facts) for oid, *facts in parameters}
 
     def why_refused(self, condition: ServerCondition) -> str:
-        """Return what a condition may depend on beside its row; empty if there is nothing."""
+        """Return what a condition may depend on besides its row; empty if there is nothing."""
         unknown = condition.columns - self._columns.keys()
         if unknown:
             return f"{min(unknown)} is not a column"
@@ -476,10 +476,10 @@ class _CatalogueFacts:
             if oid and oid not in self._parameters:
                 return f"the type {oid} of a parameter"
             types += [self._parameters[oid]] if oid else []
-        for one in types:
-            if not one.is_known:
-                return f"the type {one.oid}"
-        reachable = set().union(*(one.parts for one in types))
+        for each in types:
+            if not each.is_known:
+                return f"the type {each.oid}"
+        reachable = set().union(*(each.parts for each in types))
         if condition.timed - self._columns.keys() or any(
             self._columns[name].base not in _TIMES for name in condition.timed
         ):
@@ -530,7 +530,7 @@ def _batches(
 
 def _sql(pieces: Sequence[str | int], before: int) -> str:
     """Return the text of a condition whose parameters come after others."""
-    texts = [f" ${before + one + 1} " if isinstance(one, int) else one for one in pieces]
+    texts = [f" ${before + piece + 1} " if isinstance(piece, int) else piece for piece in pieces]
     return "".join(texts) or "true"
 
 
