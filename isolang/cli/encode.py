@@ -22,7 +22,7 @@ from isolang.files import write_atomically
 from isolang.jobs.routes import load_route
 from isolang.options import Options, ReadOptions
 from isolang.output.records import EXIT_VALID
-from isolang.output.terminal import print_data
+from isolang.output.terminal import print_data, warn
 
 if TYPE_CHECKING:
     from isolang.encodings.formula import Formula, Theory
@@ -64,9 +64,10 @@ def encode(
 
     route = load_route(spec, include)
     find_encoding(encoding, options.prune, route)  # finds mistakes before the history is read
-    text = written(
-        read_history(history, reading), route, to=to, encoding=encoding, prune=options.prune
-    )
+    found = read_history(history, reading)
+    if lacking := found.lacking():
+        warn(f"note: {found.name}: the problem lacks a part of what happened: {lacking}")
+    text = written(found, route, to=to, encoding=encoding, prune=options.prune)
     if target == "-":
         print_data(text)
     else:

@@ -459,6 +459,7 @@ def _wait(
 
 def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
     """Return the unseen operations by kind, and whether each kind is harmless or allowed."""
+    from isolang.observe.sql.named_tables import tables_of
     from isolang.observe.unseen import kind_of, output_wording
 
     return tuple(
@@ -466,7 +467,7 @@ def _not_seen(unseen: Unseen, accepted: Collection[str]) -> tuple[NotSeen, ...]:
             kind=kind_of(what), what=output_wording(what), count=count,
             first=unseen.examples.get(what, ""), harmless=kind_of(what) in accepted,
             forms=tuple(
-                UnseenForm(statement=statement, count=number, tables=unseen.tables_of(statement))
+                UnseenForm(statement=statement, count=number, tables=tables_of(unseen, statement))
                 for statement, number in unseen.most_frequent(what)
             ),
         )

@@ -239,20 +239,25 @@ def robust(
     notes: list[str] = []
     smallest: tuple[tuple[Mend, ...], ...] = ()
     levels_found: dict[str, Level] = {}
-    if decision.standing == "not robust":
+    reason = _reason(decision)
+    if run is not None and run.lacking:
+        reason = reason or f"the run does not have everything that its programs do: {run.lacking}"
+        notes.append(f"the list of mends and the lowest levels are unknown: {reason}")
+    elif decision.standing == "not robust":
         try:
             smallest = mends(found, levels, sessions=sessions, work=steps)
         except UnsupportedError as error:
             notes.append(f"the list of mends may be incomplete: {error}")
     try:
-        levels_found = lowest(found, sessions=sessions, work=steps)
+        if run is None or not run.lacking:
+            levels_found = lowest(found, sessions=sessions, work=steps)
     except UnsupportedError as error:
         notes.append(f"the lowest level of each program is unknown: {error}")
     report = RobustReport(
         source=name,
         at=level,
         against="ser" if sessions else "pl-3",
-        standing=decision.standing,
+        standing="unknown" if decision.standing == "robust" and reason else decision.standing,
         programs=found.programs,
         branches=len(found.branches),
         dropped=run.ignored if run is not None else found.dropped,
@@ -261,7 +266,7 @@ def robust(
             *_conditions(found, level, name, sessions=sessions, whole_rows=whole_rows),
             *(_conditions_of_run(run) if run is not None else ()),
         ),
-        reason=_reason(decision),
+        reason=None if decision.standing == "not robust" else reason,
         counterexample=_counterexample(decision.counterexample),
         mends=tuple(tuple(map(_mend, one)) for one in smallest),
         lowest=tuple(
@@ -277,7 +282,7 @@ def robust(
     else:
         print_lines(*map(escaped, _text(report)))
     exit_codes = {"robust": EXIT_VALID, "not robust": EXIT_INVALID, "unknown": EXIT_UNKNOWN}
-    return exit_codes[decision.standing]
+    return exit_codes[report.standing]
 
 
 def _templates(
@@ -335,6 +340,7 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
         )
     lines = [
         f"// Extracted from {source}: {run.transactions:,} transactions.",
+        *([f"// The programs also do, or may do: {run.lacking}"] if run.lacking else []),
         *shown(run.templates),
     ]
     try:

@@ -41,6 +41,8 @@ def stats(
         level = load_spec(spec, include_path=include)
         warn(*(f"note: {note}" for note in level.notes))
         figures = replace(figures, checks=tuple(possible_violations(found, normal(level))))
+    if lacking := found.lacking():
+        warn(f"note: {found.name}: {lacking}")
     if output == "json":
         print_data(json_text(figures))
     else:

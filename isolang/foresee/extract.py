@@ -71,6 +71,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         counts: for each branch of the templates, the number of its instances in the run.
         ignored: the number of transactions without a branch, either because it is uncertain whether
             they committed, or because they access no rows.
+        lacking: what the programs did, or may have done, besides; empty if nothing.
     """
 
     templates: Templates
@@ -78,6 +79,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     transactions: int
     ignored: int
     foreign_keys: tuple[str, ...] = ()
+    lacking: str = ""
 
 
 def extract(
@@ -154,6 +156,7 @@ def extract(
         transactions=sum(counts),
         ignored=ignored,
         foreign_keys=tuple(catalogue.sentences(words.tables) if catalogue is not None else ()),
+        lacking=history.lacking(),
     )
 
 
@@ -302,7 +305,7 @@ def _updates(
         updates = write is not None and write.number == statement.number
         if updates and ops[later[0]][0] == "w" and later[0] not in found.values():
             found[number] = later[0]
-        elif statement.lock:
+        elif statement.guards:
             found[number] = None
     return found
 

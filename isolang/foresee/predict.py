@@ -128,6 +128,8 @@ def predict(
     levels = _Levels(_spec(at), _spec(against))
     run = levels.run(history)
     search = levels.search(run, Work(work), programs or {})
+    if lacking := history.lacking():
+        search.gave_up.append(f"the search does not consider everything: {lacking}")
     search.one_stranger()
     search.same_statements()
     return search.predictions(most)
@@ -173,6 +175,10 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
+        certain = history.without_possible_facts()
+        if certain is not history:
+            verdict = check(certain, self.against)
+            assert isinstance(verdict, Valid), "fewer facts violate nothing more"
         return run_of(verdict, serial=self._serial, predicates=self.direct is not None)
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:

@@ -9,14 +9,16 @@ transactions, they take only a few machine instructions for each transaction and
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
+from zlib import crc32
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.history import columns as c
+from isolang.history.statements import ALONE, SHARED
 
 if TYPE_CHECKING:
     from isolang.foresee.row_facts import RowFacts
@@ -143,11 +145,19 @@ class ExecutedProgram(Struct, frozen=True):
         alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
         shared: set[int] = set()
         for at, step in enumerate(self.steps[:end]):
-            if step.sent is not None and step.kind in _READS and step.sent.lock:
+            if step.sent is not None and step.kind in _READS and step.sent.guards:
                 if not shown.get(at, step.shown):
                     continue
-                (alone if step.sent.lock == "update" else shared).add(step.key)
+                (alone if step.sent.lock in ALONE else shared).add(step.key)
+        for name in self._held_locks(end):
+            key = -2 - crc32(name.removesuffix(SHARED).encode())  # no key of a row is negative
+            (shared if name.endswith(SHARED) else alone).add(key)
         return frozenset(alone), frozenset(shared - alone)
+
+    def _held_locks(self, end: int | None) -> Collection[str]:
+        """Return the names of the other locks held after the first steps; of all, if no end."""
+        held = [step.sent.holds for step in self.steps[:end] if step.sent is not None]
+        return {name for names in (held if end is None else held[-1:]) for name in names}
 
     def writes_other_rows(self, shown: Mapping[int, bool] = _NOTHING_CHANGED) -> bool:
         """Return whether a statement that writes the rows that it finds would write other rows.

@@ -206,11 +206,37 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         read: Callable[[], History] | None = self._lazy.get("all facts")
         return None if read is None else read()
 
+    def lacking(self) -> str:
+        """Return in words what happened, or may have, besides the operations; empty if nothing.
+
+        Kinds that cannot change a verdict count, because they matter in other runs.
+        """
+        phrases = []
+        if self.possible_facts and "possible_facts" not in self.options:
+            count = f"{self.possible_facts:,} fact{'' if self.possible_facts == 1 else 's'}"
+            phrases.append(f"{count} that only may have decided an answer (:perhaps)")
+        allowed = self.options.get("allow_unseen", ())
+        phrases += [
+            f"not seen: {phrase}"
+            for kind, listed in self.unseen.items()
+            if kind not in allowed
+            for phrase in listed
+        ]
+        return "; ".join(phrases)
+
     @property
     def lacks_facts(self) -> bool:
         """Whether the facts that only may have decided an answer are neither here nor known."""
         open_ = self.possible_facts > 0 and "possible_facts" not in self.options
         return open_ and "all facts" not in self._lazy
+
+    def without_possible_facts(self) -> History:
+        """Return the history of the facts that certainly decided answers, as one of its own."""
+        if not self.possible_facts:
+            return self
+        lazy = {name: value for name, value in self._lazy.items() if name != "all facts"}
+        options = {"possible_facts": "ignore", **self.options}
+        return replace(self, options=options, _lazy=lazy)
 
     def is_possible_fact(self, op: int) -> bool:
         """Return whether an operation only may have decided an answer (``:perhaps``)."""

@@ -95,7 +95,7 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
         msg = f"{source.name}: --failed-cas applies only to logs of single operations (got {name})"
         raise HistoryError(msg)
     digest = _Digest(files)
-    possible = sum(count_possible_facts(text) for _, text in files) if name == "edn" else 0
+    possible = sum(count_possible_facts(text, file) for file, text in files) if name == "edn" else 0
     unseen = read_unseen(files[0][1], files[0][0]) if name == "edn" and files else {}
     lazy: dict[str, Any] = {}
     if possible and options.possible_facts == "count":

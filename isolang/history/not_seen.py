@@ -1,10 +1,11 @@
 """Reads and writes what the observer of a recorded application could not see.
 
-A recording ends with a comment if something harmful was not seen: ``;:unseen {"conditions":
+A recording ends with a comment if something was not seen: ``;:unseen {"conditions":
 ["conditions that isolang cannot evaluate (2; first: SELECT …)"]}``. This JSON map has phrases by
 kind; :data:`isolang.observe.unseen.KINDS` lists the kinds. A history that lacks operations may hide
-a violation. Therefore no verdict on it is valid, unless the reading option ``allow_unseen`` names
-every kind. A violation stays one, because further operations only add restrictions.
+a violation. Therefore no verdict on it is valid, unless each kind is harmless, or is named by the
+reading option ``allow_unseen``. A violation stays one, because further operations only add
+restrictions.
 """
 
 from __future__ import annotations
@@ -19,13 +20,15 @@ import msgspec
 from isolang.errors import HistoryError
 
 UNSEEN_COMMENT: Final = ";:unseen"
+HARMLESS_KINDS: Final = frozenset({"decided", "unread"})
+"""The kinds that cannot change a verdict on the recording, although other runs may differ there."""
 LACKS_FACTS: Final = (
     "the transactions in the log satisfy the level, but the log names facts that only may have "
     "decided an answer (:perhaps), or operations that were not seen (;:unseen); hint: isocheck "
     "check judges the whole file"
 )
 """Why a verdict is not valid that considered only the transactions in a log."""
-_LACKING: Final = re.compile(rb"^;:(?:unseen|perhaps)|:perhaps[\s,]*\[", re.MULTILINE)
+_LACKING: Final = re.compile(rb"^;:unseen|:perhaps[\s,]*\[", re.MULTILINE)
 _BEGIN: Final = UNSEEN_COMMENT.encode()
 
 
@@ -85,8 +88,9 @@ def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
 def not_allowed(
     unseen: Mapping[str, tuple[str, ...]], allowed: Collection[str]
 ) -> dict[str, tuple[str, ...]]:
-    """Return what was not seen, without the allowed kinds."""
-    return {kind: phrases for kind, phrases in unseen.items() if kind not in allowed}
+    """Return what was not seen and may change a verdict, without the allowed kinds."""
+    harmless = HARMLESS_KINDS.union(allowed)
+    return {kind: phrases for kind, phrases in unseen.items() if kind not in harmless}
 
 
 def unseen_reason(unseen: Mapping[str, Collection[str]]) -> str:

@@ -5,15 +5,10 @@ decided an answer of the database, but perhaps did not. Each has the number of o
 ``:value`` before it, and optionally its statement, its caller and its remark, as in the fields
 ``:statements``, ``:callers`` and ``:rows``.
 
-<<<<<<< HEAD
 While an observation is running, the versions follow on which an operation rests, each a vector of
 its table and its name. At the end, the operation becomes certain if all of them were kept, and is
 dropped otherwise.
 
-A line ``;:perhaps {…}`` is a whole transaction of such operations; it orders others.
-
-=======
->>>>>>> integration
 Two histories result. The history of the certain facts consists of the operations in ``:value``.
 Every reader of a file reads this one. The history of all facts also contains those of ``:perhaps``.
 A violation counts only in the first, and a history is valid only if the second is.
@@ -34,12 +29,13 @@ from isolang.errors import HistoryError
 FIELD: Final = b":perhaps"
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
+_NESTED: Final = re.compile(rb":perhaps[\s,]*\[[\s,]*\[")
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
 _DETAILS: Final = (b":statements", b":callers", b":rows")
 _OF_INVOCATIONS: Final = (b":statements", b":versions")  # in a transaction of unknown outcome
 # The fields with one entry per operation, and what stands for an entry that :perhaps lacks.
-_PARALLEL: Final = {b":versions": b"nil", **dict.fromkeys(_DETAILS, b'""')}
+_PARALLEL: Final = {b":versions": b"nil", b":times": b"nil", **dict.fromkeys(_DETAILS, b'""')}
 
 
 def with_possible_facts(text: bytes, name: str) -> bytes:
@@ -84,7 +80,7 @@ def with_settled_facts(line: bytes, is_kept: Callable[[str, str], bool]) -> byte
     rest = [(entry, parts) for entry, parts in entries if len(parts) <= _WITH_DETAILS]
     if len(rest) == len(entries):
         return line
-    places = [int(_entries(one, (0, len(one)))[0]) for one in certain]
+    places = [int(_entries(entry, (0, len(entry)))[0]) for entry in certain]
     moved = [
         b"[%d" % (int(parts[0]) + sum(place <= int(parts[0]) for place in places))
         + entry[1 + len(parts[0]) :]
@@ -114,32 +110,104 @@ def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:
     >>> possible_places(b"{:value [[:w :x 1]], :perhaps [[0 [:r :y nil]] [1 [:r :z 1]]]}")
     {1: frozenset({0, 2})}
     """
-    found: dict[int, frozenset[int]] = {}
+    places: dict[int, frozenset[int]] = {}
     for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):
         fields = _fields(line) if FIELD in line else {}
         if FIELD in fields:
             entries = enumerate(_forms(line, *_inside(fields[FIELD])))
-            found[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
-    return found
+            places[number] = frozenset(_operation(line, one, "")[0] + n for n, one in entries)
+    return places
 
 
-def count_possible_facts(text: bytes) -> int:
+def count_possible_facts(text: bytes, name: str) -> int:
     """Return the number of reads among the operations that may have decided an answer.
 
-    >>> count_possible_facts(b'{:type :ok, :value [], :perhaps [[0 [:r :y nil]] [0 [:r :z 1]]]}')
+    If there are none, return the number of operations.
+
+    >>> count_possible_facts(b'{:value [], :perhaps [[0 [:r :y nil]] [0 [:r :z 1]]]}', "run.edn")
     2
+
+    Raises:
+        HistoryError: a ``:perhaps`` field is no vector, or is not on one line with its map.
     """
-    number = 0
-    for line in text.split(b"\n") if FIELD in text else ():
-        span = _fields(line).get(FIELD) if FIELD in line else None
-        if span is not None:
-            for entry in _entries(line, span):
-                number += entry.startswith(b"[:r") or b" [:r" in entry[:24]
-    return number
+    reads = others = 0
+    for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):
+        if FIELD not in line or line.startswith(b";"):
+            continue
+        span = _fields(line).get(FIELD)
+        if len(_NESTED.findall(_STRING.sub(b'""', line))) > (span is not None):
+            raise HistoryError(
+                f"{name}:{number}: a map with :perhaps must be alone on one line (got "
+                f"{line.decode(errors='replace')[:80]})"
+            )
+        if span is None:
+            continue
+        if line[span[0] : span[0] + 1] != b"[":
+            raise HistoryError(f"{name}:{number}: :perhaps is not a vector")
+        for entry in _entries(line, span):
+            is_read = entry.startswith(b"[:r") or b" [:r" in entry[:24]
+            reads, others = reads + is_read, others + (not is_read)
+    return reads or others
+
+
+def separate_possible_facts(certain: bytes, whole: bytes) -> bytes | None:
+    """Return the text of a recording, with what only ``whole`` has in ``:perhaps`` fields.
+
+    Return ``None`` if the texts differ in more than further operations of some lines.
+
+    >>> separate_possible_facts(b"{:type :ok :value []}", b"{:type :ok :value [[:r :y nil]]}")
+    b'{:type :ok :value [], :perhaps [[0 [:r :y nil]]]}'
+    """
+    lines, others = certain.split(b"\n"), whole.split(b"\n")
+    if len(lines) != len(others):
+        return None
+    for at, (line, other) in enumerate(zip(lines, others, strict=True)):
+        if line == other:
+            continue
+        fields, more = _fields(line), _fields(other)
+        if fields.keys() - _PARALLEL.keys() != more.keys() - _PARALLEL.keys():
+            return None
+        differing = {
+            name
+            for name in fields.keys() - _PARALLEL.keys()
+            if line[slice(*fields[name])] != other[slice(*more[name])]
+        }
+        if differing == {b":value"} and fields.get(b":f") and _is_initial(line, fields):
+            lines[at] = other  # it states further keys that only possible facts read
+            continue
+        if differing != {b":value"}:
+            return None
+        added = _added(_entries(line, fields[b":value"]), other, more)
+        if added is None:
+            return None
+        begins = line[slice(*fields.get(b":type", (0, 0)))] == b":invoke"
+        if begins:  # where reads say nothing
+            added = [entry for entry in added if b" [:r" not in entry[:24]]
+        if added:
+            lines[at] = line[: line.rindex(b"}")] + b", :perhaps [" + b" ".join(added) + b"]}"
+    return b"\n".join(lines)
 
 
 _WITH_DETAILS: Final = 2 + len(_DETAILS)
 Span = tuple[int, int]
+
+
+def _is_initial(line: bytes, fields: Mapping[bytes, Span]) -> bool:
+    return line[slice(*fields[b":f"])] == b":init"
+
+
+def _added(values: list[bytes], line: bytes, fields: Mapping[bytes, Span]) -> list[bytes] | None:
+    """Return the entries of ``:perhaps`` for the operations of a line besides the given ones."""
+    operations = _entries(line, fields[b":value"])
+    statements = _entries(line, fields[b":statements"]) if b":statements" in fields else []
+    added, at = [], 0
+    for number, operation in enumerate(operations):
+        if at < len(values) and operation == values[at]:
+            at += 1
+            continue
+        sent = b" " + statements[number] if len(statements) == len(operations) else b""
+        added.append(b"[%d %s%s]" % (at, operation, sent))
+    return added if at == len(values) else None
 
 
 def _merged(line: bytes, where: str) -> bytes:
@@ -195,7 +263,7 @@ def _operation(line: bytes, span: Span, where: str) -> tuple[int, dict[bytes, by
 
 def _fields(line: bytes) -> dict[bytes, Span]:
     """Return the places of the values in a line's map, by field."""
-    begin = line.find(b"{")  # of a map, which may stand in a comment
+    begin = line.find(b"{")  # of a map, perhaps in a comment
     forms = [*_forms(line, begin + 1, len(line))] if begin >= 0 else []
     return {line[a:b]: value for (a, b), value in zip(forms[::2], forms[1::2], strict=False)}
 

@@ -1,8 +1,9 @@
 """Reads each operation's statement, and the lock that it took, from a recording.
 
 A completion may have ``:statements ["1" "2 for update" "3" "3"]``, with one text per operation: the
-position of its statement among all statements sent by the client in the transaction, and the lock
-taken by the statement on the rows it read. No verdict depends on statements, but predictions and
+position of its statement among all statements sent by the client in the transaction, the lock
+taken by the statement on the rows it read, and the other locks that the transaction held
+(``"3 holding advisory/7"``). No verdict depends on statements, but predictions and
 templates use them.
 """
 
@@ -16,21 +17,32 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import DecodeError, Struct, json
 
 from isolang.errors import HistoryError
 
-Lock: TypeAlias = Literal["", "update", "share"]
+Lock: TypeAlias = Literal["", "update", "no key update", "share", "key share"]
 """How a SELECT locks the rows it reads until its transaction ends; empty if it takes no locks."""
+
+LOCKS: Final[tuple[Lock, ...]] = get_args(Lock)
+ALONE: Final = frozenset[Lock]({"update", "no key update"})
+"""The locks that exclude writers and each other."""
+GUARDS: Final = ALONE | {"share"}
+"""The locks that exclude writers of the row. FOR KEY SHARE only excludes those of its key."""
+SHARED: Final = ":shared"
+"""Ends the name of a lock that several transactions may hold."""
 
 _FIELD: Final = b":statements ["
 _JSON_FIELD: Final = b'"statements"'
 _STRING: Final = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
 _TOKEN: Final = re.compile(rb"%s|;[^\n]*|%s" % (_STRING, re.escape(_FIELD)))
 _TEXTS: Final = re.compile(rb"((?:%s[\s,]*)*)\]" % _STRING)
-_TEXT: Final = re.compile(r"([1-9][0-9]{0,8})(?: for (update|share))?( shown)?")
+_TEXT: Final = re.compile(
+    r"([1-9][0-9]{0,8})(?: for ((?:no key )?update|(?:key )?share))?"
+    r"(?: holding ([^\s\"\\]+(?: (?!shown$)[^\s\"\\]+)*))?( shown)?"
+)
 
 
 class SentStatement(Struct, frozen=True):
@@ -49,10 +61,17 @@ class SentStatement(Struct, frozen=True):
     number: int
     lock: Lock = ""
     shown: bool = False
+    holds: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         lock = f" for {self.lock}" if self.lock else ""
-        return f"{self.number}{lock}{' shown' if self.shown else ''}"
+        held = f" holding {' '.join(self.holds)}" if self.holds else ""
+        return f"{self.number}{lock}{held}{' shown' if self.shown else ''}"
+
+    @property
+    def guards(self) -> bool:
+        """Return whether the statement's lock keeps writers from the rows that it read."""
+        return self.lock in GUARDS
 
 
 Statements: TypeAlias = Sequence[SentStatement | None]
@@ -132,11 +151,12 @@ def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | Non
         if form is None:
             raise HistoryError(
                 f"{where}: not a statement number (got {text!r}, expected a number from 1, alone "
-                "or with ' for update', ' for share' or ' shown')"
+                "or with ' for update', ' for share', ' holding NAME' or ' shown')"
             )
         numbers.append(int(form[1]))
-        lock: Lock = "update" if form[2] == "update" else "share" if form[2] else ""
-        yield SentStatement(numbers[-1], lock, form[3] is not None)
+        lock = next(lock for lock in LOCKS if lock == (form[2] or ""))
+        holds = tuple((form[3] or "").split())
+        yield SentStatement(numbers[-1], lock, form[4] is not None, holds)
     for one, other in pairwise(numbers):
         if other < one:
             raise HistoryError(

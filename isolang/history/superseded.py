@@ -56,7 +56,7 @@ def superseded_reads(history: History) -> list[SupersededRead]:
 
 def _superseded_in(history: History, txn: int) -> list[SupersededRead]:
     statements = operation_statements(history, txn)
-    if not any(statement is not None and statement.lock for statement in statements):
+    if not any(statement is not None and statement.guards for statement in statements):
         return []
     if history.level_of(txn) in _WITH_SNAPSHOTS:
         return []
@@ -71,7 +71,7 @@ def _superseded_in(history: History, txn: int) -> list[SupersededRead]:
             earlier.clear()
         elif (result := _result_of(history, op)) is not None:
             before = earlier.setdefault(key, [])
-            if statement is not None and statement.lock:
+            if statement is not None and statement.guards:
                 for other in before:
                     if _result_of(history, other) != result:
                         superseded.setdefault(other, SupersededRead(op=other, again=op))

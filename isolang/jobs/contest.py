@@ -138,6 +138,8 @@ def _run_pair(entry: ContestEntry, phase: Callable[[str], object]) -> ContestRow
         detail = "certified" if certification.accepted else certification.reason
         if certification.rejected:
             verdict, detail = "wrong", f"the checker rejected its proof: {certification.reason}"
+    if verdict == "valid" and (lacking := history.lacking()):
+        detail = f"{detail}, of the operations alone: {lacking}"
     costs = _costs(dict(answer.statistics))
     return replace(_row(entry, verdict, detail), transactions=transactions, total=total, **costs)
 

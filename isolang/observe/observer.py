@@ -27,7 +27,7 @@ from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, harmful_phrases
+from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, unseen_phrases
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
@@ -232,7 +232,7 @@ class Observer:
                 shutil.move(other, path)
         unseen = history.unseen.settled()
         with path.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(harmful_phrases(unseen)))
+            file.write(unseen_line(unseen_phrases(unseen)))
         return unseen
 
     def _next_mark(self) -> int:
@@ -240,7 +240,7 @@ class Observer:
         return self._last_mark
 
     def _read_log(self) -> list[LoggedChange]:
-        """Read the log, unless only marks are looked for and none was written."""
+        """Read the log; without versions, only if a mark was written."""
         if self._log is None or not (self._states_versions or self._last_mark):
             return []
         self._log.flush()

@@ -6,11 +6,13 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from isolang.observe.cursors import Cursors
 from isolang.observe.history.seen import Outcome, SeenTransaction
+from isolang.observe.locks import SessionLocks
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.sql.plan import DEFINE
+from isolang.observe.sql.plan import DEFINE, StatementKind
 from isolang.observe.sql.rewriting import Prepared
 from isolang.observe.sql.settings import SettingsOfSession
 from isolang.observe.sql.units import program_of_statement, units_of_statement
@@ -65,6 +67,8 @@ class Session:
         self._history = observation.history
         self.rewriter = observation.dialect.rewriter(observation.database)
         self.transaction: SeenTransaction | None = None
+        self.cursors = Cursors(observation)
+        self._locks = SessionLocks()
         self.label = ""
         self.backend = 0
         self.conditions = SettingsOfSession()
@@ -140,6 +144,10 @@ class Session:
         self._history.caller = ""
 
     def _complete(self, done: ExecutedStatement, tag: str) -> None:
+        if done.statement.locks:
+            self._locks.note(done, self.transaction)
+        if self._complete_cursor(done):
+            return
         made, one = done.statement.plan, self.transaction
         kind = made.kind
         self.conditions.note_statement(done, self.observation.epoch)
@@ -193,6 +201,7 @@ class Session:
             one.release(made.name)
         elif kind == "back":
             one.roll_back_to(made.name)
+            self.cursors.forget_rolled_back(one)
             one.has_doubtful_times = True
         elif kind == "ddl":
             one.altered = True
@@ -215,10 +224,39 @@ class Session:
             if kind == "other":
                 self.rewriter.forget()
             record_statement(self.observation, one, done)
-            if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
-                one.snapshot = self._history.ticket()[0]
+            self._note_snapshot(one, kind)
             if done.position is not None:
                 one.bound = [bound for bound in one.bound if bound is not done.position]
+
+    def _complete_cursor(self, done: ExecutedStatement) -> bool:
+        """Note a statement that declares or uses a cursor; return whether all of it is known."""
+        declares, request = done.statement.declares, done.statement.requests
+        one = self.transaction
+        if request is not None and self.cursors.is_unknown(request):
+            return False
+        if request is not None and request.what != "fetch":
+            self.cursors.serve(request, done)
+            if one is not None and done.note is not None:
+                one.sent += 1
+            return True
+        if declares is None and request is None:
+            return False
+        one = self._begin(done, implicit=True)
+        self._name_call(one, done)
+        self._name_statement(one, done)
+        if request is not None:
+            self.cursors.serve(request, done)
+        else:
+            one.unclear |= bool(done.statement.unseen)
+            self._note_snapshot(one, "select")
+            self.conditions.note_statement(done, self.observation.epoch)
+            self.cursors.declare(done, one)
+        return True
+
+    def _note_snapshot(self, one: SeenTransaction, kind: StatementKind) -> None:
+        """Note that a statement may have taken the snapshot of its transaction."""
+        if one.snapshot < 0 and one.keeps_snapshot and kind in _TAKE_SNAPSHOT:
+            one.snapshot = self._history.ticket()[0]
 
     def bind(self) -> PortalPosition:
         """Return the position in the transaction of a statement that is bound now."""
@@ -233,7 +271,8 @@ class Session:
         is_noted = self.observation.notes is None or done.note is not None
         if made.kind in ("savepoint", "release", "back") and not is_noted:
             return
-        one.execute(made.lock)
+        locks = "" if done.statement.declares else made.lock
+        one.execute(locks, self._locks.held)
         if done.position is not None:
             done.position.statement = one.statement
 
@@ -248,6 +287,9 @@ class Session:
         """Note a statement that may change the meaning of names, or the isolation level."""
         self.rewriter.forget()
         lower = text.lower()
+        if lower.split()[:2] == ["discard", "all"]:
+            self.cursors.close_all()
+            self._locks.held.clear()
         level = _LEVEL.search(lower)
         if level and "default_transaction_isolation" in lower:
             self.default_level = level[1]
@@ -310,6 +352,7 @@ class Session:
             done.cut = True
             one.caller = "" if done.note is None else done.note.caller
             record_statement(self.observation, one, done)
+        self.cursors.end(one, outcome)
         self.transaction = None
         self.conditions.return_to_earlier(ended=True)
         self._history.end(one, outcome, error or one.error)
@@ -351,6 +394,8 @@ class Session:
     ) -> None:
         """Note an error reported by the server."""
         self.conditions.return_to_earlier(ended=False)
+        if done is not None and done.statement.requests is not None:
+            self.cursors.skip(done.statement.requests.name)
         if self.transaction is None:
             if done is None or done.statement.plan.kind in ("quiet", "begin", "level"):
                 return
@@ -365,6 +410,7 @@ class Session:
 
     def lost(self, waiting: Sequence[ExecutedStatement]) -> None:
         """Note that the connection ended before the ``waiting`` statements were answered."""
+        self.cursors.close_all()
         one = self.transaction
         if one is not None:
             one.unclear |= any(w.statement.plan.kind not in _WRITES_NOTHING for w in waiting)

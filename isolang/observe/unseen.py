@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from isolang.errors import IsolangError
-from isolang.history.not_seen import not_allowed, unseen_reason
+from isolang.history.not_seen import HARMLESS_KINDS, not_allowed, unseen_reason
 from isolang.history.statement_text import one_line, shape_of_text
 
 if TYPE_CHECKING:
@@ -155,6 +155,7 @@ RETIRED: Final = frozenset({
 HARMFUL_KINDS: Final = frozenset(name for name, kind in KINDS.items() if not kind.harmless)
 """The names of the kinds that are not harmless."""
 
+_OF_RECORDINGS: Final = HARMFUL_KINDS | HARMLESS_KINDS  # what recordings lack
 _KIND_OF: Final = {one: name for name, kind in KINDS.items() for one in (name, *kind.details)}
 
 
@@ -237,7 +238,8 @@ class Unseen(Counter[str]):
             ``file:line``.
         forms: for each kind or detail, how often each statement occurred, without its values.
         tables: for each statement without its values, the tables that it reads or writes; missing
-            if these are only those that it names.
+            if these are only those that it names
+            (:func:`isolang.observe.sql.named_tables.tables_of`).
         read: the tables read by statements, without their schemas.
         reads_unknown: whether a statement that was not recorded may read any table.
     """
@@ -308,7 +310,7 @@ class Unseen(Counter[str]):
 
     def add(self, other: Unseen) -> None:
         """Add the counts of another observer."""
-        for what, number in other.items():  # Counter.update asks whether this counter is empty
+        for what, number in other.items():  # Counter.update relies on the truth of a counter
             self[what] += number
         self.examples = other.examples | self.examples
         self.tables = other.tables | self.tables
@@ -365,12 +367,6 @@ class Unseen(Counter[str]):
             else:
                 yield kind, f"{number}; first: {example}" if example else str(number)
 
-    def tables_of(self, form: str) -> tuple[str, ...]:
-        """Return the tables that a statement reads or writes, as far as they are known."""
-        from isolang.observe.sql.named_tables import tables_named
-
-        return tuple(sorted(self.tables[form])) if form in self.tables else tables_named(form)
-
     def most_frequent(self, what: str) -> list[tuple[str, int]]:
         """Return the forms of the statements of a kind or detail, with their counts."""
         forms = self.forms.get(what, Counter())
@@ -398,21 +394,21 @@ def reason_for_unknown(unseen: Unseen, accepted: Collection[str]) -> tuple[str, 
 
     Both are empty if nothing was unseen, or only activity of accepted kinds.
     """
-    phrases = not_allowed(harmful_phrases(unseen), accepted)
+    phrases = not_allowed(unseen_phrases(unseen), accepted)
     return (unseen_reason(phrases), [*phrases]) if phrases else ("", [])
 
 
-def harmful_phrases(unseen: Unseen) -> dict[str, tuple[str, ...]]:
-    """Return what prevents a valid verdict: by kind, the things counted in words.
+def unseen_phrases(unseen: Unseen) -> dict[str, tuple[str, ...]]:
+    """Return what a recording lacks: by kind, the things counted in words.
 
     >>> unseen = Unseen()
     >>> unseen.note(LIMITED, "SELECT 1")
-    >>> harmful_phrases(unseen)
+    >>> unseen_phrases(unseen)
     {'limits': ('rows that LIMIT may have left out (1; first: SELECT 1)',)}
     """
     phrases: dict[str, tuple[str, ...]] = {}
     for what, detail in unseen.settled().lines():
-        if (kind := kind_of(what)) in HARMFUL_KINDS:
+        if (kind := kind_of(what)) in _OF_RECORDINGS:
             phrases[kind] = (*phrases.get(kind, ()), f"{output_wording(what)} ({detail})")
     return phrases
 

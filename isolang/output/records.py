@@ -148,7 +148,7 @@ class Report(Struct, frozen=True, kw_only=True):
         operations: the number of operations.
         sessions: the number of sessions.
         keys: the number of keys.
-        unit: what was judged: the transactions as they are, or requests, which may consist of
+        unit: the units judged: the transactions as they are, or requests, which may consist of
             several transactions (``--unit request``).
         solver: the solver that decided; null if the pre-pass decided.
         encoding: the encoding for the solver.

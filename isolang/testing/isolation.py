@@ -229,7 +229,7 @@ class Isolation(Watches):
             superseded_reads: what to do with a read whose transaction read the row again under a
                 lock, with another result: ``ignore`` it, ``count`` it, or ``auto``, so that the
                 verdict is unknown if it depends on this. By default, the mark's value.
-            unit: ``request`` to judge the calls of ``isolation.call``, and other requests, beside
+            unit: ``request`` to judge the calls of ``isolation.call``, and other requests, besides
                 the transactions: what they check in one transaction, and act on in another. By
                 default, the mark's value.
 

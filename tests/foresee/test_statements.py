@@ -86,12 +86,20 @@ SKEW = """
         ([" for share", " for share"], False),
         (["", " for share"], True),
         ([" for update", ""], True),
+        ([" for no key update", " for no key update"], False),
+        ([" for key share", " for key share"], True),
+        ([" holding advisory/7", " holding advisory/7"], False),
+        ([" holding advisory/7", " holding advisory/8 table/t advisory/7:shared"], False),
+        ([" holding advisory/7:shared", " holding advisory/7:shared"], True),
+        ([" holding advisory/7", " holding advisory/8"], True),
+        ([" holding advisory/7", ""], True),
     ],
 )
 @pytest.mark.parametrize("at", [REPEATABLE_READ, READ_COMMITTED])
 def test_a_write_skew_with_locks(at: str, locks: list[str], found: bool, tmp_path: Path) -> None:
     """A lock in one of them is not enough: the other one may read first, and end last."""
-    noted = [f'["1{one}" "2{one}" "3"]' for one in locks]
+    kept = [one * one.startswith(" holding") for one in locks]
+    noted = [f'["1{a}" "2{a}" "3{b}"]' for a, b in zip(locks, kept, strict=True)]
     predictions = predict(read(tmp_path, SKEW % tuple(noted)), at)
     assert predictions.outcome == ("found" if found else "nothing found")
 
@@ -121,6 +129,15 @@ def test_only_locks_that_conflict_make_others_wait(
     waits = bool(reader and writer) and " for update" in (reader, writer)
     outcome = predict(read(tmp_path, text), READ_COMMITTED).outcome
     assert outcome == ("nothing found" if waits else "found")
+
+
+@pytest.mark.parametrize(("kept", "found"), [("", True), (" holding advisory/7", False)])
+def test_a_lock_that_is_released_before_the_end(kept: str, found: bool, tmp_path: Path) -> None:
+    """pg_advisory_unlock lets others run before the transaction ends, and what it read be old."""
+    lock = " holding advisory/7"
+    noted = f'["1{lock}" "2{kept}" "3{kept}"]', f'["1{lock}" "2{lock}" "3{lock}"]'
+    predictions = predict(read(tmp_path, SKEW % noted), READ_COMMITTED)
+    assert predictions.outcome == ("found" if found else "nothing found")
 
 
 def test_library_levels_know_no_locks(tmp_path: Path) -> None:

@@ -123,9 +123,7 @@ MORE_FACTS = SKEW.replace(
 )
 
 
-@pytest.mark.parametrize(
-    "text", [SKEW + UNSEEN, MORE_FACTS, SKEW + ";:perhaps {:value [[:r :x 1]]}\n"]
-)
+@pytest.mark.parametrize("text", [SKEW + UNSEEN, MORE_FACTS])
 def test_a_watch_says_what_it_did_not_consider(tmp_path, capfd, text):
     path, state = tmp_path / "log.edn", tmp_path / "state"
     path.write_text(text)
@@ -148,3 +146,33 @@ def test_a_chain_of_a_log_that_names_more_is_not_accepted(tmp_path, capfd, monke
     assert run.code == 0, run.out
     run = run_here(capfd, "verify", state, path)
     assert (run.code, run.out.split()[0]) == (3, "UNKNOWN")
+
+
+TRANSFER = """\
+{:type :invoke, :process 0, :value [[:w "a/1" 1]], :label "pay"}
+{:type :ok, :process 0, :value [[:w "a/1" 1]], :label "pay"}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        (TRANSFER + UNSEEN, "rows that LIMIT may have left out"),
+        (TRANSFER + ';:unseen {"decided": ["reads that cannot matter (1)"]}\n', "cannot matter"),
+        (
+            TRANSFER.replace('"pay"}\n', '"pay" :perhaps [[0 [:r "a/2" nil]]]}\n'),
+            "only may have decided",
+        ),
+    ],
+)
+def test_programs_of_which_not_everything_is_known_are_not_robust(tmp_path, capfd, text, what):
+    """Not even if what was not seen could not matter in the run."""
+    path = tmp_path / "run.edn"
+    path.write_text(TRANSFER)
+    assert run_here(capfd, "robust", path).code == 0
+    path.write_text(text)
+    run = run_here(capfd, "robust", "--templates", tmp_path / "t", path)
+    assert (run.code, what in run.out, "lowest level for" in run.out) == (3, True, False)
+    assert what in (tmp_path / "t").read_text()
+    if "decided" in text:
+        assert isolang.check(read(text), "ser").outcome == "valid"

@@ -40,8 +40,13 @@ def test_each_operation_has_its_statement(read):
 @pytest.mark.parametrize("suffix", [".edn", ".json"])
 def test_writers_keep_them(read, tmp_path, suffix):
     """A saved history has the same statements, and so has one that is saved again."""
-    history = read(ONE % ', :statements ["1 for update" "" "2"]')
+    texts = ["1 for no key update holding advisory/7", "", "2 holding a b:shared shown"]
+    history = read(ONE % f", :statements {json.dumps(texts)}")
     before = history.statements_of(0)
+    assert before == (
+        SentStatement(1, "no key update", holds=("advisory/7",)), None,
+        SentStatement(2, shown=True, holds=("a", "b:shared")),
+    )  # fmt: skip
     for n in range(2):
         path = tmp_path / f"saved-{n}{suffix}"
         isolang.save_history(history, path)
@@ -66,6 +71,7 @@ def test_other_formats_say_that_they_leave_them_out(read, tmp_path):
     [
         ('["1" "2"]', "wrong number of statements (got 2, expected one for each of 3 operations)"),
         ('["1" "2" "0"]', "not a statement number (got '0'"),
+        ('["1" "2" "2 holding"]', "not a statement number (got '2 holding'"),
         ('["1" "2" "2 for key"]', "not a statement number (got '2 for key'"),
         ("[1 2 3]", "not a statement number (got '1 2 3]"),
         ('["2" "" "1"]', "the statements are out of order (got 1 after 2"),

@@ -52,6 +52,8 @@ WRITERS = [
         ("[:r :x nil] [:r :x 2]", ["1", "2 for update"], ["r(:x, nil)"]),
         ("[:r :x 1] [:r :x 2]", ["1", "2"], []),
         ("[:r :x 1] [:r :x 2]", ["1 for update", "2"], []),
+        ("[:r :x 1] [:r :x 2]", ["1", "2 for no key update holding table/t"], ["r(:x, 1)"]),
+        ("[:r :x 1] [:r :x 2]", ["1", "2 for key share"], []),
         ("[:r :x 2] [:r :x 2]", ["1", "2 for update"], []),
         ("[:r :x 1] [:w :z 1] [:r :x 2]", ["1", "2", "3 for update"], []),
         ("[:r :x 1] [:r :y 1]", ["1", "2 for update"], []),

@@ -37,8 +37,8 @@ class Observed:
     def direct(self, *statements):
         """Run statements past the proxy."""
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
-            for one in statements:
-                connection.execute(one)
+            for statement in statements:
+                connection.execute(statement)
 
     @property
     def _conninfo(self):
@@ -70,8 +70,8 @@ class Observed:
     def stop(self):
         """End the observation; return what was not seen, without what is harmless."""
         if self.observer is not None:
-            found = self.observer.stop()
-            self.unseen = {kind: n for kind, n in found.items() if kind_of(kind) in HARMFUL_KINDS}
+            unseen = self.observer.stop()
+            self.unseen = {kind: n for kind, n in unseen.items() if kind_of(kind) in HARMFUL_KINDS}
             self.observer = None
         return self.unseen
 
@@ -99,6 +99,6 @@ def server_on_trial():
 @pytest.fixture
 def observed(server, tmp_path, most_rows, server_on_trial):
     """A proxy that has not begun yet."""
-    one = Observed(server, tmp_path / "observed.edn", most_rows, server_on_trial=server_on_trial)
-    yield one
-    one.stop()
+    proxy = Observed(server, tmp_path / "observed.edn", most_rows, server_on_trial=server_on_trial)
+    yield proxy
+    proxy.stop()

@@ -30,7 +30,7 @@ class Client:
         ]  # fmt: skip
         self.actions.append(("commit" if random.random() < 0.9 else "rollback",))
         self.loses = random.random() < 0.1  # the connection, with COMMIT
-        self.phase, self.snapshot, self.own = "sent", None, {}
+        self.phase, self.snapshot, self.written = "sent", None, {}
         self.at, self.versions, self.result = 0, 0, None
         self.seen = []  # per history, its transaction
         self.outcome = None
@@ -54,145 +54,150 @@ class Play:
                     version = RowVersion(key, f"0({table.name}{key})")
                     self.rows[table.name, key].append((version.number, 0, 0))
                     initial.append((table, version, {"v": 0}, None))
-        self.start = {row: found[-1][0] for row, found in self.rows.items() if found}
-        for one in self.histories:
-            one.write_initial_rows(initial)
+        self.start = {row: versions[-1][0] for row, versions in self.rows.items() if versions}
+        for history in self.histories:
+            history.write_initial_rows(initial)
         keeps, reads = random.random() < 0.5, random.choice((0.3, 0.6))
         self.clients = [Client(n, random, keeps=keeps, reads=reads) for n in range(1, clients + 1)]
 
     def run(self):
         """Let the clients go on in a random order, until all have ended."""
-        while left := [one for one in self.clients if one.outcome is None]:
-            ready = [one for one in left if not self.waits(one)]
+        while left := [client for client in self.clients if client.outcome is None]:
+            ready = [client for client in left if not self.waits(client)]
             if ready:
                 self.step(self.random.choice(ready))
             else:  # a deadlock
                 self.end(left[0], "fail")
 
-    def waits(self, one):
+    def waits(self, client):
         """Whether a client's write waits for another client."""
-        action = one.actions[one.at]
+        action = client.actions[client.at]
         holder = self.locked.get((action[1].name, action[2])) if action[0] == "write" else None
-        return one.phase == "effect" and holder not in (None, one.number)
+        return client.phase == "effect" and holder not in (None, client.number)
 
-    def step(self, one):
+    def step(self, client):
         """Send the client's statement, let the server execute it, or answer it."""
-        if one.phase == "sent":
-            one.tickets = [history.ticket() for history in self.histories]
-            if not one.seen:
-                for history, ticket in zip(self.histories, one.tickets, strict=True):
+        if client.phase == "sent":
+            client.tickets = [history.ticket() for history in self.histories]
+            if not client.seen:
+                for history, ticket in zip(self.histories, client.tickets, strict=True):
                     made = history.begin(history.process(), ticket)
-                    made.level = "repeatable read" if one.keeps else "read committed"
-                    one.seen.append(made)
-            one.phase = "effect"
-        elif one.phase == "effect":
-            one.phase = "answered"
+                    made.level = "repeatable read" if client.keeps else "read committed"
+                    client.seen.append(made)
+            client.phase = "effect"
+        elif client.phase == "effect":
+            client.phase = "answered"
             try:
-                self.execute(one, *one.actions[one.at])
+                self.execute(client, *client.actions[client.at])
             except LostError:
-                self.end(one, "fail")
+                self.end(client, "fail")
         else:
-            one.phase = "sent"
-            self.answer(one, one.actions[one.at][0])
-            one.at += 1
+            client.phase = "sent"
+            self.answer(client, client.actions[client.at][0])
+            client.at += 1
 
-    def version_of(self, one, row):
+    def version_of(self, client, row):
         """The version of a row that a client sees."""
-        if row in one.own:
-            return one.own[row]
-        limit = one.snapshot if one.keeps else self.commits
+        if row in client.written:
+            return client.written[row]
+        limit = client.snapshot if client.keeps else self.commits
         return next((v for v in reversed(self.rows[row]) if v[2] <= limit), None)
 
-    def execute(self, one, what, *more):
+    def execute(self, client, what, *more):
         """Execute a statement on the database."""
-        if one.snapshot is None:
-            one.snapshot = self.commits
+        if client.snapshot is None:
+            client.snapshot = self.commits
         if what == "read":
-            found = {}
+            rows_read = {}
             for table in more[0]:
                 for key in "12":
-                    version = self.version_of(one, (table.name, key))
+                    version = self.version_of(client, (table.name, key))
                     if version is not None and version[1] is not None:
-                        found[table.name, key] = version
-            one.result = more[0], found
+                        rows_read[table.name, key] = version
+            client.result = more[0], rows_read
         elif what == "write":
-            self.write(one, *more)
-        elif what == "commit" and not (one.loses and self.random.random() < 0.5):
+            self.write(client, *more)
+        elif what == "commit" and not (client.loses and self.random.random() < 0.5):
             self.commits += 1
-            for row, (number, value, _) in one.own.items():
+            for row, (number, value, _) in client.written.items():
                 self.rows[row].append((number, value, self.commits))
-            self.unlock(one)
+            self.unlock(client)
 
-    def write(self, one, table, key, deletes):
+    def write(self, client, table, key, deletes):
         """Write a row, as SET v = n does, or INSERT or DELETE it."""
         row = table.name, key
-        newest = one.own.get(row) or (self.rows[row] or [None])[-1]
-        if one.keeps and row not in one.own and newest is not None and newest[2] > one.snapshot:
+        newest = client.written.get(row) or (self.rows[row] or [None])[-1]
+        if (
+            client.keeps
+            and row not in client.written
+            and newest is not None
+            and newest[2] > client.snapshot
+        ):
             raise LostError
-        self.locked[row] = one.number
+        self.locked[row] = client.number
         there = newest is not None and newest[1] is not None
         old = RowVersion(key, newest[0]) if there else None
         if deletes and not there:
-            one.result = None
+            client.result = None
             return
-        one.versions += 1
-        number = f"{one.number}({one.versions})"
+        client.versions += 1
+        number = f"{client.number}({client.versions})"
         new = None if deletes else RowVersion(key, number)
-        one.own[row] = number, None if deletes else one.number * 10 + one.versions, -1
-        written = None if deletes else {"v": one.own[row][1]}
-        one.result = WrittenRow(table, new, written, old, "UPDATE", inserts=old is None)
-        one.log.append(("w", row, None if deletes else number))
+        client.written[row] = number, None if deletes else client.number * 10 + client.versions, -1
+        written = None if deletes else {"v": client.written[row][1]}
+        client.result = WrittenRow(table, new, written, old, "UPDATE", inserts=old is None)
+        client.log.append(("w", row, None if deletes else number))
 
-    def answer(self, one, what):
+    def answer(self, client, what):
         """Record what the server answered."""
         if what == "commit":
-            for made, ticket in zip(one.seen, one.tickets, strict=True):
+            for made, ticket in zip(client.seen, client.tickets, strict=True):
                 made.commit_sent = ticket[0]
-            self.end(one, "info" if one.loses else "ok")
+            self.end(client, "info" if client.loses else "ok")
             return
         if what == "rollback":
-            self.end(one, "fail")
+            self.end(client, "fail")
             return
         if what == "read":
-            tables, found = one.result
-            one.log.append(
-                ("r", tuple(t.name for t in tables), {row: v[0] for row, v in found.items()})
+            tables, rows_read = client.result
+            client.log.append(
+                ("r", tuple(t.name for t in tables), {row: v[0] for row, v in rows_read.items()})
             )
         positions = [history.ticket()[0] for history in self.histories]
         unseen = what == "read" and self.random.random() < 0.6
-        for n, made in enumerate(one.seen):
-            if one.keeps and made.snapshot < 0:
+        for n, made in enumerate(client.seen):
+            if client.keeps and made.snapshot < 0:
                 made.snapshot = positions[n]
             if what == "write":
-                if one.result is not None:
-                    made.write(one.result)
+                if client.result is not None:
+                    made.write(client.result)
             elif unseen and n == 1:
-                sent = made.begin if one.keeps else one.tickets[n][0]
-                answered = made.snapshot if one.keeps else positions[n]
+                sent = made.begin if client.keeps else client.tickets[n][0]
+                answered = made.snapshot if client.keeps else positions[n]
                 names = tuple(table.name for table in tables)
                 made.unseen_reads.append(
-                    UnseenRead("conditions", f"T{one.number}", "", names, sent, answered)
+                    UnseenRead("conditions", f"T{client.number}", "", names, sent, answered)
                 )
-                self.histories[n].unseen.note("conditions", f"T{one.number}")
+                self.histories[n].unseen.note("conditions", f"T{client.number}")
             else:
                 for table in tables:
                     rows = tuple(
                         RowVersion(key, version[0])
-                        for (name, key), version in found.items() if name == table.name
+                        for (name, key), version in rows_read.items() if name == table.name
                     )  # fmt: skip
                     made.operations.append(ScannedRows(table, ":true", rows, "SELECT"))
 
-    def end(self, one, outcome):
+    def end(self, client, outcome):
         """End a transaction."""
-        one.outcome = outcome
+        client.outcome = outcome
         if outcome == "fail":
-            self.unlock(one)
-        for history, made in zip(self.histories, one.seen, strict=True):
+            self.unlock(client)
+        for history, made in zip(self.histories, client.seen, strict=True):
             history.end(made, outcome)
 
-    def unlock(self, one):
+    def unlock(self, client):
         """Let others write the client's rows."""
-        self.locked = {row: n for row, n in self.locked.items() if n != one.number}
+        self.locked = {row: n for row, n in self.locked.items() if n != client.number}
 
     def recorded(self):
         """The files of both histories, and whether all unseen reads are decided."""
@@ -204,21 +209,21 @@ class Play:
         into = path.with_suffix(".orders")
         if decided.orders:
             write_orders(path, decided, into)
-        noted = sum(len(one.seen[1].unseen_reads) for one in self.clients if one.seen)
+        noted = sum(len(client.seen[1].unseen_reads) for client in self.clients if client.seen)
         whole_path = whole._lines._path
         return whole_path, into if decided.orders else path, noted, len(decided.reads)
 
     def is_serializable(self):
         """Whether an order of the committed transactions gives each read its answer."""
-        sure = [one for one in self.clients if one.outcome == "ok"]
-        perhaps = [one for one in self.clients if one.outcome == "info"]
+        sure = [client for client in self.clients if client.outcome == "ok"]
+        perhaps = [client for client in self.clients if client.outcome == "info"]
         more = chain.from_iterable(combinations(perhaps, n) for n in range(len(perhaps) + 1))
         return any(self._explains(order) for some in more for order in permutations([*sure, *some]))
 
     def _explains(self, order):
         state = dict(self.start)
-        for one in order:
-            for what, of, value in one.log:
+        for client in order:
+            for what, of, value in client.log:
                 if what == "w":
                     state[of] = value
                 elif value != {row: n for row, n in state.items() if n and row[0] in of}:

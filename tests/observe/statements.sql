@@ -172,3 +172,12 @@ select * from (values (1), (2)) v(x) where x > 1; table account limit 0; select 
 select id from account where id = 3 and (select true); select id, (select max(shift) from duty where shift = id) from account where id < 3 order by 1;
 with a as (insert into account values (9100, 1) returning *) select * from a; delete from account where id = 9100;
 select pg_typeof(id), id from account where id = 1; select id::text || 'x' from account where id = 1 window w as (order by id);
+begin; declare "C" no scroll cursor for select balance from account where id > 1 order by id; move 1 from "C"; fetch next "C"; fetch c; rollback;
+declare h no scroll cursor with hold for select id from account where id in (select id from account where id > 100); fetch forward 1 from h; fetch all in h; close h; fetch h;
+declare h no scroll cursor with hold for select id from account where id in (select id from account where id < 4) order by id; fetch forward 2 h; fetch 2 h; fetch 2 h; close all;
+declare h scroll cursor with hold for select id, balance from account order by id; fetch last h; fetch backward 2 from h; fetch absolute 2 h; fetch 0 h; move backward all in h; fetch relative 2 from h; discard all; fetch h;
+begin; declare u cursor for select id, balance from account order by id for update; fetch 1 from u; update account set balance = balance where current of u returning id; savepoint s; declare v cursor for select 1; fetch v; rollback to s; fetch 1 u; fetch v; rollback;
+begin; declare b binary cursor for select id, balance from account order by id; declare agg cursor for select count(*) from account; fetch agg; fetch agg; fetch forward from b \gdesc
+commit;
+begin; declare w cursor for with x as (select 1) select * from x; fetch w; declare x cursor for values (1), (2); fetch all x; declare y cursor for select frm account; commit;
+declare z cursor for select id from account;

@@ -57,6 +57,9 @@ SEEN = [
     "SELECT count(*) FROM done",
     "WITH gone AS (DELETE FROM task WHERE state = 'done' AND id < 7 RETURNING *) "
     "INSERT INTO past (id, state, tries) SELECT id, state, tries FROM gone RETURNING id",
+    "WITH gone AS (DELETE FROM task WHERE id = 11 RETURNING id, state, tries) "
+    "INSERT INTO past SELECT * FROM gone ON CONFLICT DO NOTHING",
+    "UPDATE task SET rank = rank + 1 WHERE id IN (SELECT unnest('{1,2}'::int[])) AND rank >= 0",
     'WITH "Gone" AS (DELETE FROM task WHERE state = \'none\' RETURNING id, state AS "S") '
     'INSERT INTO past (id, state) SELECT id, "S" FROM "Gone"',
     "INSERT INTO past SELECT 100 + id, state, tries FROM task WHERE state = 'new' RETURNING *",
@@ -94,8 +97,9 @@ COUNTED = {
     "MERGE INTO lane USING (VALUES (99)) v(id) ON lane.id = v.id WHEN MATCHED THEN DELETE": {
         CONDITIONS,
     },
-    "WITH d AS (DELETE FROM task WHERE id = 11 RETURNING id, state, tries) "
-    "INSERT INTO past SELECT * FROM d ON CONFLICT DO NOTHING": {NO_ROW},
+    "WITH d AS (DELETE FROM task WHERE id = 10 RETURNING id, state, tries) "
+    "INSERT INTO past SELECT * FROM d WHERE id > 0 ON CONFLICT DO NOTHING": {NO_ROW},
+    "INSERT INTO past SELECT 100 + 1, 'x', 1 ON CONFLICT DO NOTHING": {NO_ROW},
     "UPDATE task SET rank = 5 FROM past WHERE past.id = 100 + task.id AND past.tries = 0": {
         CONDITIONS, "other tables of UPDATE and DELETE",
     },

@@ -30,12 +30,12 @@ def reads(text, tables=None):
     """What a cover reads of each table in order: its condition, and what it is compared with."""
     part, made, known, cover = parsed(text, tables)
     shown = []
-    for one in cover.reads:
-        predicate = one.condition.predicate(known[one.number].columns, part, Parameters())
+    for read in cover.reads:
+        predicate = read.condition.predicate(known[read.number].columns, part, Parameters())
         condition = "" if predicate == "true" else f" {predicate[1:]}"
-        other = f" {one.column}={made.sources[one.other].alias}.{one.of}" if one.column else ""
-        shown.append(f"{made.sources[one.number].alias}{condition}{other}")
-    leaves = "".join(made.sources[one.number].alias for one in cover.leaves)
+        other = f" {read.column}={made.sources[read.other].alias}.{read.of}" if read.column else ""
+        shown.append(f"{made.sources[read.number].alias}{condition}{other}")
+    leaves = "".join(made.sources[read.number].alias for read in cover.leaves)
     return ["exact" if cover.exact else leaves, *shown]
 
 
@@ -164,7 +164,7 @@ def is_true(predicate, row):
         return True
     word, *rest = predicate
     if word == "and":
-        return all(is_true(one, row) for one in rest)
+        return all(is_true(inner, row) for inner in rest)
     value = row[rest[0]]
     if word == "in":
         return value in rest[1]
@@ -221,15 +221,15 @@ class Join:
 
     def facts(self, state):
         """What the cover and the answer of a state say of each table."""
-        found = {}
+        covered = {}
         for read in self.cover.reads:
             columns = self.tables[read.number].columns
             predicate = read.condition.predicate(columns, self.part, Parameters())
-            values = found.get(read.other, ())
-            found[read.number] = [
+            values = covered.get(read.other, ())
+            covered[read.number] = [
                 row for row in state[self.made.sources[read.number].name].values()
                 if is_true(predicate, row)
-                and (read.other < 0 or row[read.column] in {one[read.of] for one in values})
+                and (read.other < 0 or row[read.column] in {other[read.of] for other in values})
             ]  # fmt: skip
         joined = []
         for number, (known, columns) in enumerate(
@@ -238,7 +238,7 @@ class Join:
             names = (*known.key, *(name for name in columns if name not in known.key))
             versions = [
                 RowVersion("", str(row["w"]), tuple(row[name] for name in names))
-                for row in found[number]
+                for row in covered[number]
             ]
             joined.append(JoinedRows.of(known, names, versions))
         answered = [
@@ -253,7 +253,7 @@ class Join:
 def is_same(fact, state):
     """Whether a state has exactly the rows of a fact."""
     rows = [row for row in state[fact.table.name].values() if is_true(fact.predicate, row)]
-    return {str(row["w"]) for row in rows} == {one.number for one in fact.rows}
+    return {str(row["w"]) for row in rows} == {version.number for version in fact.rows}
 
 
 @pytest.mark.parametrize("text", JOINS)
@@ -294,8 +294,8 @@ def test_too_many_rows():
     )
     for number in (1000, 1001):
         rows = [RowVersion("", str(n), (n, 1)) for n in range(number)]
-        found = [JoinedRows.of(table, (*table.key, "c_id"), rows) for table in join.tables]
-        facts = cover_facts(join.cover, done, join.tables, found, [[], []], is_whole=True)
+        covered = [JoinedRows.of(table, (*table.key, "c_id"), rows) for table in join.tables]
+        facts = cover_facts(join.cover, done, join.tables, covered, [[], []], is_whole=True)
         assert (facts is None) == (number > 1000)
 
 
@@ -372,7 +372,7 @@ def test_applications_see_no_difference(observed, server):
     direct = answers(f"{server}/.s.PGSQL.5432", texts)
     observed.start()
     through = answers(("127.0.0.1", observed.observer.port), texts)
-    for one, other in zip(through, direct, strict=True):
-        assert one == other
+    for seen, other in zip(through, direct, strict=True):
+        assert seen == other
     assert "errors" not in observed.stop()
     assert observed.verdict("sser") == "valid"

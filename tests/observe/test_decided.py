@@ -3,6 +3,7 @@
 import pytest
 
 import isolang
+from isolang.observe.unseen import CALLED
 
 
 @pytest.fixture
@@ -66,12 +67,18 @@ def test_a_read_that_closes_a_cycle_is_named(tables):
     assert tables.check("si").outcome == "valid"
 
 
-def test_a_function_is_never_harmless(tables):
+@pytest.mark.parametrize("text", ["SELECT f()", "SELECT f() FROM y WHERE id = 1"])
+def test_a_function_is_never_harmless(tables, text):
+    """Its read of x closes a write skew, although x is in no recorded conflict."""
     with tables.connect("REPEATABLE_READ") as a, tables.connect("REPEATABLE_READ") as b:
-        a.execute("SELECT f() FROM y WHERE id = 1")
+        a.execute(text)
         b.execute("SELECT v FROM y WHERE id = 1")
         a.execute("UPDATE y SET v = 1 WHERE id = 1")
         b.execute("UPDATE x SET v = 1 WHERE id = 1")
         a.commit()
         b.commit()
-    assert tables.stop()
+    assert [*tables.stop()] == [CALLED]
+    assert tables.check("ser").outcome == "valid"  # of what was recorded
+    verdict = isolang.check(isolang.load_history(tables.path), "ser")
+    assert (verdict.outcome, verdict.cause) == ("unknown", "unseen")
+    assert "public.f (plpgsql), in SELECT f()" in verdict.reason

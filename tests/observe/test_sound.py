@@ -398,6 +398,7 @@ def test_every_statement_has_operations_or_a_count(rows):
         "INSERT INTO t VALUES (0 + 1, 1) ON CONFLICT (id) DO NOTHING": NO_ROW,
         "INSERT INTO t VALUES (1.3, 1) ON CONFLICT (id) DO NOTHING": NO_ROW,
         "INSERT INTO t VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET v = 5 WHERE t.v > 99": NO_ROW,
+        "INSERT INTO t SELECT 1, 1 ON CONFLICT DO NOTHING": NO_ROW,
         "COPY t TO STDOUT": COPY,
         "SELECT * FROM keyless": NO_KEY,
         "SELECT * FROM seen": VIEWS,

@@ -60,9 +60,9 @@ STEPS = {
 STATEMENTS = {
     "update": ["1", "1"],
     "select and update": ["1", "2"],
-    "for update": ["1 for update", "2"],
+    "for update": ["1 for no key update", "2"],
     "for share": ["1 for share", "2"],
-    "for key share": ["1", "2"],
+    "for key share": ["1 for key share", "2"],
     "several rows": ["1", "1", "2"],
 }
 

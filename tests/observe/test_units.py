@@ -46,8 +46,8 @@ def observing(server, tmp_path):
         return made[-1]
 
     yield make
-    for one in made:
-        one.stop()
+    for proxy in made:
+        proxy.stop()
 
 
 RESTOCK = (

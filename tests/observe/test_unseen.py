@@ -8,7 +8,7 @@ from support.paths import ROOT
 import isolang
 from isolang import History, Transaction
 from isolang.errors import IsolangError
-from isolang.observe.sql.named_tables import tables_named
+from isolang.observe.sql.named_tables import tables_named, tables_of
 from isolang.observe.unseen import (
     HARMFUL_KINDS,
     KINDS,
@@ -125,12 +125,12 @@ def test_each_distinct_statement_has_its_count_and_its_tables():
     copy = Unseen()
     copy.add(unseen.settled())
     assert [count for _, count in copy.most_frequent("shapes")] == [2, 2, 2, 1]
-    tables = {form: copy.tables_of(form) for form, _ in copy.most_frequent("shapes")}
+    tables = {form: tables_of(copy, form) for form, _ in copy.most_frequent("shapes")}
     assert {form[:6] for form, named in tables.items() if named == ("account", "owner")} == {
         "SELECT"
     }
     assert copy.most_frequent("writers") == [("a read of t: SELECT", 2)]
-    assert copy.tables_of("a read of t: SELECT") == ("t",)
+    assert tables_of(copy, "a read of t: SELECT") == ("t",)
     assert copy.examples["writers"] == "a read of t/k1: SELECT"
 
 

@@ -41,9 +41,9 @@ def test_reads_are_decided_while_their_orders_are_few(tmp_path, monkeypatch, pai
     history = ObservedHistory(tmp_path / "run.edn")
     x, y = TABLES
     played(history, [(x, 1)], [(y, 1)], [(x,)], [(y,)])
-    found = history.windows.decide((), ())
-    assert len(found.reads) == decided
-    assert len(found.orders) == decided
+    outcome = history.windows.decide((), ())
+    assert len(outcome.reads) == decided
+    assert len(outcome.orders) == decided
 
 
 @pytest.mark.parametrize(("seed", "clients"), [(12209, 5), (3125, 5)])
@@ -61,7 +61,7 @@ def test_reads_of_a_transaction_of_unknown_outcome_matter(tmp_path, seed, client
 
 def test_an_order_of_a_transaction_of_unknown_outcome_is_a_read_that_says_something(tmp_path):
     """There, nil stands for a result that is not known."""
-    order = windows.Order(1, 3, missed=True, why="T1")
+    order = windows.KnownOrder(1, 3, missed=True, why="T1")
     path, into = tmp_path / "run.edn", tmp_path / "orders.edn"
     kinds = ("invoke", "info", "invoke", "ok")
     path.write_text("".join(f"{{:type :{kind}, :value []}}\n" for kind in kinds))

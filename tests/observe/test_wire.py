@@ -375,6 +375,7 @@ def test_an_application_asks_for_one_row(observed, text, scans, unseen):
         "DROP TABLE IF EXISTS p", "CREATE TABLE p (id int PRIMARY KEY, v int)",
         "INSERT INTO p VALUES (1, 1), (2, 2)",
     )  # fmt: skip
+    observed._more["server_on_trial"] = True  # so that no commit times excuse an unseen read
     observed.start()
     with start_of(observed) as one:
         asked(one, b"BEGIN ISOLATION LEVEL REPEATABLE READ", 0)

@@ -26,36 +26,38 @@ def logging():
 @pytest.fixture
 def logged(logging, tmp_path):
     """A proxy that reads the log before the tables of random writes."""
-    one = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True)
-    one.direct(*TABLES)
-    yield one.start()
-    one.stop()
+    proxy = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True)
+    proxy.direct(*TABLES)
+    yield proxy.start()
+    proxy.stop()
 
 
 @pytest.mark.server
 def test_each_write_belongs_to_its_statement(logged):
     """Triggers, cascades, COPY and functions, with a savepoint that is rolled back."""
-    with logged.connect("READ_COMMITTED") as one:
-        one.execute("UPDATE counted SET n = 5 WHERE id = 1")
-        with one.transaction(force_rollback=True):
-            one.execute("SELECT bump(2)")
-        assert one.execute("SELECT n FROM audit WHERE job = 1").fetchall() == [(5,)]
-        one.execute("DELETE FROM parent WHERE id = 2")
-        with one.cursor().copy("COPY done FROM STDIN") as copy:
+    with logged.connect("READ_COMMITTED") as session:
+        session.execute("UPDATE counted SET n = 5 WHERE id = 1")
+        with session.transaction(force_rollback=True):
+            session.execute("SELECT bump(2)")
+        assert session.execute("SELECT n FROM audit WHERE job = 1").fetchall() == [(5,)]
+        session.execute("DELETE FROM parent WHERE id = 2")
+        with session.cursor().copy("COPY done FROM STDIN") as copy:
             copy.write_row((77, 1))
-        one.execute("SELECT bump(3)")
-        assert len(one.execute("SELECT id FROM done WHERE n >= 0").fetchall()) == 1
-        one.commit()
+        session.execute("SELECT bump(3)")
+        assert len(session.execute("SELECT id FROM done WHERE n >= 0").fetchall()) == 1
+        session.commit()
     unseen = logged.stop()
     assert not unseen.keys() & {TRIGGERS, CASCADES, COPY}
     assert unseen == {CALLED: 2}
     (line,) = [
-        one for one in logged.path.read_text().splitlines() if ":type :ok" in one and "77" in one
+        line
+        for line in logged.path.read_text().splitlines()
+        if ":type :ok" in line and "77" in line
     ]
     value, callers = line.partition(", :callers [")[::2]
     written = value.partition(":value [")[2].split("\t")
     by = callers.partition("]")[0].split("\t")
-    of = {one.split(" {")[0]: text for one, text in zip(written, by, strict=True)}
+    of = {operation.split(" {")[0]: text for operation, text in zip(written, by, strict=True)}
     assert of['[:w ["counted" "1"]'] == '"UPDATE counted SET n = 5 WHERE id = 1"'
     assert of['[:insert ["done" "77"]'] == '"COPY done FROM STDIN"'
     assert of['[:w ["counted" "3"]'] == '"SELECT bump(3)"'
@@ -109,7 +111,7 @@ def test_writes_of_a_trigger_between_statements(logged):
     last = history.columns.transactions() - 1
     statements = [str(one).partition(" ")[0] for one in history.statements_of(last)]
     assert statements == sorted(statements)
-    assert "" not in statements
+    assert "None" not in statements
     assert logged.verdict("ser") == "valid"
 
 
@@ -155,14 +157,14 @@ def test_a_role_that_policies_apply_to(logged):
         "ALTER TABLE job ENABLE ROW LEVEL SECURITY",
         "CREATE POLICY few ON job USING (id < 3)",
     )  # fmt: skip
-    with logged.connect("READ_COMMITTED") as one:
-        assert len(one.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 8
-        one.execute("SET ROLE guest")
-        one.commit()
-        one.execute("SET LOCAL ROLE postgres")
-        assert len(one.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 8
-        one.commit()
-        assert len(one.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 2
+    with logged.connect("READ_COMMITTED") as session:
+        assert len(session.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 8
+        session.execute("SET ROLE guest")
+        session.commit()
+        session.execute("SET LOCAL ROLE postgres")
+        assert len(session.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 8
+        session.commit()
+        assert len(session.execute("SELECT id FROM job WHERE n > 0").fetchall()) == 2
     assert logged.stop()[RULES] == 2
     assert logged.path.read_text().count("[:rp ") == 1
     logged.direct("DROP OWNED BY guest", "DROP ROLE guest")
@@ -171,8 +173,8 @@ def test_a_role_that_policies_apply_to(logged):
 @pytest.mark.server
 def test_a_text_that_alters_a_table_and_writes_it(logged):
     """The server executes it as without the proxy, although a column is gone that was known."""
-    with logged.connect("READ_COMMITTED", autocommit=True) as one:
-        one.execute("UPDATE job SET n = 1 WHERE id = 1")
-        one.execute("ALTER TABLE job DROP COLUMN state; UPDATE job SET n = 2 WHERE id = 1")
-        assert one.execute("SELECT n FROM job WHERE id = 1").fetchall() == [(2,)]
+    with logged.connect("READ_COMMITTED", autocommit=True) as session:
+        session.execute("UPDATE job SET n = 1 WHERE id = 1")
+        session.execute("ALTER TABLE job DROP COLUMN state; UPDATE job SET n = 2 WHERE id = 1")
+        assert session.execute("SELECT n FROM job WHERE id = 1").fetchall() == [(2,)]
     assert logged.stop()[ALTERED] == 1

@@ -127,6 +127,13 @@ def write_history(
     if "versions" in drop:
         history = history.without_versions()
     contents, report = encode(history, renumber=renumber, drop=frozenset(drop))
+    if history.possible_facts or history.unseen:
+        from isolang.history.writers.facts import with_what_it_lacks
+
+        def encoded(one: History) -> Contents:
+            return encode(one, renumber=renumber, drop=frozenset(drop))[0]
+
+        contents, report = with_what_it_lacks(history, contents, report, encoded)
     try:
         if isinstance(target, str | Path):
             _write_to(Path(target), contents)

@@ -38,8 +38,10 @@ from isolang.observe.history.seen import (
 )
 from isolang.observe.history.windows import CommitWindows
 from isolang.observe.sql.catalogue import Table
-from isolang.observe.unseen import Unseen
+from isolang.observe.unseen import CURSORS, Unseen
 
+# The largest number of events that wait for a cursor whose transaction has ended.
+_LONGEST_WAIT: Final = 20_000
 _CONFLICTS: Final = ("40001", "40P01")  # serialization failures and deadlocks
 _REFUSALS: Final = ("40", "55P03", "57014")  # also other rollbacks, lock timeouts, cancellations
 
@@ -164,7 +166,7 @@ class ObservedHistory:
 
     def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
-        if outcome == "fail":  # the log shows nothing of it
+        if outcome == "fail":  # the log lacks its changes
             one.operations = [o for o in one.operations if not isinstance(o, LoggedWrites)]
         one.awaits_log = any(isinstance(o, LoggedWrites) for o in one.operations)
         one.outcome, one.error = outcome, error
@@ -179,7 +181,12 @@ class ObservedHistory:
                 self.present.ended(outcome, operation)
                 if outcome != "fail":
                     self.images.add_written(operation)
-            elif isinstance(operation, ScannedRows | FoundKey):
+        self.note_reads(one)
+
+    def note_reads(self, one: SeenTransaction) -> None:
+        """Note the tables of an ended transaction's predicate reads, for the next audit."""
+        for operation in one.operations:
+            if isinstance(operation, ScannedRows | FoundKey):
                 self.unaudited[operation.table.name] = operation.table
         for table in one.unseen_tables:
             self.unaudited[table.name] = table
@@ -233,6 +240,11 @@ class ObservedHistory:
         for _, what, one in self._events:
             if one.outcome is None or one.end >= oldest or one.awaits_log:
                 break
+            if one.held > 0:
+                if not everything and self._events[-1][0] - one.end < _LONGEST_WAIT:
+                    break
+                self.unseen.note(CURSORS)
+                one.held = -1
             done += 1
             if what:
                 self._unfinished.discard(one.begin)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
@@ -194,6 +194,10 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         unseen_tables: the tables of these reads.
         has_doubtful_times: whether its reads may be of another time than their statements.
         first_line: the number of the line of its begin in the file; 0 before.
+        locks: the advisory locks and locks of tables that it holds until its end, by name, each
+            with the number of savepoints that were set before.
+        holds: the locks that it or its session held at its current statement.
+        held: how many cursors may still return rows after its end; -1 if it was written before.
     """
 
     process: int
@@ -229,6 +233,9 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     unseen_tables: list[Table] = field(default_factory=list)
     has_doubtful_times: bool = False
     first_line: int = 0
+    held: int = 0
+    locks: dict[str, int] = field(default_factory=dict)
+    holds: tuple[str, ...] = ()
 
     @property
     def has_lines(self) -> bool:
@@ -299,10 +306,19 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             return ""
         return unit_named(self.units)
 
-    def execute(self, lock: Lock = "") -> None:
-        """Note that a statement was executed, and how it locked the rows it read."""
+    def execute(self, lock: Lock = "", session_locks: Collection[str] = ()) -> None:
+        """Note that a statement was executed, and how it locked the rows it read.
+
+        Args:
+            session_locks: the locks that its session holds.
+        """
         self.sent += 1
-        self.statement = str(SentStatement(self.sent, lock))
+        self.holds = tuple(sorted({*self.locks, *session_locks}))
+        self.statement = self.statement_now(lock)
+
+    def statement_now(self, lock: Lock) -> str:
+        """Return the name of the current statement, if it locks the rows that it reads."""
+        return str(SentStatement(self.sent, lock, holds=self.holds))
 
     def bind(self) -> PortalPosition:
         """Return the position of a statement that is bound now."""
@@ -338,6 +354,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                 # The server closes the portals that were bound after the savepoint.
                 self.bound = [one for one in self.bound if one.savepoints <= place]
                 self.cut = {n: o for n, o in self.cut.items() if o.position.savepoints <= place}
+                self.locks = {name: at for name, at in self.locks.items() if at <= place}
                 return
 
     def release(self, name: str) -> None:
@@ -347,4 +364,5 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                 del self.savepoints[place:]
                 for bound in self.bound:
                     bound.savepoints = min(bound.savepoints, place)
+                self.locks = {name: min(at, place) for name, at in self.locks.items()}
                 return

@@ -37,7 +37,7 @@ _MOST_PAIRS: Final = 200_000  # the largest number of pairs of a reader and a wr
 
 
 class EndedTransaction(Struct, array_like=True, frozen=True):
-    """What the orders need to know about a transaction.
+    """The times, writes and unseen reads of a transaction that has ended.
 
     Attributes:
         lines: the numbers of its two lines in the file; 0 if it has none.
@@ -60,8 +60,8 @@ class EndedTransaction(Struct, array_like=True, frozen=True):
     defines: bool
 
 
-class Order(Struct, frozen=True):
-    """That one transaction precedes another one: the second saw the first, or the first missed it.
+class KnownOrder(Struct, frozen=True):
+    """Two transactions in a known order: the second saw the first, or the first missed the second.
 
     Attributes:
         first: the first line of a transaction in the file.
@@ -84,7 +84,7 @@ class Decided(Struct, frozen=True):
     """
 
     reads: tuple[UnseenRead, ...] = ()
-    orders: tuple[Order, ...] = ()
+    orders: tuple[KnownOrder, ...] = ()
     lines: Mapping[int, tuple[int, int]] = {}
     uncertain: frozenset[int] = frozenset()
 
@@ -216,7 +216,7 @@ class _Orders:
                         writers[table][one.begin] = one
         self._writers = {table: _Writers([*writers[table].values()]) for table in self._tables}
         self._tables = self._without_the_largest()
-        self._orders: dict[tuple[int, int, bool], Order] = {}
+        self._orders: dict[tuple[int, int, bool], KnownOrder] = {}
 
     def decided(self) -> Decided:
         """Return the decided reads with all orders."""
@@ -284,4 +284,4 @@ class _Orders:
 
     def _add(self, first: int, second: int, why: str, *, missed: bool = False) -> None:
         if first and second and first != second:
-            self._orders.setdefault((first, second, missed), Order(first, second, missed, why))
+            self._orders.setdefault((first, second, missed), KnownOrder(first, second, missed, why))

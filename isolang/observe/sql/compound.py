@@ -84,6 +84,7 @@ class CompoundPlan(Struct, frozen=True, kw_only=True):
         writes: the word that the statement itself begins with; empty for SELECT.
         blocks: the tables of query blocks, each with the block's condition.
         tables: the names of all tables that the statement reads or writes.
+        hidden: the names of the tables that it reads without this being seen.
     """
 
     plan: StatementPlan
@@ -92,6 +93,7 @@ class CompoundPlan(Struct, frozen=True, kw_only=True):
     writes: str
     blocks: tuple[tuple[StatementTable, ParsedCondition], ...]
     tables: tuple[str, ...]
+    hidden: tuple[str, ...]
 
 
 def compound_plan(
@@ -142,6 +144,7 @@ class _CompoundReader:
         self._unseen: list[str] = []
         self._tables: dict[str, None] = {}
         self._read: dict[str, None] = {}
+        self._hidden: dict[str, None] = {}
 
     def plan(self) -> CompoundPlan:
         """Return the plan.
@@ -189,6 +192,7 @@ class _CompoundReader:
             writes=word if word in _WRITES else "",
             blocks=tuple(blocks),
             tables=tuple(self._tables),
+            hidden=tuple(self._hidden),
         )
 
     # --- the queries ---
@@ -332,15 +336,20 @@ class _CompoundReader:
                 raise RefusedError(LIMITED if reader.word(cut) != "for" else SUBQUERIES)
             tables = block_at(reader, begin, end, ranges)
         except RefusedError as refused:
-            self._unseen.append(LIMITED if str(refused) == LIMITED else SUBQUERIES)
+            self._hide(LIMITED if str(refused) == LIMITED else SUBQUERIES, items)
             return
         condition = ParsedCondition(why="several tables")
         if len(tables) == 1:
-            condition = _condition(self._part, [tables[0].where], tables[0].alias, alone=True)
+            condition = _condition(self._part, [tables[0].where], tables[0].alias)
             if condition.why:
-                self._unseen.append(SUBQUERIES)
+                self._hide(SUBQUERIES, items)
                 return
         yield from ((table, condition) for table in tables)
+
+    def _hide(self, what: str, items: Sequence[tuple[str, str]]) -> None:
+        """Note that it is not seen which rows of some tables are read."""
+        self._unseen.append(what)
+        self._hidden |= dict.fromkeys(name for name, _ in items if not self._reads_query(name))
 
     # --- members ---
 
@@ -383,7 +392,10 @@ class _CompoundReader:
         tokens = query.begin, query.end
         where = [sources[0].where] if sources[0].where[1] else []
         condition = _condition(
-            self._part[slice(*tokens)], where, sources[0].alias, alone=len(made.sources) == 1
+            self._part[slice(*tokens)],
+            where,
+            sources[0].alias,
+            others=() if len(made.sources) == 1 else None,
         )
         return Member(
             name=query.name,
@@ -411,24 +423,26 @@ class _CompoundReader:
         choosers = set(queries.values())
         if made.kind == "merge":
             if len(queries) < len(others):
-                self._unseen.append("MERGE")
+                self._hide("MERGE", query.items)
         elif made.kind != "insert" and not made.claims:
             chosen, rest = chosen_columns(reader, target.where, target.alias, queries)
             rest, more = self._without_lists(reader, rest, target.alias)
             chosen |= more.keys()
             choosers = set(more.values()) | (choosers if choosers else set())
-            condition = _condition(part, rest, target.alias, alone=not others)
+            columns = self._columns_of(others.values())
+            condition = _condition(part, rest, target.alias, others=columns)
             condition = replace(condition, columns=condition.columns | chosen)
             if len(queries) < len(others):
-                self._unseen.append(_OTHER_TABLES)
+                self._hide(_OTHER_TABLES, query.items)
                 chosen, partial = frozenset(), "other tables"
             elif not chosen and others:
                 partial = "other tables"
             else:
-                where = range(*target.where)
-                partial = "subqueries" if any(reader.word(n) == "select" for n in where) else ""
+                partial = "subqueries" if condition.why else ""
         elif made.claims:
-            condition = _condition(part, [target.where], target.alias, alone=True)
+            condition = _condition(part, [target.where], target.alias)
+        elif (source := self._only_query(query)) and made.may_skip:
+            choosers = {source}
         self._unseen += {*made.unseen} - _READS
         chooser = self._origin(choosers.pop(), members) if len(choosers) == 1 else ""
         source = members[chooser].plan if chooser else None
@@ -449,6 +463,38 @@ class _CompoundReader:
             output=output,
             chooser=chooser,
         )
+
+    def _columns_of(self, names: Collection[str]) -> set[str] | None:
+        """Return the columns of queries, as the catalogue stores them; ``None`` if unknown."""
+        columns: set[str] = set()
+        for name in names:
+            query = self._queries.get(name)
+            if query is None:
+                return None
+            made = plan(self._part[query.begin : query.end], self._aggregates)
+            is_select = made.kind == "select"
+            begin = query.begin if is_select else query.begin + made.place - 1
+            output = self._output(query, begin, made) if is_select or made.kind in _WRITES else ()
+            if not output or "*" in output:
+                return None
+            columns |= {*map(catalogue_name, output)}
+        return columns
+
+    def _only_query(self, query: _Query) -> str:
+        """Return the query whose rows an INSERT proposes, all of them; empty if there is none."""
+        reader, depth = self._reader, self._reader.depth[query.begin]
+        begin = reader.find({"select"}, query.begin, query.end, depth)
+        end = reader.find({"conflict"}, begin, query.end, depth) - 1
+        place, stop = self._from(begin, end) if begin < end else (0, 0)
+        if place >= end or stop < end or reader.word(begin + 1) == "distinct":
+            return ""
+        found = from_tables(reader, place + 1, stop)
+        name = catalogue_name(found.tables[0][0]) if len(found.tables) == 1 else ""
+        made = plan(self._part[begin:end], self._aggregates)
+        sets = not made.names.isdisjoint(self._row_sets)
+        if sets or any(source.how != "row" for source in made.sources):
+            return ""
+        return "" if found.joined or found.unseen or name not in self._queries else name
 
     def _origin(self, name: str, members: dict[str, Member]) -> str:
         """Return the member whose rows a query has passed on; empty if there is none."""
@@ -543,19 +589,23 @@ def _result_name(reader: Reader, begin: int, end: int) -> str:
 
 
 def _condition(
-    part: Sequence[Token], ranges: Sequence[tuple[int, int]], alias: str, *, alone: bool
+    part: Sequence[Token],
+    ranges: Sequence[tuple[int, int]],
+    alias: str,
+    *,
+    others: Collection[str] | None = (),
 ) -> ParsedCondition:
     """Return the condition on a table that parts connected by AND make up.
 
     Args:
-        alone: whether a name without alias is a column of the table.
+        others: the columns that a name without alias may be; ``None`` if these are unknown.
     """
     aliases = name_parts(alias)
 
     def column(names: Sequence[str]) -> str | None:
         own = tuple(names[:-1])
         if not own:
-            return names[-1] if alone else None
+            return None if others is None or names[-1] in others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
 
     parsed = [predicates.parse_known_parts(part, *one, column) for one in ranges if one[1]]

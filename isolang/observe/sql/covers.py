@@ -85,7 +85,7 @@ class Cover(Struct, frozen=True):
 
     def is_in_keys(self, tables: Sequence[Table]) -> bool:
         """Return whether all values that are compared are those of primary keys."""
-        return all(one.other < 0 or one.of in tables[one.other].key for one in self.reads)
+        return all(read.other < 0 or read.of in tables[read.other].key for read in self.reads)
 
 
 def cover_of(
@@ -114,7 +114,7 @@ class CoveredStatement(Struct, frozen=True):
 
         SOUND BECAUSE: at most one row too many is read of each table; then no read counts.
         """
-        read = next(one for one in self.cover.reads if one.number == number)
+        read = next(read for read in self.cover.reads if read.number == number)
         source, text, part = self.sources[number], self.text, self.part
         name = source.name if source.alias == source.name else f"{source.name} AS {source.alias}"
         conditions = [f"({text[part[a].start : part[b - 1].end]})" for a, b in read.parts]
@@ -151,14 +151,14 @@ class _CoverReader:
         only = not self._requires_more
         leaves = tuple(self._leaves()) if only else ()
         columns: list[list[str]] = [[] for _ in self._sources]
-        for one in (*reads, *leaves):
-            if one.other >= 0:
-                columns[one.other].append(one.of)
-                columns[one.number].append(one.column)
+        for read in (*reads, *leaves):
+            if read.other >= 0:
+                columns[read.other].append(read.of)
+                columns[read.number].append(read.column)
         return Cover(
             reads=reads,
             leaves=leaves,
-            steady=tuple(self._steady(reads, {one.number for one in leaves})),
+            steady=tuple(self._steady(reads, {read.number for read in leaves})),
             exact=only and self._keeps_all_rows(),
             columns=tuple(tuple(dict.fromkeys(names)) for names in columns),
         )
@@ -211,18 +211,22 @@ class _CoverReader:
         """Return all that a statement requires of a table alone."""
         parsed = [self._condition(number, *two) for two in self._parts[number]]
         return ParsedCondition(
-            node=("and", *(one.node for one in parsed)) if parsed else ("true",),
-            columns=frozenset().union(*(one.columns for one in parsed)),
-            equal={name: value for one in parsed for name, value in one.equal.items()},
-            among={name: value for one in parsed for name, value in one.among.items()},
+            node=("and", *(requirement.node for requirement in parsed)) if parsed else ("true",),
+            columns=frozenset().union(*(requirement.columns for requirement in parsed)),
+            equal={
+                name: value for requirement in parsed for name, value in requirement.equal.items()
+            },
+            among={
+                name: value for requirement in parsed for name, value in requirement.among.items()
+            },
         )
 
     def _is_comparable(self, equation: tuple[JoinColumn, JoinColumn]) -> bool:
         """Return whether the history shows which rows an equation joins."""
-        (left, one), (right, two) = equation
+        (left, first), (right, second) = equation
         tables = self._tables[left], self._tables[right]
-        columns = tables[0].columns.get(one), tables[1].columns.get(two)
-        return have_same_type(tables[0], one, tables[1], two) and all(
+        columns = tables[0].columns.get(first), tables[1].columns.get(second)
+        return have_same_type(tables[0], first, tables[1], second) and all(
             column is not None and column.comparable and column.oid in _EXACT_TYPES
             for column in columns
         )
@@ -236,7 +240,7 @@ class _CoverReader:
         done: set[int] = set()
         while waiting:
             linked = (
-                one for number in waiting for one in self._linked(number) if one.other in done
+                read for number in waiting for read in self._linked(number) if read.other in done
             )
             read = next(linked, None)
             if read is None:
@@ -271,7 +275,7 @@ class _CoverReader:
             rank = 1
         else:
             rank = 2 if equal else 3 if condition.among else 4 if condition.columns else 5
-        is_parent = any(frozenset({one.column}) in table.unique for one in self._linked(number))
+        is_parent = any(frozenset({read.column}) in table.unique for read in self._linked(number))
         return self._is_left(number), rank, not is_parent, number
 
     def _leaves(self) -> Iterator[CoveredTable]:
@@ -285,7 +289,7 @@ class _CoverReader:
         self, reads: Sequence[CoveredTable], leaves: Collection[int]
     ) -> Iterator[CoveredTable]:
         """Yield the reads of leaves whose values come from all other tables that may drop rows."""
-        by_number = {one.number: one for one in reads}
+        by_number = {read.number: read for read in reads}
         required = {n for n in by_number if not self._is_left(n)}
         for read in reads:
             above, at = {read.number}, read
@@ -307,4 +311,4 @@ def _orders_texts(node: Node, columns: Mapping[str, RecordedColumn]) -> bool:
     """Return whether a condition depends on an order that a history does not show."""
     if node[0] in ("<", "<=", ">", ">="):
         return not columns[node[1]].ordered
-    return any(_orders_texts(one, columns) for one in node[1:] if isinstance(one, tuple))
+    return any(_orders_texts(inner, columns) for inner in node[1:] if isinstance(inner, tuple))

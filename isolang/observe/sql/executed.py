@@ -65,6 +65,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         settings: the settings, if they are still the same; ``None`` if that is not certain.
         now: the beginning of the transaction, in UTC; empty if it is unknown.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
+        refused: whether a function of an advisory lock returned false.
+        answered: a position after the statement took its snapshot; -1 for the current one.
         chosen: the number of rows of another query that choose those of a write; -1 if unknown.
     """
 
@@ -82,6 +84,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     settings: SessionSettings | None = None
     now: str = ""
     mark: int = 0
+    answered: int = -1
+    refused: bool = False
     chosen: int = -1
 
 
@@ -266,8 +270,10 @@ def looked_up_key_count(
     """Return how many rows a condition looks up by whole keys; ``None`` for other conditions."""
     if any(key <= condition.equal.keys() for key in table.unique):
         return 1
+    fixed = condition.equal.keys()
     for name, node in condition.among.items():
-        if frozenset({name}) in table.unique and name in table.columns:
+        by_key = any(name in key and key <= {name, *fixed} for key in table.unique)
+        if by_key and name in table.columns:
             alone = ParsedCondition(node=node, columns=frozenset({name}))
             try:
                 found = alone.predicate(table.columns, done.statement.part, done.parameters)

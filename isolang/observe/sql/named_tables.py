@@ -15,6 +15,12 @@ from isolang.observe.sql.plan import (
     name_parts,
     with_query_names,
 )
+from isolang.observe.unseen import Unseen
+
+
+def tables_of(unseen: Unseen, form: str) -> tuple[str, ...]:
+    """Return the tables that an unseen statement reads or writes, as far as they are known."""
+    return tuple(sorted(unseen.tables[form])) if form in unseen.tables else tables_named(form)
 
 
 def tables_named(text: str) -> tuple[str, ...]:

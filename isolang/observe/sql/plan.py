@@ -7,13 +7,13 @@ statement remains unchanged, and is counted under the kind of its unseen reads o
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from isolang.history.statements import Lock
+from isolang.history.statements import LOCKS, Lock
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
 from isolang.observe.sql.predicates import conjuncts
 from isolang.observe.unseen import (
@@ -434,6 +434,9 @@ class FromTables(Struct):
 
 
 _STRENGTHS: Final = (("update",), ("no", "key", "update"), ("share",))
+_LOCKS: Final[Mapping[str, Lock]] = {
+    "update": "update", "no": "no key update", "share": "share", "key": "key share",
+}  # fmt: skip
 _JOINS: Final = frozenset({"join", "left", "right", "inner", "full", "cross", "natural"})
 
 
@@ -590,9 +593,8 @@ def _locked_aliases(reader: Reader, at: int, aliases: Sequence[str]) -> frozense
 
 def lock_of(strengths: Collection[str]) -> Lock:
     """Return how a SELECT locks the rows of its only table, given the words after FOR."""
-    if not strengths or "key" in strengths:  # FOR KEY SHARE lets other transactions write the row
-        return ""
-    return "share" if set(strengths) == {"share"} else "update"
+    locks = {_LOCKS[one] for one in strengths if one in _LOCKS}
+    return next((lock for lock in LOCKS[1:] if lock in locks), "")  # the strongest counts
 
 
 def is_in_catalogue(name: str) -> bool:

@@ -164,7 +164,7 @@ def constant_between(
     """Return the value of the constant between two positions, in the form used in histories.
 
     Raises:
-        CannotEvaluateError: there is no constant, or its value is uncertain.
+        CannotEvaluateError: the constant is missing, or its value is uncertain.
     """
     parser = _ConditionParser(part, begin, end, lambda names: None)
     constant = parser.constant()
@@ -324,6 +324,10 @@ class _ConditionParser:
             low = self.constant()
             self.expect("and")
             found = ("and", (">=", left, low), ("<=", left, self.constant()))
+        elif self.accept("in", "(", "select", "unnest", "("):
+            found = ("in-array", left, self.constant(array=True))
+            self.expect(")")
+            self.expect(")")
         elif self.accept("in", "("):
             values = [self.constant()]
             while self.accept(","):

@@ -18,7 +18,7 @@ from isolang.observe.sql.values import INTEGERS, TEXT, UUID_OID, VARCHAR
 _LONGEST: Final = 64  # the largest number of characters in a text that histories contain whole
 
 
-def keys_left_out(
+def skipped_keys(
     part: Sequence[Token],
     table: Table,
     parameters: Parameters,

@@ -25,6 +25,7 @@ from isolang.observe.sql.catalogue import (
 )
 from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
 from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
+from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
 from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
@@ -35,6 +36,7 @@ from isolang.observe.sql.lexer import (
     statements,
     tokens,
 )
+from isolang.observe.sql.locks import LockCall, lock_calls
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.tables import tables_read
@@ -126,6 +128,10 @@ class PreparedStatement(Struct, kw_only=True):
         names: the names of the tables that it reads or writes, whatever its form; ``None`` if
             unknown.
         tables: these tables; ``None`` for each one that was not found.
+        declares: the cursor that the statement declares. If there is one, everything else is about
+            its query, and ``part`` are the query's tokens.
+        requests: what the statement requests of a cursor.
+        locks: the advisory locks and locks of tables that it takes or releases.
         members: the queries of the statement that report rows, if it has several.
         member: the query that the statement is, if it is one of several.
         tag: the words of the tag to send for that of a SELECT; empty to send that.
@@ -149,6 +155,9 @@ class PreparedStatement(Struct, kw_only=True):
     cover: ReportedCover | None = None
     names: tuple[str, ...] | None = None
     tables: tuple[Table | None, ...] = ()
+    declares: Declaration | None = None
+    requests: CursorRequest | None = None
+    locks: tuple[LockCall, ...] = ()
     members: tuple[PreparedStatement, ...] = ()
     member: Member | None = None
     tag: str = ""
@@ -307,7 +316,12 @@ class Rewriter:
         if len(cut) > _MOST_TOKENS:
             return _unexamined(text, TOO_LONG)
         parts = list(statements(cut))
-        shapes = [(part, self.shape_of(part)) for part in parts]
+        declared = [declaration(part) for part in parts]
+        shapes = [
+            (query, self.shape_of(query))
+            for part, cursor in zip(parts, declared, strict=True)
+            for query in [part if cursor is None else part[cursor.query :]]
+        ]
         defined = {one.plan.name for _, one in shapes if one.plan.kind == "routine"} - {""}
         if not defined <= self._database.defined:
             self._database.defined |= defined
@@ -328,15 +342,18 @@ class Rewriter:
         made = Prepared(sent=text)
         edited = _EditedText(text, made.shifts)
         redefined = False  # whether names may have another meaning than before the text
-        for part, found in shapes:
-            whole_text = text if len(parts) == 1 else text[part[0].start : part[-1].end]
-            compound = None if redefined else self._compound(found, part, text, whole_text)
+        for (part, found), whole, cursor in zip(shapes, parts, declared, strict=True):
+            whole_text = text if len(parts) == 1 else text[whole[0].start : whole[-1].end]
+            compound = None
+            if not redefined and cursor is None:
+                compound = self._compound(found, part, text, whole_text)
             if compound is not None:
                 statement, additions = compound
                 made.statements.append(statement)
                 edited.insert(additions)
                 continue
-            seen = () if redefined else self._blocks(found, part)
+            encloses = not redefined and (cursor is None or _may_enclose(cursor))
+            seen = self._blocks(found, part) if encloses else ()
             planned = found.wrapped if seen and found.wrapped else found.plan
             reported, addition, unseen = self._edit_of(part, planned)
             if redefined and planned.sources:
@@ -344,9 +361,10 @@ class Rewriter:
             redefined = redefined or _may_redefine(part, planned)
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
-            snapshot = _snapshot_of(planned, join, reported)
+            snapshot = _snapshot_of(planned, join, reported) if encloses else None
             cover = None
-            if joins and not seen and (join is None or any(not edge.key for edge in join.edges)):
+            is_covered = join is None or any(not edge.key for edge in join.edges)
+            if joins and encloses and not seen and is_covered:
                 cover = self._cover(part, planned, reported)
             made.statements.append(
                 PreparedStatement(
@@ -365,7 +383,10 @@ class Rewriter:
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=tuple(self._database.functions_called(part, planned.names)),
                     triggered=self._triggered(planned),
-                    logged=may_write_unseen(part, unseen, reported),
+                    logged=cursor is None and may_write_unseen(part, unseen, reported),
+                    declares=cursor,
+                    requests=cursor_request(whole),
+                    locks=lock_calls(whole),
                 )
             )
             place = planned.place
@@ -453,7 +474,6 @@ class Rewriter:
             return None
         whole = compound.plan
         unseen = [*whole.unseen]
-        tables = tuple(map(self.tables.get, compound.tables))
         members: list[PreparedStatement] = []
         additions: list[str] = []
         for one in compound.members:
@@ -466,10 +486,13 @@ class Rewriter:
             members.append(
                 PreparedStatement(
                     plan=one.plan, text=whole_text, part=own, reported=reported,
-                    condition=one.condition, names=compound.tables, tables=tables, member=one,
+                    condition=one.condition, member=one,
+                    names=tuple(source.name for source in one.plan.sources),
+                    tables=tuple(column.table for column in reported),
                 )
             )  # fmt: skip
         sources = [source for source, _ in compound.blocks]
+        hidden = {*compound.hidden}
         blocks = []
         for source, condition in compound.blocks:
             block = self._block(source, condition, sources, part)
@@ -478,6 +501,7 @@ class Rewriter:
             if not blocks and len(members) == 1 and not compound.members[0].name:
                 return None
             unseen.append(SUBQUERIES)
+            hidden |= {source.name for source in sources}
         functions = tuple(self._database.functions_called(part, whole.names))
         unseen += [CALLED] if functions else []
         unseen = list(dict.fromkeys(unseen))
@@ -493,7 +517,7 @@ class Rewriter:
             plan=whole, text=whole_text, part=part,
             reported=tuple(reported for one in members for reported in one.reported),
             hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
-            names=compound.tables, tables=tables, members=tuple(members),
+            names=tuple(hidden), tables=tuple(map(self.tables.get, hidden)), members=tuple(members),
             functions=functions,
             triggered=tuple(table for one in members for table in self._triggered(one.plan)),
             logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
@@ -662,6 +686,14 @@ def _may_redefine(part: Sequence[Token], planned: StatementPlan) -> bool:
         or (planned.kind == "other" and PROCEDURES in planned.unseen)
         or (planned.kind == "forget" and not words.isdisjoint({"search_path", "role", "session"}))
     )
+
+
+def _may_enclose(cursor: Declaration) -> bool:
+    """Return whether another statement may enclose a cursor's query.
+
+    The enclosing query cannot be read backwards or named in WHERE CURRENT OF, where its own could.
+    """
+    return cursor.holds and cursor.only_forward
 
 
 def _braced(text: str) -> str:

@@ -76,6 +76,7 @@ def _needs_server(statement: PreparedStatement) -> bool:
     plan = statement.plan
     if condition.expression is None or not statement.reported:
         return False
-    if any(key <= condition.equal.keys() for key in statement.reported[0].table.unique):
+    table = statement.reported[0].table
+    if not table.has_images or any(key <= condition.equal.keys() for key in table.unique):
         return False
     return bool(condition.expression.columns or (plan.limit and plan.order[1]))

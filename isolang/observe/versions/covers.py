@@ -51,12 +51,14 @@ class JoinedRows(Struct, frozen=True):
         """Return the rows of a table, given versions whose keys have these columns."""
         size = len(table.key)
         rows = {
-            one.number: RowVersion(
-                table.key_text(one.values[:size]), one.number, one.values[:size]
+            version.number: RowVersion(
+                table.key_text(version.values[:size]), version.number, version.values[:size]
             )
-            for one in versions
+            for version in versions
         }  # fmt: skip
-        return cls(names, tuple(rows.values()), {one.number: one.values for one in versions})
+        return cls(
+            names, tuple(rows.values()), {version.number: version.values for version in versions}
+        )
 
     def value(self, name: str, row: RowVersion) -> Any:
         """Return the value that a row has in a column, as the server wrote it."""
@@ -72,7 +74,7 @@ def cover_facts(
     cover: Cover,
     done: ExecutedStatement,
     tables: Sequence[Table],
-    found: Sequence[JoinedRows],
+    covered: Sequence[JoinedRows],
     answered: Sequence[Sequence[RowVersion]],
     *,
     is_whole: bool,
@@ -80,21 +82,21 @@ def cover_facts(
     """Return what a join read of each table; ``None`` if that is too much, or has no predicate.
 
     Args:
-        found: the rows that the cover reads, by the number of the table in FROM.
+        covered: the rows that the cover reads, by the number of the table in FROM.
         answered: the rows in the answer.
         is_whole: whether the answer has all rows of the join.
     """
-    if any(len(one.rows) > MOST_ROWS for one in found):
+    if any(len(joined.rows) > MOST_ROWS for joined in covered):
         return None
     try:
-        reads = [(one, [rows.rows for rows in found]) for one in cover.reads]
-        facts = [*_facts(reads, done, tables, found, perhaps=not (cover.exact and is_whole))]
+        reads = [(read, [rows.rows for rows in covered]) for read in cover.reads]
+        facts = [*_facts(reads, done, tables, covered, perhaps=not (cover.exact and is_whole))]
         if is_whole and not cover.exact:
-            certain = [(one, answered) for one in cover.leaves]
-            facts += _facts(certain, done, tables, found, perhaps=False)
+            certain = [(read, answered) for read in cover.leaves]
+            facts += _facts(certain, done, tables, covered, perhaps=False)
             for read in cover.steady:
-                if len(found[read.other].rows) <= _MOST_KEPT:
-                    facts += _steady_facts(cover, read, done, tables, found)
+                if len(covered[read.other].rows) <= _MOST_KEPT:
+                    facts += _steady_facts(cover, read, done, tables, covered)
     except CannotEvaluateError:
         return None
     return facts
@@ -104,7 +106,7 @@ def _facts(
     reads: Sequence[tuple[CoveredTable, Sequence[Sequence[RowVersion]]]],
     done: ExecutedStatement,
     tables: Sequence[Table],
-    found: Sequence[JoinedRows],
+    covered: Sequence[JoinedRows],
     *,
     perhaps: bool,
 ) -> Iterator[CoverFact]:
@@ -116,7 +118,7 @@ def _facts(
             named = read.condition.predicate(table.columns, done.statement.part, done.parameters)
             parts += named[1:]  # it is ("and", …)
         if read.other >= 0:
-            others = found[read.other].column(tables[read.other], read.of, rows[read.other])
+            others = covered[read.other].column(tables[read.other], read.of, rows[read.other])
             if not others:
                 continue  # no row has a partner
             parts.append(("in", read.column, tuple(others)))
@@ -129,27 +131,31 @@ def _steady_facts(
     read: CoveredTable,
     done: ExecutedStatement,
     tables: Sequence[Table],
-    found: Sequence[JoinedRows],
+    covered: Sequence[JoinedRows],
 ) -> Iterator[CoverFact]:
     """Yield what is certain if the rows from which a read's values come were never replaced.
 
     SOUND BECAUSE: these rows are visible in every order of the transactions, in these versions. So
     is each row that they are joined with in them, and no other table leaves out a joined row.
     """
-    by_number = {one.number: one for one in cover.reads}
-    rows = [list(one.rows) for one in found]
-    for start in found[read.other].rows:
+    by_number = {read.number: read for read in cover.reads}
+    rows = [list(joined.rows) for joined in covered]
+    for start in covered[read.other].rows:
         kept, at, row = [(tables[read.other].name, start.number)], by_number[read.other], start
         while at.other >= 0:
-            value = found[at.number].value(at.column, row)
-            others = found[at.other]
-            row = next(one for one in others.rows if others.value(at.of, one) == value)
+            value = covered[at.number].value(at.column, row)
+            others = covered[at.other]
+            row = next(
+                candidate for candidate in others.rows if others.value(at.of, candidate) == value
+            )
             at = by_number[at.other]
             kept.append((tables[at.number].name, row.number))
-        value = found[read.other].value(read.of, start)
-        joined = found[read.number]
+        value = covered[read.other].value(read.of, start)
+        joined = covered[read.number]
         only = list(rows)
         only[read.other] = [start]
-        only[read.number] = [one for one in joined.rows if joined.value(read.column, one) == value]
-        for fact in _facts([(read, only)], done, tables, found, perhaps=True):
+        only[read.number] = [
+            candidate for candidate in joined.rows if joined.value(read.column, candidate) == value
+        ]
+        for fact in _facts([(read, only)], done, tables, covered, perhaps=True):
             yield replace(fact, kept=tuple(kept))

@@ -147,7 +147,7 @@ class ReadLog:
             else:
                 self._add_foreign(number, segments)
         for one in history.recorded():
-            if one.awaits_log:  # nothing of it was committed
+            if one.awaits_log:  # the log has no change of it
                 seen = [o for o in one.operations if not isinstance(o, LoggedWrites)]
                 history.add_to(one, seen)
 

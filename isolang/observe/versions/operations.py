@@ -34,7 +34,7 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import FoundBy
-from isolang.observe.sql.proposed import keys_left_out
+from isolang.observe.sql.proposed import skipped_keys
 from isolang.observe.sql.rewriting import (
     PreparedStatement,
     ReportedTable,
@@ -86,6 +86,7 @@ def record_statement(
     done: ExecutedStatement,
     *,
     only_rows: bool = False,
+    skips: bool = False,
 ) -> None:
     """Record the operations of a statement, where they belong in its transaction.
 
@@ -96,17 +97,24 @@ def record_statement(
 
     Args:
         only_rows: whether more rows may follow.
+        skips: whether rows before the last one may be missing, because a cursor was moved.
     """
     position, plan, named = done.position, done.statement.plan, one.statement
     operations = StatementOperations(observation, one, done)
     if position is None:
         operations.record()
         return
-    one.statement = position.statement
     is_last = position.at >= len(one.operations)
+    # A lock of rows is taken when they are requested.
+    now = plan.locks and (not is_last or done.statement.declares is not None)
+    one.statement = one.statement_now(plan.lock) if now else position.statement
     record = operations.record_rows if only_rows else operations.record
+    if skips:
+        record = operations.record_some_rows
     operations.all_matched = is_last or not plan.locks
-    if is_last or plan.locks or plan.kind != "select":
+    # A savepoint that was set since stands behind the operations, which its rollback keeps.
+    is_before = plan.kind == "select" and position.savepoints < len(one.savepoints)
+    if (is_last and not is_before) or plan.locks or plan.kind != "select":
         record()
         if is_last:
             position.at = len(one.operations)
@@ -139,6 +147,13 @@ class StatementOperations:
         for reported, text in self._done.reported:
             if id(reported) not in added:
                 self._note_read_rows(reported.table, self._versions(reported, text))
+
+    def record_some_rows(self) -> None:
+        """Record the rows that a cursor fetched, and count its condition as unseen."""
+        self._count_hidden()
+        if self._statement.plan.kind == "select":
+            self.record_rows()
+            self._note(CONDITIONS)
 
     def record(self) -> None:
         """Record the statement's reads and writes, and count those that cannot be seen."""
@@ -180,7 +195,7 @@ class StatementOperations:
         if tables is None:
             return False
         one = self._transaction
-        answered = history.ticket()[0]
+        answered = self._done.answered if self._done.answered >= 0 else history.ticket()[0]
         keeps = one.keeps_snapshot
         one.unseen_reads.append(
             UnseenRead(
@@ -586,8 +601,8 @@ class StatementOperations:
         if self._done.cut and not is_whole(self._done, table, len(writes)):
             self._note(LIMITED)
             one.unclear = True
-        elif made.may_skip and len(writes) != made.proposed:
-            self._note_left_out(table, writes)
+        elif made.may_skip and len(writes) not in (made.proposed or -1, self._done.chosen):
+            self._note_skipped_keys(table, writes)
         if made.kind == "merge" and not finds_chosen(self._done, table, len(writes)):
             self._note(CONDITIONS)
         if made.kind in ("insert", "merge"):
@@ -597,11 +612,11 @@ class StatementOperations:
         for write in writes:
             one.write(write)
 
-    def _note_left_out(self, table: Table, writes: Sequence[WrittenRow]) -> None:
+    def _note_skipped_keys(self, table: Table, writes: Sequence[WrittenRow]) -> None:
         """Note that the keys of the rows that an INSERT left out existed."""
         one, done = self._transaction, self._done
         written = {write.version.values for write in writes if write.version is not None}
-        keys = keys_left_out(self._statement.part, table, done.parameters, written)
+        keys = skipped_keys(self._statement.part, table, done.parameters, written)
         if keys is None:
             self._note(NO_ROW)
             return

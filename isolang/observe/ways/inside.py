@@ -17,7 +17,7 @@ from isolang.history.not_seen import unseen_line
 from isolang.observe.history.rolled_back import RolledBackRows
 from isolang.observe.observer import Observer
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CATALOGUE, Unseen, harmful_phrases
+from isolang.observe.unseen import CATALOGUE, Unseen, unseen_phrases
 from isolang.observe.ways.callers import caller
 from isolang.observe.wire.address import CONNECTS_ITSELF, ServerAddress
 
@@ -124,7 +124,7 @@ class InsideProxy:
         ended = self.transactions()
         unseen, self.clients = self._observer.complete(into, accepted)
         with into.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(harmful_phrases(self.outside)))
+            file.write(unseen_line(unseen_phrases(self.outside)))
         self._completed = into, unseen, ended
         return into
 

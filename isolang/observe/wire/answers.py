@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from isolang.observe.cursors import Cursor
 from isolang.observe.sql.executed import ExecutedStatement
-from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
 from isolang.observe.wire.conversation import (
     I16,
@@ -21,6 +22,7 @@ from isolang.observe.wire.requests import types_of
 
 _u32, _u16 = I32.unpack_from, I16.unpack_from
 _SASL: Final = 10  # the request for authentication by one of the named mechanisms
+_FALSE: Final = (b"\0\0\0\1f", b"\0\0\0\1\0")
 _POSITION: Final = re.compile(rb"P(\d+)")
 
 
@@ -77,6 +79,8 @@ class AnswerRewriter:
             self._expected.popleft()
             if head.portal is not None:
                 head.portal.position = self._session.bind()
+            if head.closes is not None:
+                self._session.cursors.close(head.closes)
         elif tag == 0x74 and head.described is not None:
             head.described.types = types_of(buffer, at)
         elif tag == 0x6E and head.kind == "D":
@@ -119,8 +123,14 @@ class AnswerRewriter:
         if done is None:
             return None
         statement = done.statement
+        source = done
         done.rows += 1
+        if statement.requests is not None and (cursor := self._cursor_of(statement)) is not None:
+            source, statement = cursor.done, cursor.done.statement
+            source.rows += 1
         if not statement.columns:
+            # a function that returns false, as text or in binary
+            done.refused = bool(statement.locks) and buffer[at + 2 : at + 7] in _FALSE
             return None
         (number,) = _u16(buffer, at)
         keep = number - len(statement.columns)
@@ -133,12 +143,14 @@ class AnswerRewriter:
             (size,) = _u32(buffer, place)
             place += 4
             if size >= 0 and one is not None:
-                done.reported.append((one, buffer[place : place + size]))
+                source.reported.append((one, buffer[place : place + size]))
             elif one is None and size < 0:
                 done.empty = True
             place += max(size, 0)
         if done.empty:
             done.rows -= 1
+            if source is not done:
+                source.rows -= 1
             return b""
         if statement.hidden:
             return b""
@@ -152,6 +164,8 @@ class AnswerRewriter:
         else:
             done = head.current()
             statement = done.statement if done else None
+        if statement is not None and (cursor := self._cursor_of(statement)) is not None:
+            statement = cursor.done.statement
         if statement is None or not statement.columns:
             return None
         if statement.hidden:
@@ -163,6 +177,13 @@ class AnswerRewriter:
             place = buffer.index(b"\0", place) + 19
         return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
 
+    def _cursor_of(self, statement: PreparedStatement) -> Cursor | None:
+        """Return the cursor whose rows a statement returns; ``None`` if there is none."""
+        request = statement.requests
+        if request is None or request.what != "fetch":
+            return None
+        return self._session.cursors.named(request.name)
+
     def _note_completion(self, head: ExpectedAnswer, tag: str) -> bytes | None:
         """Note the end of an execution. Return a corrected message if its tag is of added text."""
         done = head.current()
@@ -170,9 +191,11 @@ class AnswerRewriter:
             self._expected.popleft()
         else:
             head.at += 1
+        is_known = done is not None and self._cursor_of(done.statement) is not None
+        if head.kind == "E" and head.portal is None and not is_known:
+            self._session.unclear(PREPARED_EARLIER)
+            return None
         if done is None:
-            if head.kind == "E" and head.portal is None:
-                self._session.unclear(PREPARED_EARLIER)
             return None
         if head.portal is not None:
             if head.portal.complete:  # a portal that is executed again returns no rows
@@ -191,8 +214,16 @@ class AnswerRewriter:
         """Note that the application has received some of a portal's rows."""
         done, portal = head.current(), head.portal
         if done is not None and done.empty:  # the portal has no row for the application
-            return self._note_completion(head, "SELECT 1")
+            fetches = done.statement.requests is not None
+            return self._note_completion(head, "FETCH 1" if fetches else "SELECT 1")
         self._expected.popleft()
+        if done is not None and (request := done.statement.requests) is not None:
+            # SOUND BECAUSE: the server has already moved the cursor by all rows of the FETCH.
+            if portal is not None:
+                portal.rows += done.rows
+            if portal is None or portal.rows < request.forward:
+                self._session.cursors.skip(request.name)
+            return None
         if done is None or portal is None:
             return None
         if portal.written:
@@ -235,7 +266,7 @@ def _with_original_tag(done: ExecutedStatement, tag: str) -> bytes | None:
     if not (done.statement.tag or done.empty):
         return None
     rows = "0" if done.empty else tag.rpartition(" ")[2]
-    return message(b"C", f"{done.statement.tag or 'SELECT'} {rows}\0".encode())
+    return message(b"C", f"{done.statement.tag or tag.partition(' ')[0]} {rows}\0".encode())
 
 
 def _without_channel_binding(mechanisms: bytes) -> bytes:

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
+from isolang.observe.sql.cursors import CursorRequest
 from isolang.observe.sql.evaluated import SETTINGS_SQL, SessionSettings
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
@@ -54,6 +55,7 @@ class Portal(Struct, gc=False):
         note: what the statement's caller noted; ``None`` if nothing is known.
         written: whether the writes of a suspended statement have been recorded.
         settings: the session's settings when the statement was prepared.
+        epoch: how often definitions had changed when it was bound.
         started: whether the statement has been executed.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
     """
@@ -68,6 +70,7 @@ class Portal(Struct, gc=False):
     complete: bool = False
     written: bool = False
     settings: SessionSettings | None = None
+    epoch: int = -1
     started: bool = False
     mark: int = 0
 
@@ -120,6 +123,13 @@ MARK: Final = PreparedStatement(plan=StatementPlan(kind="quiet"), text="", part=
 """The statement that writes a number into the server's log."""
 
 
+def fetching(name: bytes) -> PreparedStatement:
+    """Return a statement that stands for messages about a cursor's portal."""
+    request = CursorRequest("fetch", name.decode("utf-8", "surrogateescape"))
+    plan = StatementPlan(kind="other")
+    return PreparedStatement(plan=plan, text="", part=(), requests=request)
+
+
 def with_marks(made: Prepared, numbers: Mapping[int, int]) -> Prepared:
     """Return a text with a number for the server's log in front of some statements.
 
@@ -156,6 +166,7 @@ class ExpectedAnswer(Struct, gc=False):
         kind: the letter of the message; ``L`` is a catalogue query by the proxy.
         executed: the executions that the server will complete, in order.
         described: the statement that the server will describe after a ``D``.
+        closes: the name of the portal that a ``C`` closes; ``None`` if it closes a statement.
     """
 
     kind: str
@@ -165,6 +176,7 @@ class ExpectedAnswer(Struct, gc=False):
     described: NamedStatement | None = None
     portal: Portal | None = None
     query: CatalogueQuery | None = None
+    closes: str | None = None
 
     def current(self) -> ExecutedStatement | None:
         """Return the next execution for the server to complete; ``None`` if there is none."""

@@ -19,6 +19,7 @@ from isolang.observe.wire.conversation import (
     MarkQuery,
     NamedStatement,
     Portal,
+    fetching,
     message,
     with_marks,
 )
@@ -64,9 +65,12 @@ class RequestRewriter:
         if tag == 0x44:
             self._describe(body[:1], body[1:-1])
         elif tag == 0x43:
+            closes = None
             if body[:1] == b"S":
                 self._named.pop(body[1:-1], None)
-            self._expected.append(ExpectedAnswer("C"))
+            else:
+                closes = body[1:-1].decode("utf-8", "surrogateescape")
+            self._expected.append(ExpectedAnswer("C", closes=closes))
         elif tag == 0x53:
             self._expected.append(ExpectedAnswer("S"))
             self._shared.skips, self._shared.bound = False, None
@@ -169,7 +173,7 @@ class RequestRewriter:
             described = self._named.setdefault(name, NamedStatement())
         else:
             portal = self._portals.get(name)
-            described = NamedStatement(portal.statement if portal else None)
+            described = NamedStatement(portal.statement if portal else fetching(name))
         self._expected.append(ExpectedAnswer("D", described=described))
 
     def _bind(self, body: bytes) -> bytes | None:
@@ -197,14 +201,16 @@ class RequestRewriter:
             Parameters(values, named.types),
             self._history.ticket(),
             settings=named.settings,
+            epoch=self._session.observation.epoch,
         )
         self._portals[portal] = bound
         if self._shared.bound is None:
             self._shared.bound = bound.ticket[0]
         self._expected.append(ExpectedAnswer("B", portal=bound))
         (results,) = _u16(rest, at)
-        if statement is not None and statement.columns and results > 1 and not statement.hidden:
-            more = len(statement.columns)
+        columns = () if statement is None else self._session.cursors.columns(statement)
+        if statement is not None and columns and results > 1 and not statement.hidden:
+            more = len(columns)
             changed = rest[:at] + I16.pack(results + more) + rest[at + 2 :] + b"\0\0" * more
             return message(b"B", portal + b"\0" + name + b"\0" + changed)
         return None
@@ -212,7 +218,11 @@ class RequestRewriter:
     def _execute(self, body: bytes) -> bytes | None:
         name, rest = body.split(b"\0", 1)
         portal = self._portals.get(name)
-        if portal is None or portal.statement is None or portal.complete:
+        if portal is None:
+            done = ExecutedStatement(statement=fetching(name), ticket=self._history.ticket())
+            self._expected.append(ExpectedAnswer("E", executed=(done,)))
+            return None
+        if portal.statement is None or portal.complete:
             self._expected.append(ExpectedAnswer("E", portal=portal))
             return None
         done = ExecutedStatement(
@@ -221,7 +231,7 @@ class RequestRewriter:
             parameters=portal.parameters,
             note=portal.note or self._session.take_note(portal.statement.text),
             prepared_with=portal.settings,
-            epoch=self._session.observation.epoch,
+            epoch=portal.epoch,
         )
         portal.note = done.note
         front = b""

@@ -1,0 +1,43 @@
+"""Follows the locks that a session takes besides those of rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from isolang.history.statements import SHARED
+from isolang.observe.history.seen import SeenTransaction
+from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.locks import lock_name
+
+
+class SessionLocks:
+    """The advisory locks that a session holds until it releases them.
+
+    Attributes:
+        held: the locks by name, each with how often the session has taken it.
+    """
+
+    def __init__(self) -> None:
+        """Hold no locks."""
+        self.held: Counter[str] = Counter()
+
+    def note(self, done: ExecutedStatement, one: SeenTransaction | None) -> None:
+        """Note the locks that a statement took for its transaction or its session, or released."""
+        statement = done.statement
+        if done.refused:
+            return
+        for call in statement.locks:
+            if call.until == "now" and call.arguments == (0, 0):
+                self.held.clear()
+                continue
+            name = lock_name(call, statement.part, done.parameters)
+            if not name:
+                continue
+            name += SHARED * call.shared
+            if call.until == "session":
+                self.held[name] += 1
+            elif call.until == "now":
+                self.held[name] -= 1
+                self.held = +self.held
+            elif one is not None:
+                one.locks.setdefault(name, len(one.savepoints))
