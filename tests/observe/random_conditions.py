@@ -77,7 +77,7 @@ ATOMS = [
     "lie(i) > 0", "i ### 1", "t IS NOT NULL", "s < current_user", "random() < 2", "dp > 4.5",
 ]  # fmt: skip
 NEVER = ("lie(", "###", "t IS NOT NULL", "current_user", "random", "'today'")
-ORDERS = ["s", "n DESC", "lower(s), tz DESC NULLS LAST", "f, i", "e, j::text"]
+ORDERS = ["s", "id DESC", "t.id", "n DESC", "lower(s), tz DESC NULLS LAST", "f, i", "e, j::text"]
 SETTINGS = [
     ("UTC", "ISO, MDY", "postgres"), ("America/New_York", "SQL, DMY", "iso_8601"),
     ("Asia/Kolkata", "German", "sql_standard"),

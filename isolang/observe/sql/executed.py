@@ -140,7 +140,13 @@ def predicate_of(
         server = _server_condition(condition, table, done, ranks)
         return ("", server, None) if server is not None else (LIMITED, "", None)
     used = condition.columns | ({order[0]} if order else set())
-    return *_predicate(condition, table, used, done), order
+    kind, predicate = _predicate(condition, table, used, done)
+    if order is not None and isinstance(predicate, ServerCondition):
+        server = _server_condition(condition, table, done, _ranks(statement, source))
+        if server is None or not server.order:
+            return LIMITED, "", None
+        return "", server, None
+    return kind, predicate, order
 
 
 def finds_chosen(done: ExecutedStatement, table: Table, found: int) -> bool:
