@@ -1,9 +1,10 @@
 """Counts how many predictions PostgreSQL confirms, on small applications (docs/foresee.md).
 
-    nice python benchmarks/confirmed.py [bank] [clinic] [shop] [--calls 60] [--seeds 1-2]
+    nice python benchmarks/confirmed.py [bank] [clinic] [shop] [hotel] [--calls 60] [--seeds 1-2]
 
-Three applications are recorded at SERIALIZABLE, one call after the other: one uses psycopg with
-branches, one psycopg with locks and branches, and one SQLAlchemy's ORM. Violations are predicted
+Four applications are recorded at SERIALIZABLE, one call after the other: one uses psycopg with
+branches, one psycopg with locks and branches, one SQLAlchemy's ORM, and one checks conditions on
+rows (at most five, no two bookings that overlap, unique names, MAX + 1). Violations are predicted
 for the profiles of REPEATABLE READ and READ COMMITTED. For each kind of prediction, the functions
 of the application play its first instance. All predictions are counted, and each prediction that is
 not confirmed is printed with the reason. A prediction *has one sequence* if each of its functions
@@ -252,6 +253,99 @@ class Shop:
             ])  # fmt: skip
 
 
+class Hotel(Bank):
+    """Functions that check a condition on rows, then insert, change or delete one."""
+
+    def setup(self) -> None:
+        with psycopg.connect(self.url, autocommit=True) as c:
+            c.execute("DROP TABLE IF EXISTS guest, booking, account, node, coupon")
+            c.execute("CREATE TABLE guest (id serial PRIMARY KEY, room int, name text)")
+            c.execute(
+                "CREATE TABLE booking (id serial PRIMARY KEY, room int, first int, last int, "
+                "open bool)"
+            )
+            c.execute("CREATE TABLE account (id serial PRIMARY KEY, name text)")
+            c.execute("CREATE TABLE node (id serial PRIMARY KEY, tree int, lft int, rght int)")
+            c.execute("CREATE TABLE coupon (code int PRIMARY KEY, used int)")
+            c.execute("INSERT INTO coupon SELECT n, 0 FROM generate_series(0, 2) n")
+            c.execute("INSERT INTO guest (room, name) SELECT n, 'x' FROM generate_series(0, 2) n")
+
+    def check_in(self, room: int, name: str) -> None:
+        """At most five guests share a room."""
+        with self.begin() as c:
+            if self.one(c, "SELECT count(*) FROM guest WHERE room = %s", room) < 5:
+                c.execute("INSERT INTO guest (room, name) VALUES (%s, %s)", (room, name))
+
+    def check_out(self, room: int, name: str) -> None:
+        """One guest remains."""
+        with self.begin() as c:
+            guests = c.execute("SELECT id, name FROM guest WHERE room = %s", (room,)).fetchall()
+            left = [number for number, of in guests if of == name]
+            if left and len(guests) > 1:
+                c.execute("DELETE FROM guest WHERE id = %s", (left[0],))
+
+    def book(self, room: int, first: int, last: int) -> None:
+        """Bookings of one room do not overlap."""
+        with self.begin() as c:
+            query = "SELECT id FROM booking WHERE room = %s AND open AND first < %s AND last > %s"
+            if not c.execute(query, (room, last, first)).fetchall():
+                c.execute(
+                    "INSERT INTO booking (room, first, last, open) VALUES (%s, %s, %s, true)",
+                    (room, first, last),
+                )
+
+    def close(self, room: int) -> None:
+        """Close the bookings of a room, unless it has many guests."""
+        with self.begin() as c:
+            if self.one(c, "SELECT count(*) FROM guest WHERE room = %s", room) < 4:
+                bookings = c.execute(
+                    "SELECT id FROM booking WHERE room = %s AND open", (room,)
+                ).fetchall()
+                for (number,) in bookings:
+                    c.execute("UPDATE booking SET open = false WHERE id = %s", (number,))
+
+    def sign_up(self, name: str) -> None:
+        """Names are unique, which only this check says."""
+        with self.begin() as c:
+            if not c.execute("SELECT id FROM account WHERE name = %s", (name,)).fetchall():
+                c.execute("INSERT INTO account (name) VALUES (%s)", (name,))
+
+    def leave(self, name: str) -> None:
+        """Delete an account, so that its name is free."""
+        with self.begin() as c:
+            accounts = c.execute("SELECT id FROM account WHERE name = %s", (name,)).fetchall()
+            for (number,) in accounts:
+                c.execute("DELETE FROM account WHERE id = %s", (number,))
+
+    def plant(self) -> None:
+        """Give a new tree the next number, as django-mptt does."""
+        with self.begin() as c:
+            query = "SELECT tree FROM node ORDER BY tree DESC LIMIT 1"
+            last = c.execute(query).fetchone()
+            tree = last[0] + 1 if last else 1
+            c.execute("INSERT INTO node (tree, lft, rght) VALUES (%s, 1, 2)", (tree,))
+
+    def redeem(self, code: int, room: int) -> None:
+        """Use a coupon for a room with guests, at most twice."""
+        with self.begin() as c:
+            guests = self.one(c, "SELECT count(*) FROM guest WHERE room = %s", room)
+            used = self.one(c, "SELECT used FROM coupon WHERE code = %s", code)
+            if guests and used < 2:
+                c.execute("UPDATE coupon SET used = %s WHERE code = %s", (used + 1, code))
+
+    def calls(self, draw: random.Random, count: int) -> Calls:
+        for _ in range(count):
+            room, name, first = draw.randrange(3), draw.choice("xyz"), draw.randrange(20)
+            user = f"user{draw.randrange(4)}"
+            yield draw.choice([
+                (self.check_in, (room, name)), (self.check_in, (room, name)),
+                (self.check_out, (room, name)), (self.book, (room, first, first + 3)),
+                (self.book, (room, first, first + 3)), (self.close, (room,)),
+                (self.sign_up, (user,)), (self.sign_up, (user,)), (self.leave, (user,)),
+                (self.plant, ()), (self.redeem, (draw.randrange(3), room)),
+            ])  # fmt: skip
+
+
 class _Begun:
     """A session of the ORM with a transaction; both end when the ``with`` block ends."""
 
@@ -269,7 +363,12 @@ class _Begun:
             self.session.close()
 
 
-APPS: dict[str, Callable[[str], Any]] = {"bank": Bank, "clinic": Clinic, "shop": Shop}
+APPS: dict[str, Callable[[str], Any]] = {
+    "bank": Bank,
+    "clinic": Clinic,
+    "shop": Shop,
+    "hotel": Hotel,
+}
 
 
 def sequences(found: Foreseen) -> Mapping[str, set[tuple[object, ...]]]:
@@ -326,6 +425,8 @@ def main() -> int:
                         began = time.process_time()
                         found = isolation.foresee(level, most=1000)
                         seen = sequences(found)
+                        for reason in found.predictions.gave_up:
+                            print(f"  {name} {seed} {level}, gave up: {reason}", flush=True)
                         for one in found.played:
                             confirmed = "confirmed" if one.confirmed else "not"
                             total[name, level, confirmed] += 1

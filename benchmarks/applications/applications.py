@@ -20,7 +20,7 @@ def with_server():
         target.close()
 
 
-def asserted(setup, function, arguments, conninfo, folder):  # noqa: PLR0917 - what a test states
+def asserted(setup, function, arguments, conninfo, folder):
     """Make a call for each argument at once, and return the error of the assertion.
 
     Return ``None`` if the calls were serializable.
@@ -34,7 +34,7 @@ def asserted(setup, function, arguments, conninfo, folder):  # noqa: PLR0917 - w
         isolation.setup(setup)
         isolation.watch_psycopg(conninfo)
         call = function()
-        calls = [lambda one=one: isolation.call(call, one) for one in arguments]
+        calls = [lambda x=argument: isolation.call(call, x) for argument in arguments]
         isolation.concurrently(*calls, times=1)
         isolation.assert_level("ser", allow_unseen=True)
     except IsolationError as error:

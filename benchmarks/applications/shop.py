@@ -1,9 +1,9 @@
 """Three customers of a shop of django-oscar 4.2.1 check out at the same moment.
 
-``python benchmarks/applications/shop.py FOLDER [SHOP…]`` starts a PostgreSQL server, and prints a report
-for each of three shops: one with a single copy in stock, one with a thousand, and one with an offer
-that may be used once. It writes their histories, certificates and pages into the folder. The
-packages are in ``requirements.txt`` beside this file.
+``python benchmarks/applications/shop.py FOLDER [SHOP…]`` starts a PostgreSQL server, and prints a
+report for each of three shops: one with a single copy in stock, one with a thousand, and one with
+an offer that may be used once. It writes their histories, certificates and pages into the folder.
+The packages are in ``requirements.txt`` beside this file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The settings of a shop of django-oscar, as its documentation gives them."""
 
-# ruff: noqa: F403, F405 - django-oscar's settings are imported like this
+# ruff: noqa: F403 - django-oscar's settings are imported like this
 
 import os
 

@@ -30,8 +30,11 @@ class ReadReport(Struct, frozen=True, kw_only=True):
         transaction: the name of the transaction that reads.
         operation: the read as it was recorded.
         caller: the ``file:line`` that executed the read; empty if unknown.
-        recorded: the transaction whose version the read returned; ``T0`` for the initial version.
+        recorded: the transaction whose version the read returned; ``T0`` for the initial version;
+            empty if the read did not find the row.
         predicted: the transaction whose version the read returns in the predicted history.
+        condition: for a predicate read, its table and condition; empty if it names its row.
+        row: the row.
     """
 
     transaction: str
@@ -39,6 +42,8 @@ class ReadReport(Struct, frozen=True, kw_only=True):
     caller: str
     recorded: str
     predicted: str
+    condition: str
+    row: str
 
 
 class PlayedReport(Struct, frozen=True, kw_only=True):
@@ -413,9 +418,16 @@ def _roles(one: Prediction) -> Iterator[tuple[str, str]]:
 
 
 def _change(read: ChangedRead) -> str:
-    old, new = (
-        "the initial version" if txn == "T0" else f"the version of {txn}"
-        for txn in (read.recorded, read.predicted)
-    )
     at = f"  {read.caller}" if read.caller else ""
+    if read.condition:
+        old, new = (
+            f"{read.row} in {_version(txn)}" if txn else f"no {read.row}"
+            for txn in (read.recorded, read.predicted)
+        )
+        return f"{read.condition}: found {old}, and could find {new}{at}"
+    old, new = (_version(txn) if txn else "no row" for txn in (read.recorded, read.predicted))
     return f"{read.operation} read {old}, and could read {new}{at}"
+
+
+def _version(txn: str) -> str:
+    return "the initial version" if txn == "T0" else f"the version of {txn}"

@@ -46,9 +46,9 @@ def prepare(words: Sequence[str], server: ServerAddress, variable: str) -> None:
     Raises:
         IsolangError: the command fails.
     """
-    from isolang.observe.wire.unobserved import UnobservedProxy
+    from isolang.observe.observer import unobserved
 
-    proxy = UnobservedProxy(server)
+    proxy = unobserved(server)
     try:
         code = subprocess.call(words, env=proxy.environment(variable))
     finally:
@@ -85,10 +85,10 @@ class Replay:
         from isolang.harm.calls import DEFAULT_IGNORED
         from isolang.harm.command import RequestCommand
         from isolang.harm.state import PreparedState
-        from isolang.observe.wire.unobserved import UnobservedProxy
+        from isolang.observe.observer import unobserved
 
         self._folder, self._unit = folder, unit
-        self._proxy = UnobservedProxy(server)
+        self._proxy = unobserved(server)
         self._command = RequestCommand(
             words=words, server=server, variable=variable, alone=self._proxy.environment(variable)
         )

@@ -102,7 +102,7 @@ class Harm(Struct, frozen=True, kw_only=True):
         """Return the rest of what is known, as names and texts."""
         lines = [("calls", "; ".join(self.calls))]
         if self.kind in ("harmful", "answers differ"):
-            lines += [("differs", one.text) for one in self.differences]
+            lines += [("differs", difference.text) for difference in self.differences]
             lines.append(("nearest", ", ".join(self.order)))
         for name, texts in (
             ("varying", self.varying),

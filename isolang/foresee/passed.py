@@ -15,6 +15,7 @@ from isolang.foresee.row_facts import PRESENT, RowFacts, row_facts
 from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram, PassedRun, Scan
 from isolang.history import columns as c
 from isolang.history.objects import operation_statements
+from isolang.history.values import Keyword
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -51,7 +52,7 @@ def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRu
     included = _included(history, witness)
     if not included:
         raise HistoryError(f"{where}: no transaction committed (expected a run with transactions)")
-    facts, unclear = None, _with_predicates(history)
+    facts, unclear = None, _with_predicates(history) | _with_possible_facts(history)
     if predicates:
         facts, unclear = _evaluated(history, included)
     reader = _ProgramReader(history, witness, facts)
@@ -76,7 +77,13 @@ def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRu
     for i, txn in enumerate(numbers):
         if txn in unclear:
             gone |= order.descendants[i]
-    why = "read by a predicate" + (" that says nothing about other rows" if predicates else "")
+    why = (
+        "read by a predicate that says nothing about other rows"
+        if predicates
+        else "read by a predicate, or have facts that only may have decided an answer"
+        if history.possible_facts
+        else "read by a predicate"
+    )
     return _without_transactions(run, gone, why) if gone else run
 
 
@@ -135,7 +142,7 @@ class _ProgramReader:
             if s >= 0 and self._history.columns.statement_known[s]:
                 first = len(steps)
                 steps += self._rows(s, range(begin, end), sent[begin - ops.start :], own)
-                scans.append(Scan(s, first, len(steps)))
+                scans.append(Scan(s, first, len(steps), begin < end and self._is_possible(begin)))
             at = end
         return ExecutedProgram.of(steps, scans)
 
@@ -144,6 +151,9 @@ class _ProgramReader:
             kind, key = self._kinds[op], self._keys[op]
             if not self._fine[op] or kind not in (*_READS, *_UPDATES):
                 continue
+            possible = self._is_possible(op)
+            if possible and not self._is_row(key):  # it orders transactions, and is about no row
+                continue
             external = kind == c.READ_LIST or (kind == c.READ and key not in own)
             known = external and self._values[op] != c.UNKNOWN_VALUE and self._sources[op] >= 0
             source = self._sources[op] if known else None
@@ -151,7 +161,16 @@ class _ProgramReader:
             if kind == c.READ and self._may_find_no_row(key, statement):
                 test = PRESENT
             value = self._values[op] if kind in _UPDATES else c.NO_ATOM
-            yield Access(op, kind, key, source, statement, test if known else None, value=value)
+            yield Access(
+                op,
+                kind,
+                key,
+                source,
+                statement,
+                test if known else None,
+                value=value,
+                possible=possible,
+            )
             if kind in _UPDATES:
                 own.add(key)
 
@@ -163,17 +182,33 @@ class _ProgramReader:
         facts = self._facts
         if facts is None or (PRESENT, key) not in facts.shown:
             return False
-        return key in facts.deleted or (statement is not None and bool(statement.lock))
+        return key in facts.deleted or (statement is not None and statement.guards)
 
     def _rows(self, s: int, ops: range, sent: Sequence[Any], own: set[int]) -> Iterator[Access]:
         """Yield the rows of a predicate read that it locks, or that another transaction wrote."""
         predicate = int(self._history.columns.statement_predicate[s])
         for op, statement in zip(ops, sent, strict=False):
             key = self._keys[op]
-            locked = statement is not None and statement.lock
+            locked = statement is not None and statement.guards
             if self._fine[op] and key not in own and (self._written[key] or locked):
                 source = self._sources[op]
-                yield Access(op, c.READ, key, source, statement, test=predicate, scan=s)
+                yield Access(
+                    op,
+                    c.READ,
+                    key,
+                    source,
+                    statement,
+                    test=predicate,
+                    scan=s,
+                    possible=self._is_possible(op),
+                )
+
+    def _is_row(self, key: int) -> bool:
+        name = self._history.key_object(key)
+        return not (isinstance(name, tuple) and name and isinstance(name[0], Keyword))
+
+    def _is_possible(self, op: int) -> bool:
+        return self._history.possible_facts > 0 and self._history.is_possible_fact(op)
 
 
 def _mark_inserts(
@@ -228,9 +263,8 @@ def _without_transactions(run: PassedRun, gone: int, why: str) -> PassedRun:
         run.order.facts,
     )
     numbers = tuple(run.numbers[i] for i in kept)
-    return PassedRun(
-        run.history, order, numbers, {f"{why}, or depend on one that did": gone.bit_count()}
-    )
+    omitted = {f"{why}, or depend on one that did": gone.bit_count()}
+    return PassedRun(run.history, order, numbers, omitted)
 
 
 def _included(history: History, witness: Witness) -> list[int]:
@@ -251,6 +285,14 @@ def _with_predicates(history: History) -> frozenset[int]:
     columns = history.columns
     found: set[int] = set(columns.statement_txn.tolist()) if len(columns.statement_txn) else set()
     return frozenset(found | {history.transaction_of(op) for op in _set_reads(history)})
+
+
+def _with_possible_facts(history: History) -> frozenset[int]:
+    """Return the transactions with operations that only may have decided an answer."""
+    if not history.possible_facts:
+        return frozenset()
+    ops = range(history.columns.operations())
+    return frozenset(history.transaction_of(op) for op in ops if history.is_possible_fact(op))
 
 
 def _set_reads(history: History) -> list[int]:

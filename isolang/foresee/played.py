@@ -93,7 +93,7 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
     def confirmed(self) -> tuple[PlayedPrediction, ...]:
         """The predictions confirmed on the database, those with the most harm first."""
         confirmed = [one for one in self.played if one.confirmed]
-        return tuple(sorted(confirmed, key=lambda one: harm_place(one.harm)))
+        return tuple(sorted(confirmed, key=lambda played: harm_place(played.harm)))
 
     @property
     def undecided(self) -> tuple[str, ...]:

@@ -25,6 +25,7 @@ from msgspec.structs import replace
 from isolang.api import check
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.foresee.blind_writes import OverlookRule
+from isolang.foresee.branches import Branches
 from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST_MEMBERS, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
@@ -161,9 +162,13 @@ class _Levels:
     def run(self, history: History) -> PassedRun:
         """Return the run, with the sources in a certified witness for the stronger level."""
         name = self.against.spec.name
-        if self.direct:
+        history = replace(history, unseen={})
+        if self.direct and not history.possible_facts:
             history = history.written_out()
         verdict = check(history, self.against)
+        if isinstance(verdict, Valid) and history.possible_facts:
+            whole = verdict.history  # with all facts
+            verdict = check(whole.written_out() if self.direct else whole, self.against)
         if isinstance(verdict, Invalid):
             raise HistoryError(
                 f"{history.name}: the run itself violates {name} ({verdict.violation.anomaly}), so "
@@ -175,10 +180,6 @@ class _Levels:
             raise UnsupportedError(
                 f"{history.name}: it is not certified whether the run satisfies {name}: {reason}"
             )
-        certain = history.without_possible_facts()
-        if certain is not history:
-            verdict = check(certain, self.against)
-            assert isinstance(verdict, Valid), "fewer facts violate nothing more"
         return run_of(verdict, serial=self._serial, predicates=self.direct is not None)
 
     def search(self, run: PassedRun, work: Work, programs: Mapping[int, str]) -> _RunSearch:
@@ -215,10 +216,18 @@ def _programs_on_cycle(kind: Kind) -> tuple[str, ...]:
 
 
 class _FoundKind:
-    """The first example of a kind of prediction, and the number of its occurrences."""
+    """An example of a kind of prediction, and the number of its occurrences.
 
-    def __init__(self, candidate: Candidate, who: Sequence[int]) -> None:
-        self.candidate, self.who, self.count = candidate, who, 1
+    Attributes:
+        supported: whether the run shows the same statements after conditions that find so many
+            rows. The first such example is preferred to the first one.
+    """
+
+    def __init__(
+        self, candidate: Candidate, who: Sequence[int], count: int = 1, *, supported: bool = True
+    ) -> None:
+        self.candidate, self.who, self.count = candidate, who, count
+        self.supported = supported
 
 
 class _RunSearch:
@@ -240,6 +249,8 @@ class _RunSearch:
         ]
         self.found: dict[Kind, _FoundKind] = {}
         self.rejected: Counter[Kind] = Counter()
+        self._branches = Branches(run, self.what)
+        self._contradicted: set[Kind] = set()
         self._shown: set[tuple[str, ...]] = set()
         every = len(run.order) + sum(run.omitted.values())
         self.gave_up: list[str] = [
@@ -262,8 +273,13 @@ class _RunSearch:
         if candidate is None:
             return False
         kind = self.kind(rule, candidate, who)
-        if kind in self.found:
-            self.found[kind].count += 1
+        support = self._branches.support(candidate, who)
+        if support is False:
+            self._contradicted.add(kind)
+            return False
+        known = self.found.get(kind)
+        if known is not None and (known.supported or not support):
+            known.count += 1
             return True
         if self.rejected[kind] >= _MOST_REJECTED and not whole:
             return False
@@ -273,7 +289,8 @@ class _RunSearch:
         if self.levels.separates(
             history_of(self.run, candidate, who, least=least, timed=self.timed)
         ):
-            self.found[kind] = _FoundKind(candidate, who)
+            count = 1 if known is None else known.count + 1
+            self.found[kind] = _FoundKind(candidate, who, count, supported=support is True)
             return True
         self.rejected[kind] += 1
         return False
@@ -301,6 +318,11 @@ class _RunSearch:
                 certified.append(prediction)
             else:
                 self.gave_up.append("a candidate was not certified on the whole history")
+        if number := len(self._contradicted - self.found.keys()):
+            self.gave_up.append(
+                f"{number:,} kind{'s' * (number > 1)} left out: a program that finds so many rows "
+                "executed other statements in this run"
+            )
         order = self.run.order
         if not ranked and len(order) > 1 and self.run.has_one_session():
             self.gave_up.append(
@@ -381,9 +403,29 @@ class _DirectSearch(_RunSearch):
             complete &= self._attempt_all(
                 everywhere, lambda t: self._try_all_sources("one stranger", on, t, everywhere)
             )
+        if not self.found:
+            self._note_other_branches()
         if not complete:
             self.gave_up.append(
                 "one stranger: the search did not try every transaction, version and path"
+            )
+
+    def _note_other_branches(self) -> None:
+        """Note the programs that execute other statements if they overlook one row."""
+        order, noted = self.run.order, dict[str, None]()
+        for i, program in enumerate(order.programs):
+            for n, scan in enumerate(program.scans):
+                for step in program.steps[scan.begin : scan.end]:
+                    writers, initial = order.shown(step)
+                    versions = order.writers.get(step.key, 0) & ~order.descendants[i]
+                    hidden = versions & ~writers or not initial
+                    changes = hidden if step.shown else writers & versions or initial
+                    if changes and self._branches.takes_others(i, n, -1 if step.shown else 1):
+                        noted[self.what[i]] = None
+        if noted:
+            self.gave_up.append(
+                f"{', '.join(noted)}: the run shows other statements after a condition finds one "
+                "row more or fewer; no prediction has them"
             )
 
     def _attempt_all(self, transactions: Sequence[int], attempt: Callable[[int], bool]) -> bool:

@@ -10,10 +10,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.foresee.row_facts import PRESENT
-from isolang.foresee.run import INITIAL, ExecutedProgram, PassedRun, Scan, bits
+from isolang.foresee.run import (
+    INITIAL,
+    Access,
+    ExecutedProgram,
+    PassedRun,
+    Scan,
+    bits,
+    table_and_row,
+)
 from isolang.foresee.stranger import Candidate, steps_before_overlooked
 from isolang.history import History, Transaction
 from isolang.history import columns as c
+from isolang.history.predicate_words import condition_in_words
 from isolang.history.values import UNKNOWN, value_text
 from isolang.history.values import Literal as LiteralValue
 from isolang.verdict import Invalid, Valid
@@ -37,6 +46,9 @@ class ChangedRead(Struct, frozen=True, kw_only=True):
         recorded: the name of the transaction whose version the read returned in the run; ``T0`` for
             the initial version; empty if the read did not find the row.
         predicted: the same in the predicted history.
+        condition: for a predicate read, the table and the condition in words, such as ``booking
+            where room = 7``; empty if the read names its row.
+        row: the row, such as ``booking/1``.
     """
 
     transaction: str
@@ -44,6 +56,8 @@ class ChangedRead(Struct, frozen=True, kw_only=True):
     caller: str
     recorded: str
     predicted: str
+    condition: str = ""
+    row: str = ""
 
 
 class Prediction(Struct, frozen=True, kw_only=True, eq=False):
@@ -85,7 +99,10 @@ class Prediction(Struct, frozen=True, kw_only=True, eq=False):
     @property
     def assumption(self) -> str:
         """A sentence stating when the application can execute the predicted history."""
-        return ASSUMED[self.rule].format(self.stranger)
+        assumed = ASSUMED[self.rule].format(self.stranger)
+        if any(read.condition for read in self.changed):
+            assumed += ", although a condition finds other rows"
+        return assumed
 
 
 class Predictions(Struct, frozen=True, kw_only=True, eq=False):
@@ -300,8 +317,12 @@ class _TransactionWriter:
         written: dict[int, list[Any]] = {}
         at, end = 0, len(program.steps)
         for scan in (*program.scans, Scan(-1, end, end)):
-            ops += (self._operation(i, n, sources, written) for n in range(at, scan.begin))
-            if scan.number >= 0:
+            ops += (
+                self._operation(i, n, sources, written)
+                for n in range(at, scan.begin)
+                if not program.steps[n].possible
+            )
+            if scan.number >= 0 and not scan.possible:
                 ops.append(self._scan(program, scan, sources, written))
             at = scan.end
         columns = history.columns
@@ -405,6 +426,8 @@ def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> l
             sources = [order.programs[i].steps[at].source for at in recorded.reads]
         for at, source in zip(recorded.reads, sources, strict=True):
             step = recorded.steps[at]
+            if step.possible:
+                continue
             assert step.source is not None
             assert source is not None
             now = INITIAL if source == INITIAL else who[source]
@@ -418,9 +441,21 @@ def changed_reads(run: PassedRun, candidate: Candidate, who: Sequence[int]) -> l
                         caller=run.history.remark(step.op).caller,
                         recorded=old,
                         predicted=new,
+                        condition=_condition(run, step),
+                        row=run.history.key(step.key),
                     )
                 )
     return found
+
+
+def _condition(run: PassedRun, step: Access) -> str:
+    if step.scan < 0:
+        return ""
+    columns = run.history.columns
+    predicate = columns.predicates[int(columns.statement_predicate[step.scan])]
+    table = table_and_row(run.history.key(step.key))[0]
+    words = condition_in_words(predicate, run.history.row_texts().forms)
+    return f"{table} where {words}" if words else f"all rows of {table}"
 
 
 def _version_name(run: PassedRun, source: int) -> str:

@@ -109,6 +109,8 @@ class Reorderings:
         for t, program in enumerate(order.programs):
             kept = self._must_see(t) if ordered else 0
             for at, where in enumerate(program.reads):
+                if program.steps[where].possible:
+                    continue
                 versions = order.writers.get(program.steps[where].key, 0)
                 start = _Start(t, at, versions, kept, attempt, work, ordered)
                 for x in bits(versions & ~order.later[t] & ~(1 << t) & ~kept):

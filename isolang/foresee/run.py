@@ -53,6 +53,8 @@ class Access(Struct, frozen=True):
         scan: the number of the predicate read that the read is a part of; -1 if of none.
         value: for a write, the value as an atom.
         inserts: whether the write inserts a row, which fails if the row exists.
+        possible: whether the read only may have decided an answer. Predictions do not contain it,
+            but what it depends on belongs to K.
     """
 
     op: int
@@ -66,6 +68,7 @@ class Access(Struct, frozen=True):
     scan: int = -1
     value: int = c.NO_ATOM
     inserts: bool = False
+    possible: bool = False
 
 
 class Scan(Struct, frozen=True):
@@ -75,11 +78,13 @@ class Scan(Struct, frozen=True):
         number: the number of the predicate read in the history's columns.
         begin: the index of its first step. It has a step for each row that may change.
         end: the index after its last step.
+        possible: whether it only may have decided an answer.
     """
 
     number: int
     begin: int
     end: int
+    possible: bool = False
 
 
 class ExecutedProgram(Struct, frozen=True):
@@ -125,12 +130,9 @@ class ExecutedProgram(Struct, frozen=True):
         return end
 
     def operations_before(self, end: int) -> int:
-        """Return how many operations the first steps are; a predicate read is one operation."""
-        found = end
-        for scan in self.scans:
-            if scan.end <= end:
-                found += 1 - (scan.end - scan.begin)
-        return found
+        """Return how many predicted operations the first steps are; a predicate read is one."""
+        found = sum(step.scan < 0 and not step.possible for step in self.steps[:end])
+        return found + sum(scan.end <= end and not scan.possible for scan in self.scans)
 
     def locked_keys(
         self, end: int | None = None, shown: Mapping[int, bool] = _NOTHING_CHANGED

@@ -164,6 +164,8 @@ class Strangers:
         for at, where in enumerate(program.reads):
             step = program.steps[where]
             assert step.source is not None
+            if step.possible:
+                continue
             versions = self._answer_changes(step) & allowed
             if self.level in _WHOLE_SNAPSHOT and look.ordered:
                 versions &= ~own  # SOUND BECAUSE T may not overlook an X that writes a key of T
@@ -329,7 +331,7 @@ class Strangers:
             every = 0
             for where in program.reads:
                 step = program.steps[where]
-                if step.test is not None and step.sent is not None and step.sent.lock:
+                if step.test is not None and step.sent is not None and step.sent.guards:
                     hidden = order.writers.get(step.key, 0) & allowed & ~order.shown(step)[0]
                     for version in bits(hidden & ~every):
                         yield 0, order.ancestors[version]

@@ -235,8 +235,8 @@ class CommandApplication:
         self, observer: Observer, numbers: Sequence[int], pause: Callable[[], float]
     ) -> dict[int, CallAnswer]:
         """Make requests, each through a port of its own, and return their answers."""
-        observer.pause_after_answers(pause)
-        ports = observer.ports_of_calls(HERE, range(1, len(numbers) + 1))
+        observer.listener.pause = pause
+        ports = observer.listener.open_ports(HERE, range(1, len(numbers) + 1))
         started: list[StartedRequest] = []
         try:
             for port in ports:
@@ -246,7 +246,7 @@ class CommandApplication:
                 try:
                     return started[place].answer(self._requests.lines[numbers[place]])
                 finally:
-                    observer.await_call_no_longer(place + 1)
+                    observer.listener.await_no_longer(place + 1)
 
             calls = {n: lambda place=place: make(place) for place, n in enumerate(numbers)}
             answers = made_concurrently(calls)

@@ -25,7 +25,7 @@ Column: TypeAlias = tuple[str, str]
 AnswerPlace: TypeAlias = "tuple[int, tuple[str, ...], int]"
 """A word of an answer: the operation, the path in its answer, and the number of the word, or -1."""
 
-# Positions in an answer that are no fields of a value: no name of a field contains a zero byte.
+# Positions in an answer that belong to no field; names of fields contain no zero byte.
 _ERROR, _KEYS, _LENGTH = "\0error", "\0keys", "\0length"
 _MARGIN: Final = 2.0  # the seconds by which the clocks of server and application may differ
 _SHORTEST: Final = 6  # the fewest characters of a key to find inside a text

@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from isolang.explain.harm import HarmDifference
 from isolang.harm.keys import OMITTED, Canonical, Colouring, Item, Parts
 from isolang.harm.outcome import Plain, shown_plain
@@ -49,19 +51,24 @@ def differences(
         *_answers(concurrent, nearest, orders, names),
         *_effects(concurrent, nearest),
     ]
+    listed = _without_repetitions(listed)
     listed.sort(key=lambda difference: difference.value in difference.serial)
     refusals = {sum(bool(a.error) for a in run.outcome.answers.values()) for run in orders}
     failed = sum(bool(a.error) for a in concurrent.outcome.answers.values() if not a.refused)
     if listed and len(refusals) == 1 and refusals != {failed} and listed[0].table:
         (count,) = refusals
         number = _NUMBERS[count] if count < len(_NUMBERS) else str(count)
-        first = listed[0]
-        text = f"{first.text} and {number} refusal{'' if count == 1 else 's'}"
-        listed[0] = HarmDifference(
-            text=text, table=first.table, row=first.row, column=first.column, value=first.value,
-            serial=first.serial,
-        )  # fmt: skip
+        text = f"{listed[0].text} and {number} refusal{'' if count == 1 else 's'}"
+        listed[0] = replace(listed[0], text=text)
     return listed or [HarmDifference(text="the new rows belong together in another way")]
+
+
+def _without_repetitions(listed: Sequence[HarmDifference]) -> list[HarmDifference]:
+    """Return differences, with the number of those that are equal, such as two new rows'."""
+    return [
+        equal if count == 1 else replace(equal, text=f"{equal.text}, {_times(count)}")
+        for equal, count in Counter(listed).items()
+    ]
 
 
 def _changed_rows(

@@ -230,14 +230,6 @@ class History(DescribedColumns, frozen=True, kw_only=True):
         open_ = self.possible_facts > 0 and "possible_facts" not in self.options
         return open_ and "all facts" not in self._lazy
 
-    def without_possible_facts(self) -> History:
-        """Return the history of the facts that certainly decided answers, as one of its own."""
-        if not self.possible_facts:
-            return self
-        lazy = {name: value for name, value in self._lazy.items() if name != "all facts"}
-        options = {"possible_facts": "ignore", **self.options}
-        return replace(self, options=options, _lazy=lazy)
-
     def is_possible_fact(self, op: int) -> bool:
         """Return whether an operation only may have decided an answer (``:perhaps``)."""
         from isolang.history.objects import operation_indices

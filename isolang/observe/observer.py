@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
 from functools import partial
@@ -33,6 +33,7 @@ from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
 from isolang.observe.wire.address import ServerAddress
 from isolang.observe.wire.listener import Listener, Send
+from isolang.observe.wire.unobserved import UnobservedProxy
 
 if TYPE_CHECKING:
     from isolang.run.drivers.postgres_log import LoggedChange
@@ -88,24 +89,10 @@ class Observer:
         """Return the port that the proxy listens on."""
         return self._listener.port
 
-    def pause_after_answers(self, pause: Callable[[], float]) -> None:
-        """Hold each connection after an answer of the server, so that transactions overlap.
-
-        Args:
-            pause: a function that returns for how many seconds.
-        """
-        self._listener.pause = pause
-
-    def ports_of_calls(self, host: str, calls: Sequence[int]) -> list[int]:
-        """Open a port for each of several calls of the application, and return the ports.
-
-        The calls' first connections wait for each other, so that their transactions overlap.
-        """
-        return self._listener.open_ports(host, calls)
-
-    def await_call_no_longer(self, call: int) -> None:
-        """Let the other calls no longer wait for the first connection of one that has ended."""
-        self._listener.await_no_longer(call)
+    @property
+    def listener(self) -> Listener:
+        """The part that forwards messages, and may hold connections so that they overlap."""
+        return self._listener
 
     def start(self) -> None:
         """Read the rows in the database, and start listening.
@@ -367,3 +354,12 @@ class Observer:
                 one.refreshed = one.epoch  # even if the database no longer exists
                 with closing(self._server.connect(database)) as connection:
                     self._refresh(connection, one)
+
+
+def unobserved(server: ServerAddress) -> UnobservedProxy:
+    """Return a proxy in front of a server that records nothing.
+
+    Raises:
+        IsolangError: no port can be used.
+    """
+    return UnobservedProxy(server, POSTGRES)

@@ -218,8 +218,11 @@ def contents(
 def _shown_harm(harm: Harm | None) -> ShownHarm | None:
     if harm is None:
         return None
-    details = tuple((name, cut(text)) for name, text in harm.details())
-    return ShownHarm(word=harm.word(), headline=cut(harm.headline()), details=details)
+    details: list[tuple[str, str]] = []
+    for name, text in harm.details():
+        is_new = name not in (before for before, _ in details)
+        details.append((name if is_new else "", cut(text)))
+    return ShownHarm(word=harm.word(), headline=cut(harm.headline()), details=tuple(details))
 
 
 def _shown_groups(groups: ViolationGroups | None) -> tuple[ShownGroup, ...]:

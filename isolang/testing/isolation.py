@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-import inspect
 import re
-import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,8 +13,7 @@ from msgspec.structs import replace
 
 from isolang.errors import IsolangError
 from isolang.foresee.calls import AppCall
-from isolang.harm.outcome import answer_of, answer_of_error
-from isolang.testing.watching import Watches
+from isolang.testing.calls import Calls
 
 if TYPE_CHECKING:
     from isolang.explain.harm import Harm
@@ -31,7 +27,7 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 
 
-class Isolation(Watches):
+class Isolation(Calls):
     """The value of the ``isolation`` fixture: records the transactions of one test.
 
     Attributes:
@@ -39,73 +35,6 @@ class Isolation(Watches):
         level: the level asserted by the test's mark; empty if the test has no mark.
         judged: the verdicts on the recorded histories so far.
     """
-
-    def setup(self, function: Callable[[], object]) -> None:
-        """Call a function that prepares the database, both now and before playing each prediction.
-
-        A test must call ``setup`` before it starts any watch.
-        """
-        self._setup = function
-        function()
-
-    def call(self, function: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
-        """Call a function of the application, and remember the call for :meth:`foresee`.
-
-        The call's transactions are labelled with the text of the call, such as ``pay(1, 30)``. If
-        the function is a coroutine function, its result is awaited in a new event loop; in a test
-        that runs in an event loop, the result must be awaited.
-        """
-        if inspect.iscoroutinefunction(function) and _has_loop():
-            return self._call_later(function, args, kwargs)  # type: ignore[return-value]
-        call = self._remembered(function, args, kwargs)
-        if self._setup is None or not self._watches:
-            return call.again()  # type: ignore[return-value]
-        return self._replays.make(call, self.session)  # type: ignore[return-value]
-
-    async def _call_later(
-        self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> object:
-        call = self._remembered(function, args, kwargs)
-        began, clock = time.time(), time.perf_counter()
-        with call.labelling():
-            try:
-                result = await function(*args, **kwargs)
-            except Exception as error:
-                self._replays.remember(call, self.session, began, answer_of_error(error, clock))
-                raise
-        self._replays.remember(call, self.session, began, answer_of(result, clock))
-        return result
-
-    def _remembered(
-        self, function: Callable[..., object], args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> AppCall:
-        """Remember a call, which is about to be made, and return it."""
-        call = AppCall(function, args, kwargs)
-        self._calls.append(call)
-        return call
-
-    def effect(self, effect: object) -> None:
-        """Report an effect outside the database, such as a mail that the application sends.
-
-        The harm of a violation compares the effects of the concurrent run with those of each serial
-        order. Mails in Django's ``mail.outbox`` need no report.
-        """
-        self._replays.effects.report(effect)
-
-    def invariant(self, function: Callable[[], object]) -> None:
-        """Add a condition that must hold after the calls, for the harm of a violation.
-
-        The function raises an error, or returns ``False``, if the condition does not hold.
-        """
-        self._replays.effects.invariants.append(function)
-
-    def ignore(self, *names: str) -> None:
-        """Add tables and columns that the harm of a violation does not compare.
-
-        A name is that of a table, a column such as ``account.visits``, or a column of all tables
-        such as ``*.visits``. A test must call this before it starts any watch.
-        """
-        self._replays.ignored += names
 
     def end_watches(self) -> None:
         """End the watches of this test. What they have recorded remains."""
@@ -125,7 +54,6 @@ class Isolation(Watches):
         Raises:
             IsolangError: the test has not used :meth:`call`, :meth:`setup`, or a driver watch.
         """
-        from isolang.api import load_history
         from isolang.foresee.played import Stage, foresee
         from isolang.harm.state import PreparedState
 
@@ -144,7 +72,7 @@ class Isolation(Watches):
                 "a test needs isolation.setup, a watched driver and isolation.call"
             )
         proxy = self._proxies[0]
-        history = load_history(proxy.complete())
+        history = self._so_far(proxy)
         self._ending.close()
         stage = Stage(
             setup=self._setup,
@@ -191,16 +119,18 @@ class Isolation(Watches):
 
     def history(self) -> History:
         """Return the history recorded so far: that of the first watch, or else of the recorder."""
+        if not self._proxies:
+            return self.recorder.history()
+        return self._so_far(self._proxies[0], superseded_reads=self.superseded_reads)
+
+    def _so_far(self, proxy: InsideProxy, **options: Any) -> History:
+        """Return the history that a proxy has recorded so far, read as the mark says."""
         from isolang.api import load_history
         from isolang.observe.unseen import accepted_kinds
 
-        if not self._proxies:
-            return self.recorder.history()
-        path = self._proxies[0].complete(accepted_kinds(self.allow_unseen))
-        allowed = accepted_kinds(self.allow_unseen) if self.allow_unseen else ()
-        return load_history(
-            path, superseded_reads=self.superseded_reads, allow_unseen=sorted(allowed)
-        )
+        accepted = accepted_kinds(self.allow_unseen)
+        allowed = sorted(accepted) if self.allow_unseen else ()
+        return load_history(proxy.complete(accepted), allow_unseen=allowed, **options)
 
     @property
     def waiting(self) -> bool:
@@ -347,15 +277,6 @@ class Isolation(Watches):
         self._servers.close()
         if self._recorder is not None:
             self._recorder.close()
-
-
-def _has_loop() -> bool:
-    """Return whether an event loop is running in this thread."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
 
 
 def observes(history: History) -> bool:

@@ -36,6 +36,7 @@ def test_the_shops(tmp_path):
     assert first["stock-1000"].startswith("INVALID, harmless with this data: as if ")
     assert first["offer-once"].startswith("INVALID, harmful: ")
     assert "order_orderdiscount: 3 new rows, every order gives 1" in reports[2]
+    assert "order_order: total_incl_tax 9.00 instead of 10.00, twice" in reports[2]
     for name in first:
         assert '"word":"harm' in next(Path(tmp_path, name).glob("*.html")).read_text()
 

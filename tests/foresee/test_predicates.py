@@ -226,3 +226,41 @@ def test_a_row_that_holds_a_unique_index_cannot_be_overlooked_by_an_insert(tmp_p
     path = history.files[0]
     assert read_unique_indexes(path) == {"user": [["id"]]}
     assert read_column_forms(path) == {"user": {"at": "date"}}
+
+
+# --- what a recording does not know ---
+
+SKEW = """\
+{:type :ok, :process 0, :value [[:r ["t" "2"] nil] [:insert ["t" "1"] {"a" 1 "xmin" "1"}]]}
+{:type :ok, :process 1, :value [%s[:insert ["t" "2"] {"a" 1 "xmin" "2"}]]%s}
+"""
+READ = '[:r ["t" "1"] {"a" 1 "xmin" "1"}]'
+
+
+def test_a_prediction_does_not_rest_on_a_possible_fact(tmp_path: Path) -> None:
+    """Nothing is predicted about a read that may have decided nothing, and this is said."""
+    path = tmp_path / "run.edn"
+    path.write_text(SKEW % (READ, ""))
+    assert predict(isolang.load_history(path), "rc").found
+    path.write_text(SKEW % ("", f", :perhaps [[0 {READ}]]"))
+    found = predict(isolang.load_history(path), "rc")
+    assert (found.outcome, found.gave_up) == (
+        "gave up",
+        (f"the search does not consider everything: {isolang.load_history(path).lacking()}",),
+    )
+    found = predict(isolang.load_history(path), "psi", "si")
+    assert "1 of 2 transactions were left out" in " ".join(found.gave_up)
+
+
+def test_what_was_not_seen_is_named(tmp_path: Path) -> None:
+    """Nothing found is then not "nothing found"."""
+    path = tmp_path / "run.edn"
+    path.write_text(
+        '{:type :ok, :process 0, :value [[:r "x" nil]]}\n'
+        '{:type :ok, :process 1, :value [[:r "x" nil]]}\n;:unseen {"limits": ["2 rows (1)"]}\n'
+    )
+    found = predict(isolang.load_history(path), "rc")
+    assert found.outcome == "gave up"
+    assert found.gave_up == ("the search does not consider everything: not seen: 2 rows (1)",)
+    allowed = isolang.load_history(path, allow_unseen=["limits"])
+    assert predict(allowed, "rc").outcome == "nothing found"

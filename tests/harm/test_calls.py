@@ -247,7 +247,7 @@ def test_failing(isolation):
 def test_misspelt(isolation):
     pass
 """)
-    installed = any(one.name == "isolang" for one in entry_points(group="pytest11"))
+    installed = any(entry.name == "isolang" for entry in entry_points(group="pytest11"))
     plugin = () if installed else ("-p", "isolang.testing.pytest_plugin")
     done = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:randomly", *plugin)
     done.assert_outcomes(failed=1, passed=1, errors=1)

@@ -3,7 +3,7 @@
 import pytest
 
 import isolang
-from isolang.observe.unseen import CALLED
+from isolang.observe.unseen import CALLED, CONDITIONS
 
 
 @pytest.fixture
@@ -82,3 +82,26 @@ def test_a_function_is_never_harmless(tables, text):
     verdict = isolang.check(isolang.load_history(tables.path), "ser")
     assert (verdict.outcome, verdict.cause) == ("unknown", "unseen")
     assert "public.f (plpgsql), in SELECT f()" in verdict.reason
+
+
+def test_what_prevents_a_decision(tables):
+    """A savepoint that was rolled back, a writer past the proxy, and definitions that follow."""
+    like = "SELECT v FROM %s WHERE md5(random()::text || v) LIKE 'a%%'"
+    with tables.connect() as a:
+        a.execute("SAVEPOINT s")
+        a.execute(like % "x")
+        a.execute("ROLLBACK TO s")
+        a.commit()
+        a.execute(like % "y")
+        tables.direct("UPDATE y SET v = 2 WHERE id = 1")
+        a.commit()
+        a.execute(like % "x")
+        a.commit()
+        a.execute("ALTER TABLE x ADD COLUMN more int")
+        a.commit()
+        a.execute(like % "x")
+        a.commit()
+    unseen = tables.stop()
+    assert unseen[CONDITIONS] == 3
+    verdict = isolang.check(isolang.load_history(tables.path), "ser")
+    assert (verdict.outcome, verdict.cause) == ("unknown", "unseen")

@@ -109,6 +109,21 @@ def test_a_cast_to_a_type_of_users_names_no_row():
         assert found.equal.keys() == equal, text
 
 
+def test_arrays_in_text():
+    """Drivers write elements with quotes, or without; NULL and nested arrays are refused."""
+    text = '{plain, "a,b" ,"NULL","q\\"\\\\", two words,""}'
+    elements = ("plain", "a,b", "NULL", 'q"\\', "two words", "")
+    for condition in ("s = any ($1)", "s in (select unnest($1::text[]))"):
+        assert predicate(condition, text) == ("in", "s", elements)
+    assert predicate("a = any ($1)", '{"1",2}') == ("in", "a", (1, 2))
+    assert predicate("s = any ($1)", "{ }") == ("in", "s", ())
+    for wrong in ("{null}", "{{1},{2}}", "[0:0]={1}", "{a,}", '{"a"b}', "{a", "{a}b", "a}"):
+        with pytest.raises(CannotEvaluateError):
+            predicate("s = any ($1)", wrong)
+    with pytest.raises(CannotEvaluateError):
+        predicate("s in (select unnest($1::text[]) limit 1)", "{a}")
+
+
 def test_parameters_have_their_types():
     """Parameters are read in text and in binary format; NULL and unknown types are refused."""
     assert predicate("a = $1 and s = $2", "7", "x") == ("and", ("=", "a", 7), ("=", "s", "x"))

@@ -67,3 +67,82 @@ def test_an_order_of_a_transaction_of_unknown_outcome_is_a_read_that_says_someth
     path.write_text("".join(f"{{:type :{kind}, :value []}}\n" for kind in kinds))
     write_orders(path, windows.Decided((), (order,), {1: (1, 2), 3: (3, 4)}, frozenset({1})), into)
     assert "[:r-not-in [:order 0] [1]]" in into.read_text()
+
+
+def test_random_histories_without_some_reads(tmp_path):
+    """None is valid of which the whole is invalid."""
+    judged = 0
+    for seed in range(40, 110):
+        play = Play(seed, tmp_path)
+        play.run()
+        _, without, unseen, decided = play.recorded()
+        if unseen and unseen == decided and not play.is_serializable():
+            history = isolang.load_history(without)
+            outcome = isolang.check(history, "ser", certify=False, simplest=False).outcome
+            assert outcome != "valid", seed
+            judged += 1
+    assert judged > 3
+
+
+def ended(history, outcome, *actions, began=None, defines=False, doubtful=False):
+    """A transaction that writes (table, number) or reads (table,) unseen, and then ends."""
+    made = began or history.begin(history.process(), history.ticket())
+    made.altered, made.has_doubtful_times = defines, doubtful
+    for table, *version in actions:
+        at = history.ticket()[0]
+        if version:
+            row = {"v": version[0]}
+            new = RowVersion(str(version[0]), f"{at}(1)")
+            made.write(WrittenRow(table, new, row, None, "INSERT", inserts=True))
+        else:
+            read = UnseenRead("conditions", "T", "", (table.name,), at, history.ticket()[0])
+            made.unseen_reads.append(read)
+    if outcome != "info":
+        made.commit_sent = history.ticket()[0]
+    history.end(made, outcome)
+
+
+@pytest.mark.parametrize(
+    ("what", "decided", "orders"),
+    [
+        ("before", 1, 1),
+        ("after", 1, 1),
+        ("around", 0, 0),
+        ("aborted", 1, 0),
+        ("a lost COMMIT before", 0, 0),
+        ("a lost COMMIT after", 1, 1),
+        ("a savepoint", 0, 0),
+        ("definitions before", 1, 1),
+        ("definitions after", 0, 0),
+        ("another writer", 0, 0),
+        ("another writer of another table", 1, 1),
+        ("an aborted reader", 1, 0),
+    ],
+)
+def test_what_decides_a_read(tmp_path, what, decided, orders):
+    """A writer of x commits, and another transaction reads x unseen."""
+    history = ObservedHistory(tmp_path / "run.edn")
+    x, _ = TABLES
+    early = history.begin(history.process(), history.ticket())
+    outcome = {"aborted": "fail", "a lost COMMIT before": "info"}.get(what, "ok")
+    is_later = what in ("after", "around", "a lost COMMIT after")
+    if what == "definitions before":
+        ended(history, "ok", defines=True)
+    if not is_later:
+        ended(history, outcome, (x, 1), began=early)
+    if what == "around":
+        early.commit_sent = history.ticket()[0]
+    reader = "fail" if what == "an aborted reader" else "ok"
+    ended(history, reader, (x,), doubtful=what == "a savepoint")
+    if what == "around":
+        early.write(WrittenRow(x, RowVersion("1", "1(1)"), {"v": 1}, None, "INSERT", inserts=True))
+        history.end(early, "ok")
+    elif is_later:
+        history.end(early, "fail")
+        ended(history, "info" if what == "a lost COMMIT after" else "ok", (x, 1))
+    if what == "definitions after":
+        ended(history, "ok", defines=True)
+    history.close()
+    doubtful = {"another writer": {"x"}, "another writer of another table": {"y"}}.get(what, ())
+    found = history.windows.decide(doubtful, ())
+    assert (len(found.reads), len(found.orders)) == (decided, orders)

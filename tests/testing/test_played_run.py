@@ -3,6 +3,7 @@
 import importlib
 import json
 import os
+import re
 import sys
 
 import pytest
@@ -51,6 +52,13 @@ service = Service()
 
 def pay(amount):
     withdraw("checking", amount)
+
+def deposit(amount):
+    with psycopg.connect(os.environ["DATABASE_URL"]) as c:
+        query = "SELECT balance FROM savings WHERE customer = 1"
+        balance = c.execute(query).fetchone()[0] + amount
+        c.execute("UPDATE savings SET balance = %s WHERE customer = 1", (balance,))
+    return balance
 
 def mended_save(amount):
     withdraw("savings", -amount, before="checking")
@@ -145,6 +153,24 @@ def test_a_recorded_run_is_played(folder, url, capfd, play, level):
     assert one["confirmed"]
     assert one["played"]["profile"] == "valid"
     assert one["played"]["database"] == "PostgreSQL 18.6"
+    harm = one["played"]["harm"]
+    assert (play == "statements") == (harm is None)
+    if harm is not None:
+        assert harm["kind"] == "harmless"
+        assert "\n     harmless with this data: as if " in run.out
+
+
+def test_a_prediction_is_harmful_if_no_order_explains_what_was_played(folder, url, capfd):
+    """The report names the row and the column, and what the orders give."""
+    bank = importlib.import_module("played_bank")
+    path = recorded(folder, (bank.deposit, 10), (bank.deposit, 20))
+    command = ("predict", path, "--at", "postgresql-read-committed", "--database", url)
+    run = run_here(capfd, *command, "--play", "played_bank.py")
+    assert run.code == 1, run.err
+    assert "lost update, certified\n" in run.out
+    assert re.search(
+        r"\n     harmful: savings/1 balance 1[12]0, every order gives 130; deposit\(", run.out
+    )
 
 
 @pytest.mark.parametrize("level", ["repeatable read", "read committed"])

@@ -11,6 +11,7 @@ from support.watched import names, operations, predicate_reads, sources, transac
 import isolang
 from isolang.errors import IsolangError
 from isolang.report import page
+from isolang.testing.assertion import UndecidedError
 
 psycopg = pytest.importorskip("psycopg")
 LEVELS = psycopg.IsolationLevel
@@ -432,3 +433,24 @@ def test_writes_of_many_rows(url, isolation):
     assert "nobody" in str(missed)
     assert watch.unseen == {}
     isolation.assert_level("sser")
+
+
+@pytest.mark.parametrize("server_on_trial", [False])
+def test_what_is_allowed_says_nothing(url, isolation):
+    """The orders of unseen reads that are allowed do not make a verdict unknown."""
+    isolation.watch_psycopg(url)
+    one, other = (psycopg.connect(url) for _ in range(2))
+    with one, other:
+        for connection in (one, other):
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
+        one.execute("SELECT balance FROM account WHERE md5(name || random()::text) LIKE 'a%'")
+        other.execute("SELECT balance FROM account WHERE name = 'b'")
+        one.execute("UPDATE account SET balance = 1 WHERE name = 'b'")
+        other.execute("UPDATE account SET balance = 1 WHERE name = 'a'")
+    with pytest.raises(UndecidedError, match="possible facts"):
+        isolation.assert_level("ser")
+    assert isolation.assert_level("ser", allow_unseen={"conditions"})
+    isolation.allow_unseen = {"conditions"}
+    assert isolang.check(isolation.history(), "ser").outcome == "valid"
+    isolation.allow_unseen = False
+    assert isolang.check(isolation.history(), "ser").cause == "possible facts"

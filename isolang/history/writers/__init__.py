@@ -131,7 +131,8 @@ def write_history(
         from isolang.history.writers.facts import with_what_it_lacks
 
         def encoded(one: History) -> Contents:
-            return encode(one, renumber=renumber, drop=frozenset(drop))[0]
+            written: Contents = encode(one, renumber=renumber, drop=frozenset(drop))[0]
+            return written
 
         contents, report = with_what_it_lacks(history, contents, report, encoded)
     try:

@@ -413,8 +413,8 @@ def changed_line(
             removed[begin == _ROWS] = [_text_of(one) for one in compress(texts, map(not_, keep))]
         if begin == _ROWS:
             texts = [edn(remarks[n]) if n in remarks else one for n, one in enumerate(texts)]
-        # If the outcome is not :ok, the versions are those of the invocation, which has no reads.
-        if begin != _VERSIONS or ":type :ok" in head:
+        # If the outcome is not :ok, these are about the invocation, which has no reads.
+        if begin not in (_VERSIONS, _STATEMENTS) or ":type :ok" in head:
             texts = list(compress(texts, keep))
         written += [frame, TAB.join(texts)]
     callers, shown = removed

@@ -23,6 +23,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
+from isolang.history.statements import GUARDS
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import block_at, is_complete
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
@@ -427,7 +428,7 @@ class _CompoundReader:
         elif made.kind != "insert" and not made.claims:
             chosen, rest = chosen_columns(reader, target.where, target.alias, queries)
             rest, more = self._without_lists(reader, rest, target.alias)
-            chosen |= more.keys()
+            chosen = frozenset({*chosen, *more})
             choosers = set(more.values()) | (choosers if choosers else set())
             columns = self._columns_of(others.values())
             condition = _condition(part, rest, target.alias, others=columns)
@@ -441,11 +442,11 @@ class _CompoundReader:
                 partial = "subqueries" if condition.why else ""
         elif made.claims:
             condition = _condition(part, [target.where], target.alias)
-        elif (source := self._only_query(query)) and made.may_skip:
-            choosers = {source}
+        elif made.may_skip and (proposer := self._only_query(query)):
+            choosers = {proposer}
         self._unseen += {*made.unseen} - _READS
         chooser = self._origin(choosers.pop(), members) if len(choosers) == 1 else ""
-        source = members[chooser].plan if chooser else None
+        chosen_by = members[chooser].plan if chooser else None
         return Member(
             name=query.name,
             named_at=query.named_at,
@@ -455,9 +456,9 @@ class _CompoundReader:
                 partial=partial,
                 unseen=(),
                 chosen=chosen,
-                keeps_chosen=source is not None
-                and bool(source.lock)
-                and [one.name for one in source.sources] == [target.name],
+                keeps_chosen=chosen_by is not None
+                and chosen_by.lock in GUARDS
+                and [one.name for one in chosen_by.sources] == [target.name],
             ),
             condition=condition,
             output=output,

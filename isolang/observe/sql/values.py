@@ -174,11 +174,18 @@ def short_text(text: str) -> str:
     return "sha256:" + hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
+# An element with or without quotes, and the character behind it.
+_ELEMENT: Final = re.compile(
+    r'\s*+(?:"((?:[^"\\]|\\.)*+)"|([^{}",\\\s](?:[^{}",\\]*[^{}",\\\s])?))\s*+([,}])', re.DOTALL
+)
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+
+
 def array_items(value: Any, oid: int) -> tuple[list[Any], int]:
     """Return the elements of an array, and their type number.
 
     Raises:
-        UnknownValueError: the array has NULLs, several dimensions, or quoted elements.
+        UnknownValueError: the array has NULLs, or several dimensions.
     """
     item = _ARRAYS.get(oid, 0)
     if oid and not item:
@@ -197,12 +204,27 @@ def array_items(value: Any, oid: int) -> tuple[list[Any], int]:
             items.append(value[at + 4 : at + 4 + size])
             at += 4 + size
         return items, kind
-    if not re.fullmatch(r"\{[^{}\"\\]*\}", value):
-        raise UnknownValueError("an array with quotes")
-    parts = value[1:-1].split(",") if value != "{}" else []
-    if any(one.strip().lower() == "null" for one in parts):
-        raise UnknownValueError("an array with NULL")
-    return [one.strip() for one in parts], item
+    return _items_in_text(value), item
+
+
+def _items_in_text(text: str) -> list[str]:
+    """Return the elements of an array as PostgreSQL writes it."""
+    items: list[str] = []
+    at, behind = 1, ","
+    if not text.startswith("{") or text[1:].strip() == "}":
+        at, behind = (len(text), "}") if text.startswith("{") else (0, "")
+    while behind == ",":
+        found = _ELEMENT.match(text, at)
+        if found is None:
+            raise UnknownValueError("an array of several dimensions")
+        quoted, plain, behind = found.groups()
+        if quoted is None and plain.lower() == "null":
+            raise UnknownValueError("an array with NULL")
+        items.append(plain or (_ESCAPED.sub(r"\1", quoted) if "\\" in quoted else quoted))
+        at = found.end()
+    if behind != "}" or text[at:].strip():
+        raise UnknownValueError("an array of several dimensions")
+    return items
 
 
 def binary_value(value: bytes, oid: int) -> Any:

@@ -222,7 +222,9 @@ class StatementOperations:
         for table in statement.tables:
             if table is None or (table.why and table.why not in (CATALOGUE, TEMPORARY)):
                 return None
-            if table.partitioned or table.altered or not table.rows_known or table.secured:
+            if table.partitioned or table.altered or not table.rows_known:
+                return None
+            if table.secured and self._observation.database.roles_change:
                 return None
             if not table.why:
                 found.append(table)

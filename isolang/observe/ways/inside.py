@@ -98,7 +98,7 @@ class InsideProxy:
 
     def pause_after_answers(self, pause: Callable[[], float]) -> None:
         """Hold each connection after an answer of the server, for as long as a function says."""
-        self._observer.pause_after_answers(pause)
+        self._observer.listener.pause = pause
 
     def complete(self, accepted: Collection[str] = ()) -> Path:
         """Write the history recorded so far to a new file, and return its path.

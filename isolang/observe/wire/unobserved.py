@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from isolang.observe.unseen import Unseen
-from isolang.observe.wire.connection import PostgresWire
 from isolang.observe.wire.listener import Listener, Send
 
 if TYPE_CHECKING:
+    from isolang.observe.database import ObservedDatabase, Wire
     from isolang.observe.wire.address import ServerAddress
 
 HERE = "127.0.0.1"
@@ -30,7 +30,7 @@ class _NoHistory(Struct):
 class UnobservedProxy:
     """A proxy in front of a server that records nothing."""
 
-    def __init__(self, server: ServerAddress) -> None:
+    def __init__(self, server: ServerAddress, database: ObservedDatabase) -> None:
         """Start listening at a free port.
 
         Raises:
@@ -38,8 +38,8 @@ class UnobservedProxy:
         """
         history: Any = _NoHistory(Unseen())
 
-        def wire(to_client: Send, to_server: Send) -> PostgresWire:
-            return PostgresWire(history, lambda _: None, to_client=to_client, to_server=to_server)
+        def wire(to_client: Send, to_server: Send) -> Wire:
+            return database.wire(history, lambda _: None, to_client=to_client, to_server=to_server)
 
         self._server = server
         self._listener = Listener(server, wire, _do_nothing)
