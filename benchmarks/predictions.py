@@ -3,6 +3,7 @@
     python benchmarks/predictions.py agree                      every run of at most 3 transactions
     python benchmarks/predictions.py agree --transactions 4 --count 2000 --seed 1
     python benchmarks/predictions.py agree --at psi --against si --transactions 4 --count 500
+    python benchmarks/predictions.py agree --predicates --count 1000 --at postgresql-read-committed
     python benchmarks/predictions.py time                       seconds of CPU, with certificates
 
 `agree` uses runs over two keys with every division into sessions: all of these runs, or `--count`
@@ -26,6 +27,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
 
+from foresee import rows_by_schedule, with_predicates
 from foresee.agreement import SHAPES, levels_of, partitions, random_runs, run_and_search, serial_run
 from foresee.by_definition import Tiny, exists, one_stranger, same_statements
 
@@ -53,6 +55,8 @@ def all_runs(most: int) -> Iterator[Tiny]:
 
 def agree(options: argparse.Namespace) -> int:
     """Compare every run, and return on how many runs the results differ."""
+    if options.predicates:
+        return agree_with_predicates(options)
     if options.count:
         runs = list(random_runs(options.seed, options.transactions, options.count))
     else:
@@ -85,6 +89,31 @@ def agree(options: argparse.Namespace) -> int:
             flush=True,
         )
     return wrong
+
+
+def agree_with_predicates(options: argparse.Namespace) -> int:
+    """Compare random runs with predicate reads, and return on how many the results differ.
+
+    At the profiles, the definition is a database with locks and unique indexes.
+    """
+    different = 0
+    for at in options.at.split(","):
+        begun = time.process_time()
+        module = rows_by_schedule if at.startswith("postgresql-") else with_predicates
+        count, predicted = options.count or 1_000, 0
+        for run in module.random_runs(options.seed, options.transactions, count):
+            expected, found = module.compared(run, at)
+            predicted += expected[1]
+            if found != expected:
+                different += 1
+                print(f"  {at}: {found}, by definition {expected}", run.sessions, run.initial)
+                print(*run.programs, sep="\n    ")
+        print(
+            f"{at}, with predicate reads: {count:,} runs, {predicted:,} predicted, {different} "
+            f"different ({time.process_time() - begun:.0f} s)",
+            flush=True,
+        )
+    return different
 
 
 def dense(seed: int) -> History:
@@ -168,6 +197,7 @@ def main() -> int:
     comparing.add_argument("--count", type=int, default=0, help="random runs; 0 for every run")
     comparing.add_argument("--seed", type=int, default=1)
     comparing.add_argument("--one-stranger", action="store_true", help="only the first rule")
+    comparing.add_argument("--predicates", action="store_true", help="random runs that read rows")
     comparing.set_defaults(run=agree)
     commands.add_parser("time").set_defaults(run=measure)
     options = parser.parse_args()

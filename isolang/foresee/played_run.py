@@ -313,8 +313,14 @@ def _stage_of_statements(
         history.key(step.key) for program in run.order.programs for step in program.steps
     )
     for txn, number in enumerate(run.numbers):
-        recorded = _RecordedCall(run, txn, url)
         name = history.name_of(number)
+        if run.order.programs[txn].scans:
+            calls[number] = (
+                f"{name} reads by a condition, which --play {STATEMENTS} does not play; hint: "
+                "--play FILE.py plays the functions that the labels name"
+            )
+            continue
+        recorded = _RecordedCall(run, txn, url)
         labels = " ".join(history.labels_of(number))
         calls[number] = AppCall(
             recorded, shown=f"{name} {labels}".strip(), sent=tuple(recorded.sent)

@@ -72,6 +72,7 @@ _CHECK_COST: Final = 1_000  # the units of work for a verdict on a few transacti
 _SMALL_HISTORY: Final = (
     100  # a history with at most this number of transactions is checked as a whole
 )
+_PREDICATE_COST: Final = 8  # the units of work to arrange a transaction with predicate reads
 _MOST_REJECTED: Final = 8  # the number of rejected candidates after which a kind is abandoned
 _NEAR_RECORDED: Final = PathBounds(near=3, most=200, nodes=40, window=300)
 _ANY_ORDER: Final = PathBounds(ordered=False)
@@ -341,9 +342,10 @@ class _RunSearch:
         )
 
     def _sort_key(self, kind: Kind, found: _FoundKind) -> tuple[object, ...]:
-        """Return a sort key that puts the kinds with the fewest changes first."""
+        """Return a sort key that puts the shortest, supported and least changed kinds first."""
         changed = len(changed_reads(self.run, found.candidate, found.who))
-        return kind[0] != "one stranger", len(found.candidate.path), changed, -found.count, kind
+        path = len(found.candidate.path)
+        return kind[0] != "one stranger", path, not found.supported, changed, -found.count, kind
 
     def _certified(self, kind: Kind, found: _FoundKind, number: int) -> Prediction | None:
         run, candidate, who = self.run, found.candidate, found.who
@@ -544,7 +546,7 @@ class _DirectSearch(_RunSearch):
             return None
         # In the whole history, the earlier transactions of the same sessions run first.
         who = (*bits(before), *core)
-        self.work.spend(len(who))
+        self.work.spend(len(who) if core_decides else _PREDICATE_COST * len(who))
         found = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
         return True if any(self.consider(rule, one, who) for one in found) else None
 
@@ -565,7 +567,7 @@ class _DirectSearch(_RunSearch):
                 continue
             before, core = placed
             who = (*bits(before), *core)
-            self.work.spend(len(who))
+            self.work.spend(_PREDICATE_COST * len(who))
             candidates = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
             if any(self.consider("same statements", one, who) for one in candidates):
                 return True

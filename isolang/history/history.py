@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from isolang.caveat import Caveat, caveats_in
 from isolang.history import columns as c
 from isolang.history.described import DescribedColumns
-from isolang.history.not_seen import not_allowed
+from isolang.history.not_seen import lacking_in_words, not_allowed
 from isolang.history.transaction import Transaction
 from isolang.history.values import Value, decode
 
@@ -211,22 +211,13 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
         Kinds that cannot change a verdict count, because they matter in other runs.
         """
-        phrases = []
-        if self.possible_facts and "possible_facts" not in self.options:
-            count = f"{self.possible_facts:,} fact{'' if self.possible_facts == 1 else 's'}"
-            phrases.append(f"{count} that only may have decided an answer (:perhaps)")
+        is_open = "possible_facts" not in self.options
         allowed = self.options.get("allow_unseen", ())
-        phrases += [
-            f"not seen: {phrase}"
-            for kind, listed in self.unseen.items()
-            if kind not in allowed
-            for phrase in listed
-        ]
-        return "; ".join(phrases)
+        return lacking_in_words(self.possible_facts if is_open else 0, self.unseen, allowed)
 
     @property
     def lacks_facts(self) -> bool:
-        """Whether the facts that only may have decided an answer are neither here nor known."""
+        """``True`` if the facts that only may have decided an answer are neither here nor known."""
         open_ = self.possible_facts > 0 and "possible_facts" not in self.options
         return open_ and "all facts" not in self._lazy
 

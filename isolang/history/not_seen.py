@@ -93,6 +93,28 @@ def not_allowed(
     return {kind: phrases for kind, phrases in unseen.items() if kind not in harmless}
 
 
+def lacking_in_words(
+    possible_facts: int, unseen: Mapping[str, tuple[str, ...]], allowed: Collection[str]
+) -> str:
+    """Return in words what a history lacks; empty if nothing. Harmless kinds count, too.
+
+    >>> lacking_in_words(1, {"limits": ("rows (2)",), "copy": ("rows (1)",)}, ["copy"])
+    '1 fact that only may have decided an answer (:perhaps); not seen: rows (2)'
+    """
+    facts = f"{possible_facts:,} fact{'' if possible_facts == 1 else 's'}"
+    kinds = [phrases for kind, phrases in unseen.items() if kind not in allowed]
+    return "; ".join(
+        [
+            *(
+                [f"{facts} that only may have decided an answer (:perhaps)"]
+                if possible_facts
+                else []
+            ),
+            *(f"not seen: {phrase}" for phrases in kinds for phrase in phrases),
+        ]
+    )
+
+
 def unseen_reason(unseen: Mapping[str, Collection[str]]) -> str:
     """Return why a verdict is not valid although the recorded operations satisfy the level."""
     listed = "; ".join(phrase for phrases in unseen.values() for phrase in phrases)

@@ -7,7 +7,6 @@ all connections record their transactions in one history.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import Collection, Mapping
 from contextlib import closing, suppress
 from copy import deepcopy
@@ -16,18 +15,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from isolang.errors import IsolangError
-from isolang.history.not_seen import unseen_line
 from isolang.observe.database import ChangeLog, InitialSnapshot, ObservedDatabase, Wire
-from isolang.observe.history.completed import write_evaluated
+from isolang.observe.history.completion import complete_file
 from isolang.observe.history.history import ObservedHistory
-from isolang.observe.history.lines import settle_possible_facts, without_predicate_reads
-from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion
 from isolang.observe.observation import Observation
 from isolang.observe.postgres import POSTGRES
 from isolang.observe.sql.catalogue import Table, Tables
 from isolang.observe.sql.notes import CallNotes
-from isolang.observe.unseen import CONDITIONS_ON_UNSEEN_WRITES, Unseen, unseen_phrases
+from isolang.observe.unseen import Unseen
 from isolang.observe.versions.audit import Audit
 from isolang.observe.versions.logged import ReadLog, changed_rows
 from isolang.observe.versions.sightings import Sightings
@@ -199,28 +195,7 @@ class Observer:
             self._add_logged(history, tables)
         history.close()
         audit.audit_at_end()
-        other = path.with_name(f"{path.name}.part")
-        refused = write_evaluated(history.evaluated, history.evaluated_reads, history.unseen, path)
-        if history.doubtful:
-            for shown, caller in without_predicate_reads(path, history.doubtful, other):
-                history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
-            shutil.move(other, path)
-        if history.rests_on_versions:
-            settle_possible_facts(path, history.keeps_from_start, other)
-            shutil.move(other, path)
-        if self._trusts_server:
-            decided = history.windows.decide(
-                {*history.doubtful, *history.unordered}, accepted, refused
-            )
-            for read in decided.reads:
-                history.unseen.note_decided(read.what, read.text, read.caller)
-            if decided.orders:
-                write_orders(path, decided, other)
-                shutil.move(other, path)
-        unseen = history.unseen.settled()
-        with path.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(unseen_phrases(unseen)))
-        return unseen
+        return complete_file(path, history, accepted, trusts_server=self._trusts_server)
 
     def _next_mark(self) -> int:
         self._last_mark += 1

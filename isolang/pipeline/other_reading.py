@@ -72,7 +72,7 @@ def _with_rows_before(
             other = decide(before, route, remaining, options, simplest=False, work=Work(_WORK))
         except (TimeoutError, IsolangError):
             return verdict
-    if isinstance(other, Unknown):
+    if isinstance(other, Unknown) or (isinstance(other, Valid) and history.lacking()):
         return verdict
     then = "then valid"
     if isinstance(other, Invalid):
@@ -110,7 +110,7 @@ def _other_outcome(
         return ""
     except IsolangError as error:  # for example, a list cannot be loaded
         return f", which is not possible here: {error}"
-    if isinstance(other, Unknown):
+    if isinstance(other, Unknown) or (isinstance(other, Valid) and declared.lacking()):
         return ""
     also = "also " if other.outcome == verdict.outcome else ""
     return f" (the verdict is then {also}{other.outcome})"

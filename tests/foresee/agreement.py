@@ -63,8 +63,13 @@ def levels_of(at: str, against: str = "ser") -> _Levels:
 
 def run_and_search(run: Tiny, at: str, against: str = "ser") -> tuple[bool, bool]:
     """Whether the search predicts something by the first rule, and by either."""
+    return searched_history(history_of(run), at, against)
+
+
+def searched_history(history: History, at: str, against: str = "ser") -> tuple[bool, bool]:
+    """Whether the search predicts something by the first rule, and by either."""
     levels = levels_of(at, against)
-    search = levels.search(levels.run(history_of(run)), Work(WORK), {})
+    search = levels.search(levels.run(history), Work(WORK), {})
     search.one_stranger()
     first = bool(search.found)
     if not first:

@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import io
 import random
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, groupby, permutations
+from pathlib import Path
 from typing import NamedTuple
 
 from foresee import with_predicates as rows
-from foresee.agreement import partitions
+from foresee.agreement import levels_of, partitions, searched_history
 from foresee.with_predicates import ABSENT, INITIAL, Answers, Rows, Statement, depends_on, ser
 
+import isolang
 from isolang.history import write_history
 from isolang.history.remarks import UNIQUE_COMMENT
 
@@ -242,3 +245,21 @@ def edn(run: Rows) -> str:
         lines[initial + i] = f"{lines[initial + i][:-1]}, :statements [{noted}]}}"
     lines.append(f'{UNIQUE_COMMENT}{{"t": [["k"], ["u"]]}}')
     return "".join(f"{line}\n" for line in lines)
+
+
+def compared(run: Rows, at: str) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
+    """What schedules and the search predict: by the first rule, and by either.
+
+    The schedules follow the order of the run's witness, as the search does.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.edn"
+        path.write_text(edn(run), encoding="utf-8")
+        history = isolang.load_history(path)
+        numbers = levels_of(at).run(history).numbers
+        order = [number - min(numbers) for number in numbers]  # the initial rows may come first
+        found = searched_history(history, at)
+    in_order = Rows([run.sessions[i] for i in order], [run.programs[i] for i in order], run.initial)
+    whole = at == "postgresql-repeatable-read"
+    first = predicted(in_order, whole_snapshot=whole)
+    return (first, first or possible(in_order, whole_snapshot=whole)), found

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 from foresee import rows_by_schedule as schedules
 from foresee import with_predicates as rows
-from foresee.agreement import levels_of
-from foresee.with_predicates import Rows, Statement, exists, one_stranger, same_statements
+from foresee.with_predicates import Rows, Statement
 
 import isolang
 from isolang import History, Transaction, predict
-from isolang.foresee.predict import WORK
 from isolang.history.remarks import UNIQUE_COMMENT, read_column_forms, read_unique_indexes
-from isolang.limits import Work
 
 WEAK = ("si", "ra", "cc", "rc")
 PROFILES = ("postgresql-repeatable-read", "postgresql-read-committed")
@@ -42,41 +39,12 @@ def scan(number: int, lock: str = "") -> Statement:
 # --- agreement with the definitions ---
 
 
-def found_by(search_of: isolang.History, at: str) -> tuple[bool, bool]:
-    """Whether the search predicts something by the first rule, and by either."""
-    levels = levels_of(at)
-    search = levels.search(levels.run(search_of), Work(WORK), {})
-    search.one_stranger()
-    first = bool(search.found)
-    if not first:
-        search.same_statements()
-    assert search.found or not search.gave_up, search.gave_up
-    return first, bool(search.found)
-
-
-def defined(run: Rows, at: str) -> tuple[bool, bool]:
-    first = exists(one_stranger(run), at)
-    return first, first or exists(same_statements(run), at)
-
-
-def agree_by_schedule(run: Rows, at: str, path: Path) -> bool:
-    """Whether something is predicted, which the search and the schedules agree on."""
-    path.write_text(schedules.edn(run), encoding="utf-8")
-    history = isolang.load_history(path)
-    order = [number - 1 for number in levels_of(at).run(history).numbers]
-    in_order = Rows([run.sessions[i] for i in order], [run.programs[i] for i in order], run.initial)
-    whole = at == "postgresql-repeatable-read"
-    first = schedules.predicted(in_order, whole_snapshot=whole)
-    expected = first, first or schedules.possible(in_order, whole_snapshot=whole)
-    assert found_by(history, at) == expected, path.read_text(encoding="utf-8")
-    return expected[1]
-
-
 @pytest.mark.parametrize("at", WEAK)
 def test_a_few_runs_agree_with_the_definitions(at: str) -> None:
     """Nothing is missed, and nothing is extra."""
     for run in rows.random_runs(7, 3, 25):
-        assert found_by(rows.history_of(run), at) == defined(run, at), run.programs
+        expected, found = rows.compared(run, at)
+        assert found == expected, run.programs
 
 
 @pytest.mark.slow
@@ -88,28 +56,30 @@ def test_the_search_predicts_what_the_definitions_do(
     """Nothing is missed, and nothing is extra, for both rules."""
     yes = 0
     for run in rows.random_runs(seed, n, count):
-        expected = defined(run, at)
-        assert found_by(rows.history_of(run), at) == expected, run.programs
+        expected, found = rows.compared(run, at)
+        assert found == expected, run.programs
         yes += expected[1]
     assert yes
 
 
 @pytest.mark.parametrize("at", PROFILES)
-def test_a_few_runs_agree_with_all_schedules(at: str, tmp_path: Path) -> None:
+def test_a_few_runs_agree_with_all_schedules(at: str) -> None:
     """Of a database with locks and unique indexes."""
     for run in schedules.random_runs(7, 3, 25):
-        agree_by_schedule(run, at, tmp_path / "run.edn")
+        expected, found = schedules.compared(run, at)
+        assert found == expected, run.programs
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", PROFILES)
 @pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 500), (9, 4, 100)])
-def test_the_search_predicts_what_schedules_do(
-    at: str, seed: int, n: int, count: int, tmp_path: Path
-) -> None:
+def test_the_search_predicts_what_schedules_do(at: str, seed: int, n: int, count: int) -> None:
     """Nothing is missed, and nothing is extra, for both rules."""
-    runs = schedules.random_runs(seed, n, count)
-    yes = sum(agree_by_schedule(run, at, tmp_path / "run.edn") for run in runs)
+    yes = 0
+    for run in schedules.random_runs(seed, n, count):
+        expected, found = schedules.compared(run, at)
+        assert found == expected, run.programs
+        yes += expected[1]
     assert yes
 
 
@@ -135,9 +105,8 @@ def test_a_run_that_was_once_missed(
 ) -> None:
     """Only the second rule predicts something."""
     monkeypatch.setattr(rows, "KEYS", tuple(initial))
-    run = Rows(sessions, programs, initial)
-    assert found_by(rows.history_of(run), at) == defined(run, at)
-    assert defined(run, at)[1]
+    expected, found = rows.compared(Rows(sessions, programs, initial), at)
+    assert found == expected == (False, True)
 
 
 BY_SCHEDULE: list[tuple[Case, bool]] = [
@@ -167,13 +136,12 @@ BY_SCHEDULE: list[tuple[Case, bool]] = [
 
 
 @pytest.mark.parametrize(("case", "predicted"), BY_SCHEDULE)
-def test_a_run_whose_schedules_were_once_mistaken(
-    case: Case, predicted: bool, tmp_path: Path
-) -> None:
+def test_a_run_whose_schedules_were_once_mistaken(case: Case, predicted: bool) -> None:
     """Locks, statements that write what they find, and unique indexes."""
     at, sessions, programs, initial = case
-    run = Rows(sessions, programs, initial)
-    assert agree_by_schedule(run, at, tmp_path / "run.edn") == predicted
+    expected, found = schedules.compared(Rows(sessions, programs, initial), at)
+    assert found == expected
+    assert expected[1] == predicted
 
 
 # --- what applications do ---

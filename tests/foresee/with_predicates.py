@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from typing import Any, NamedTuple, TypeAlias
 
-from foresee.agreement import partitions
+from foresee.agreement import partitions, searched_history
 from foresee.by_definition import INITIAL, acyclic, closure
 
 from isolang import History, Transaction
@@ -357,3 +357,10 @@ def history_of(h: Rows) -> History:
         *first,
         *(Transaction([*ops(i)], session=h.sessions[i], number=i + 1) for i in range(h.n)),
     ])  # fmt: skip
+
+
+def compared(run: Rows, at: str) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
+    """What the definitions and the search predict: by the first rule, and by either."""
+    first = exists(one_stranger(run), at)
+    expected = first, first or exists(same_statements(run), at)
+    return expected, searched_history(history_of(run), at)

@@ -186,11 +186,15 @@ def test_random_histories_agree_with_brute_force():
                 if kind == "w":
                     values[key].append(value)
         possible = [
-            {n for n, one in enumerate(operations) if one[0] == "r" and chance.random() < 0.4}
+            {
+                at
+                for at, (kind, *_) in enumerate(operations)
+                if kind == "r" and chance.random() < 0.4
+            }
             for operations in transactions
         ]
         certain = [
-            [one for n, one in enumerate(operations) if n not in possible[number]]
+            [operation for at, operation in enumerate(operations) if at not in possible[number]]
             for number, operations in enumerate(transactions)
         ]
         text = "".join(map(line, range(3), transactions, possible))
@@ -206,3 +210,12 @@ def test_random_histories_agree_with_brute_force():
             assert levels["ser-nosession"].standing == standing, text
         outcomes.add(expected)
     assert outcomes == {"valid", "invalid", "unknown"}
+
+
+@pytest.mark.parametrize(("more", "noted"), [("", True), (", :perhaps [[0 [:r :y 7]]]", False)])
+def test_no_note_promises_a_valid_verdict(tmp_path, capfd, more, noted):
+    """That one would be unknown, or depend on possible facts."""
+    path = tmp_path / "run.edn"
+    path.write_text(f"{{:type :ok, :process 0, :value [[:r :x 1]]{more}}}\n")
+    run = run_here(capfd, "check", "-s", "ser", path)
+    assert (run.code, "then valid" in " ".join(run.out.split())) == (1, noted)

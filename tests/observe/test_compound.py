@@ -133,18 +133,18 @@ WRONG = [
 @pytest.fixture
 def rewriter():
     """A rewriter that knows the tables of a queue."""
-    made = Rewriter(DatabaseFacts(version=180000))
+    known = Rewriter(DatabaseFacts(version=180000))
     for oid, name in ((9, "task"), (8, "lane")):
         columns = {
             column: RecordedColumn(name=column, oid=INT4, required=True)
             for column in ("id", "rank")
         }  # fmt: skip
-        made.tables[name] = Table(
+        known.tables[name] = Table(
             oid=oid, where=name, name=name, columns=columns, quoted={n: n for n in columns},
             others=("rank",), key=("id",), unique=(frozenset({"id"}),),
             names={1: "id", 2: "rank"},
         )  # fmt: skip
-    return made
+    return known
 
 
 def test_the_text_of_a_claim(rewriter):
@@ -153,9 +153,9 @@ def test_the_text_of_a_claim(rewriter):
         "WITH next AS (SELECT id FROM task ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) "
         "DELETE FROM task USING next WHERE task.id = next.id"
     )
-    made = rewriter.prepare(text, may_ask=False)
-    (statement,) = made.statements
-    assert made.sent == (
+    prepared = rewriter.prepare(text, may_ask=False)
+    (statement,) = prepared.statements
+    assert prepared.sent == (
         "WITH isolang_next AS (SELECT id , pg_catalog.concat_ws(' ', task.tableoid, task.xmin, "
         "task.ctid, pg_catalog.json_build_array(task.id)) AS isolang_0 FROM task ORDER BY id "
         'LIMIT 1 FOR UPDATE SKIP LOCKED), next AS (SELECT id FROM "isolang_next") '
@@ -170,9 +170,9 @@ def test_the_text_of_a_claim(rewriter):
         "ON true"
     )
     assert (statement.tag, statement.hidden, statement.logged) == ("DELETE", True, False)
-    for where, size in reversed(made.shifts):  # the positions of errors are computed from these
-        made.sent = made.sent[:where] + made.sent[where + size :]
-    assert made.sent == text
+    for where, size in reversed(prepared.shifts):  # the positions of errors are computed from these
+        prepared.sent = prepared.sent[:where] + prepared.sent[where + size :]
+    assert prepared.sent == text
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_the_text_of_a_claim(rewriter):
 )
 def test_texts_that_stay(rewriter, text):
     """The server gets a statement as it is that has no certain plan."""
-    made = rewriter.prepare(text, may_ask=False)
-    assert made.sent == text
-    assert made.statements[0].logged
-    assert made.statements[0].unseen
+    prepared = rewriter.prepare(text, may_ask=False)
+    assert prepared.sent == text
+    assert prepared.statements[0].logged
+    assert prepared.statements[0].unseen
 
 
 @pytest.fixture
@@ -210,19 +210,19 @@ def record(rewriter, tmp_path):
     )  # fmt: skip
 
     def recorded(text, *answers):
-        (made,) = rewriter.prepare(text, may_ask=False).statements
-        columns = [one for one in made.columns if one is not None]
+        (statement,) = rewriter.prepare(text, may_ask=False).statements
+        columns = [column for column in statement.columns if column is not None]
         assert len(columns) == len(answers)
         reported = [
             (column, text.encode())
             for column, texts in zip(columns, answers, strict=True)
             for text in texts
         ]
-        done = ExecutedStatement(statement=made, ticket=history.ticket(), reported=reported)
-        one = history.begin(0, done.ticket)
-        one.level = "read committed"
-        StatementOperations(observation, one, done).record()
-        return one.operations, {**history.unseen}
+        done = ExecutedStatement(statement=statement, ticket=history.ticket(), reported=reported)
+        transaction = history.begin(0, done.ticket)
+        transaction.level = "read committed"
+        StatementOperations(observation, transaction, done).record()
+        return transaction.operations, {**history.unseen}
 
     return recorded
 
@@ -265,8 +265,8 @@ def test_reads_precede_writes(record):
     deleted = '["7", "9", "5", "(0,1)", [1], null, null, null, null, null, null]'
     escaped = deleted.replace('"', '\\"')
     operations, unseen = record(text, [added], ["null"], [f'["{escaped}"]'])
-    assert [type(one) for one in operations] == [ScannedRows, ScannedRows, WrittenRow, WrittenRow]
-    assert [one.table.name for one in operations] == ["lane", "task", "task", "lane"]
+    assert [*map(type, operations)] == [ScannedRows, ScannedRows, WrittenRow, WrittenRow]
+    assert [operation.table.name for operation in operations] == ["lane", "task", "task", "lane"]
     assert unseen == {}
 
 
@@ -302,8 +302,8 @@ def test_applications_see_no_difference(observed, server):
     observed.direct(*ROWS)
     observed.start()
     through = [*answers(("127.0.0.1", observed.observer.port))]
-    for one, other in zip(through, direct, strict=True):
-        assert one == other
+    for answer, expected in zip(through, direct, strict=True):
+        assert answer == expected
     assert "errors" not in observed.stop()
     assert observed.verdict("pl-2") == "valid"
 
@@ -314,13 +314,13 @@ def test_what_is_seen(observed):
     observed.direct(*TABLES, *ROWS)
     observed.start()
     history = observed.observer.history
-    with observed.connect("READ_COMMITTED") as one:
+    with observed.connect("READ_COMMITTED") as connection:
         for text, kinds in ({text: set() for text in SEEN} | COUNTED).items():
             before = dict(history.unseen)
-            one.execute(text)
+            connection.execute(text)
             new = {kind for kind, number in history.unseen.items() if number > before.get(kind, 0)}
             assert (text, new) == (text, kinds)
-            one.commit()
+            connection.commit()
     observed.stop()
     assert observed.verdict("ser") == "valid"
 

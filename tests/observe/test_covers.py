@@ -14,7 +14,7 @@ from isolang.observe.sql.joins import ColumnNames, split_condition
 from isolang.observe.sql.lexer import tokens
 from isolang.observe.sql.plan import plan
 from isolang.observe.sql.predicates import Parameters
-from isolang.observe.sql.rewriting import PreparedStatement
+from isolang.observe.sql.rewriting import DatabaseFacts, PreparedStatement, Rewriter
 from isolang.observe.versions.covers import JoinedRows, cover_facts
 
 
@@ -80,7 +80,7 @@ def test_what_is_read(text, expected):
 
 
 @pytest.mark.parametrize(
-    "text", ["o RIGHT JOIN c ON o.c_id = c.id", "o NATURAL JOIN c", "l JOIN o USING (id)", "o",
+    "text", ["o RIGHT JOIN c ON o.c_id = c.id", "o NATURAL JOIN c", "l JOIN o USING (id)",
              "o CROSS JOIN c", ", ".join(f"o x{n}" for n in range(9))],
 )  # fmt: skip
 def test_no_cover(text):
@@ -299,6 +299,34 @@ def test_too_many_rows():
         assert (facts is None) == (number > 1000)
 
 
+@pytest.mark.parametrize(
+    ("text", "blocks", "own"),
+    [
+        ("SELECT DISTINCT st FROM o WHERE st + 1 > 2", "o", False),
+        ("SELECT DISTINCT o.st FROM o JOIN c ON o.c_id = c.id WHERE c.kind = 1", "oc", False),
+        ("SELECT count(*) FROM (SELECT l.id FROM l LEFT JOIN n ON l.q = n.id) x", "ln", False),
+        ("SELECT id FROM c WHERE EXISTS (SELECT 1 FROM o WHERE o.c_id = c.id)", "o", True),
+        ("SELECT id FROM c WHERE id IN (SELECT c_id FROM o, l WHERE o_id = o.id AND st = 1)", "ol",
+         True),
+        # Behind these joins, what WHERE says of a table may hold because a row of it is missing.
+        ("SELECT id FROM c WHERE EXISTS (SELECT 1 FROM o RIGHT JOIN k ON st = code)", "", False),
+        ("SELECT id FROM c RIGHT JOIN (SELECT c_id FROM o) x ON x.c_id = id", "o", False),
+        ("SELECT id FROM c WHERE EXISTS (SELECT 1 FROM o JOIN p USING (c_id))", "", False),
+        ("SELECT DISTINCT v.a FROM o, v", "", False),
+    ],
+)  # fmt: skip
+def test_blocks(text, blocks, own):
+    """Blocks whose condition has no predicate have covers, and so has the statement around them."""
+    rewriter = Rewriter(DatabaseFacts(version=180000, aggregates=frozenset({"count"})))
+    rewriter.tables.update(shop(v=table(9, "v", "a", why="views")))
+    (statement,) = rewriter.prepare(text, may_ask=True).statements
+    covered = [block.reported.source.name for block in statement.blocks if block.cover]
+    names = [block.reported.source.name for block in statement.blocks]
+    assert "".join(names) == blocks
+    assert "".join(covered) == (blocks if own or "RIGHT" not in text else "")
+    assert (statement.cover is not None) == own
+
+
 SHOP = (
     "DROP TABLE IF EXISTS c, o, l, p CASCADE",
     "CREATE TABLE c (id int PRIMARY KEY, kind int NOT NULL, name text)",
@@ -329,6 +357,10 @@ OF_KIND = "SELECT o.id FROM o JOIN c ON o.c_id = c.id WHERE c.kind = {}"
          ["INSERT INTO o VALUES (1{0}, 1, 5)", "INSERT INTO l VALUES ({0}, 1{0}, 3)"], "unknown"),
         (["SELECT c.id FROM c LEFT JOIN o ON o.c_id = c.id WHERE o.id IS NULL AND c.id = 1"] * 2,
          ["INSERT INTO o VALUES (1{}, 1, 1)"], "unknown"),
+        (["SELECT DISTINCT o.id FROM o JOIN c ON o.c_id = c.id WHERE c.kind = 1"] * 2,
+         ["INSERT INTO o VALUES (1{}, 1, 1)"], "unknown"),
+        (["SELECT id FROM c WHERE NOT EXISTS (SELECT 1 FROM o WHERE c_id = c.id AND st = 9)"] * 2,
+         ["INSERT INTO o VALUES (1{}, 1, 9)"], "unknown"),
         # What it does not depend on, although both write what both read.
         ([OF_KIND.format(1)] * 2, ["INSERT INTO o VALUES (1{}, 2, 1)"], "valid"),
         (["SELECT c.id, p.bio FROM c LEFT JOIN p ON p.c_id = c.id WHERE c.id = {}"] * 2,
@@ -337,6 +369,13 @@ OF_KIND = "SELECT o.id FROM o JOIN c ON o.c_id = c.id WHERE c.kind = {}"
          ["INSERT INTO o VALUES (1{}, 2, 1)"], "valid"),
         (["SELECT o.id FROM o JOIN c ON o.c_id = c.id WHERE c.name LIKE 'A%' AND c.kind = 1"] * 2,
          ["INSERT INTO o VALUES (1{}, 2, 1)"], "valid"),
+        (["SELECT DISTINCT o.id FROM o JOIN c ON o.c_id = c.id WHERE c.kind = 1"] * 2,
+         ["INSERT INTO o VALUES (1{}, 2, 1)"], "valid"),
+        (["SELECT id FROM c WHERE NOT EXISTS (SELECT 1 FROM o WHERE c_id = c.id AND st = 9)"] * 2,
+         ["INSERT INTO o VALUES (1{}, 1, 1)"], "valid"),
+        (["SELECT c.id FROM c LEFT JOIN (SELECT c_id, max(st) m FROM o WHERE st = 5 GROUP BY 1) x"
+          " ON x.c_id = c.id WHERE x.m IS NULL AND c.kind < 3"] * 2,
+         ["INSERT INTO o VALUES (1{}, 1, 1)"], "valid"),
     ],
 )  # fmt: skip
 def test_races(observed, looks, writes, outcome):

@@ -217,11 +217,11 @@ def test_a_rollback(connection):
 
 def test_a_block_without_rows(connection):
     """The row that only carries a block's rows is no row, and does not count."""
-    text = DECLARE.format("WITH HOLD ").replace("v > 3", "id IN (SELECT v FROM t WHERE v > 3)")
+    text = DECLARE.format("WITH HOLD ").replace("SELECT", "SELECT DISTINCT")
     connection.run(text, tag("DECLARE CURSOR"), status=b"I")
-    empty = row(None, None, b'["9 5 (0,1) [1]"]')
+    empty = row(None, None, None)
     assert connection.run('FETCH 1 "C"', empty, tag("FETCH 1"), status=b"I") == ([], "FETCH 0")
-    assert connection.operations == [[("ScannedRows", [FOUR])]]
+    assert connection.operations == [[("ScannedRows", [])]]
 
 
 @pytest.mark.parametrize(

@@ -339,9 +339,6 @@ def test_joins_by_key(rows):
         " JOIN generate_series(1, 0) g ON true WHERE c.k < 7",
         "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
         " JOIN (SELECT 1 AS one WHERE false) g ON true WHERE c.k < 7",
-        "SELECT c.id FROM child c LEFT JOIN t ON c.t_id = t.id"
-        " WHERE c.k < 7 AND EXISTS (SELECT FROM t WHERE v = 99)",
-        "SELECT DISTINCT ON (c.k) c.id FROM child c LEFT JOIN t ON c.t_id = t.id WHERE c.k < 7",
         "SELECT c.id FROM t RIGHT JOIN child c ON c.t_id = t.id WHERE t.id = 1",
         "SELECT c.id FROM child c LEFT JOIN t USING (id) WHERE c.k < 7",
     ],
@@ -383,7 +380,7 @@ def test_every_statement_has_operations_or_a_count(rows):
     """What is not recorded is counted, once for each statement, with its text."""
     lost = {
         "WITH RECURSIVE x AS (SELECT 1 FROM t) SELECT * FROM x": "WITH",
-        "SELECT DISTINCT v FROM t WHERE v + 1 > 5": "SELECT DISTINCT",
+        "SELECT DISTINCT t.v FROM t JOIN t b USING (v)": "SELECT DISTINCT",
         "SELECT 1 FROM seen UNION SELECT 2": "UNION, INTERSECT and EXCEPT",
         "SELECT * FROM t WHERE v > length(current_user)": CONDITIONS,
         "SELECT * FROM t a JOIN t b USING (v)": CONDITIONS,

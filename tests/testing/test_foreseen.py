@@ -77,6 +77,12 @@ def alone_save(amount):
 def alone_pay(amount):
     alone("checking", amount)
 
+MUTEX = threading.Lock()
+
+def locked_by_a_mutex(customer, amount):
+    with MUTEX, psycopg.connect(URL) as c:
+        put(c, "savings", customer, balance(c, "savings", customer) - amount)
+
 def take(customer, amount, before):
     with psycopg.connect(URL) as c:
         for _ in range(before):
@@ -224,13 +230,19 @@ def test_reads_that_lock_are_not_overlooked(bank, isolation, names, level):
 
 def test_a_lock_that_no_recording_has_is_named(bank, isolation):
     """A prediction that the database does not show is not confirmed, and the reason is told."""
+    recorded(bank, isolation, "locked_by_a_mutex", "locked_by_a_mutex")
+    found = isolation.foresee("read committed")
+    assert not found.confirmed
+    assert [one.why for one in found.played] == ["locked_by_a_mutex(1, 30) waited for a lock"]
+
+
+def test_an_advisory_lock_is_recorded(bank, isolation):
+    """Nothing is predicted that such a lock prevents."""
     isolation.setup(bank["create"])
     isolation.watch_psycopg(bank["URL"])
     isolation.call(bank["alone_save"], 30)
     isolation.call(bank["alone_pay"], 30)
-    found = isolation.foresee("read committed")
-    assert not found.confirmed
-    assert [one.why for one in found.played] == ["alone_save(30) waited for a lock"]
+    assert isolation.foresee("read committed").predictions.outcome == "nothing found"
 
 
 @pytest.mark.parametrize("before", [0, 5])

@@ -92,8 +92,8 @@ def cover_of(
     part: Sequence[Token], sources: Sequence[StatementTable], tables: Sequence[Table]
 ) -> Cover | None:
     """Return reads that decide the rows of a join; ``None`` for joins of other forms."""
-    joins = {source.join for source in sources[1:]}
-    if not joins <= {"left", "inner", "comma"} or not 1 < len(sources) <= _MOST_TABLES:
+    joins = {source.join for source in sources}
+    if not joins <= {"", "left", "inner", "comma"} or not 0 < len(sources) <= _MOST_TABLES:
         return None
     if any(table.partitioned or not table.rows_known for table in tables):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
@@ -64,6 +64,7 @@ _LONGEST_CACHED: Final = 4096  # the largest number of characters in a cached te
 _LONGEST_SHOWN: Final = 100  # the largest number of a statement's characters in the history
 _MOST_CACHED: Final = 5000  # the largest number of cached texts
 _WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
+_OTHER_JOINS: Final = frozenset({"right", "full", "natural", "using"})
 _LONGEST_SHAPE: Final = 20_000  # the largest number of characters in a cached shape
 # The largest number of tokens in a text that is examined, which takes about half a second.
 _MOST_TOKENS: Final = 300_000
@@ -76,6 +77,21 @@ class ReportedTable(Struct, frozen=True):
     table: Table
 
 
+class BlockCover(Struct, frozen=True):
+    """The cover of a query block.
+
+    Attributes:
+        sources: the tables in FROM.
+        tables: their descriptions.
+        number: the number of the one whose rows are reported.
+    """
+
+    cover: Cover
+    sources: tuple[StatementTable, ...]
+    tables: tuple[Table, ...]
+    number: int
+
+
 class ReportedBlock(Struct, frozen=True):
     """A table of a query block; its row versions are returned by an enclosing statement.
 
@@ -83,12 +99,14 @@ class ReportedBlock(Struct, frozen=True):
         condition: the block's condition; in a join, that on the root.
         join: the block's join; ``None`` if the block reads one table.
         is_parent: whether the table is one of a join that is not its root.
+        cover: what decides the block's rows, if its condition has no predicate.
     """
 
     reported: ReportedTable
     condition: ParsedCondition
     join: KeyJoin | None = None
     is_parent: bool = False
+    cover: BlockCover | None = None
 
 
 class ReportedCover(Struct, frozen=True):
@@ -167,12 +185,13 @@ class PreparedStatement(Struct, kw_only=True):
         if self.columns:
             return
         self.columns = self.reported
-        if self.blocks:
-            self.columns += (None, *[one.reported for one in self.blocks])
-        elif self.snapshot is not None:
-            self.columns += (None, self.snapshot)
-        elif self.cover is not None and self.cover.tables:
-            self.columns += (None, *self.cover.tables)
+        added = [one.reported for one in self.blocks]
+        if self.snapshot is not None:
+            added.append(self.snapshot)
+        if self.cover is not None:
+            added += self.cover.tables
+        if added:
+            self.columns += (None, *added)
 
     @property
     def adds_to_partitions(self) -> bool:
@@ -346,7 +365,7 @@ class Rewriter:
             whole_text = text if len(parts) == 1 else text[whole[0].start : whole[-1].end]
             compound = None
             if not redefined and cursor is None:
-                compound = self._compound(found, part, text, whole_text)
+                compound = _compound(self, found, part, text, whole_text)
             if compound is not None:
                 statement, additions = compound
                 made.statements.append(statement)
@@ -363,8 +382,12 @@ class Rewriter:
             join = self._key_join(part, planned.sources) if joins else None
             snapshot = _snapshot_of(planned, join, reported) if encloses else None
             cover = None
-            is_covered = join is None or any(not edge.key for edge in join.edges)
-            if joins and encloses and not seen and is_covered:
+            if seen:
+                is_covered = bool(reported) and planned.partial == "subqueries"
+            else:
+                misses = join is None or any(not edge.key for edge in join.edges)
+                is_covered = joins and encloses and misses and planned.partial == JOINS
+            if is_covered:
                 cover = self._cover(part, planned, reported)
             made.statements.append(
                 PreparedStatement(
@@ -382,7 +405,7 @@ class Rewriter:
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=tuple(self._database.functions_called(part, planned.names)),
-                    triggered=self._triggered(planned),
+                    triggered=_triggered(planned, self.tables),
                     logged=cursor is None and may_write_unseen(part, unseen, reported),
                     declares=cursor,
                     requests=cursor_request(whole),
@@ -396,10 +419,11 @@ class Rewriter:
             additions = [(where, addition)]
             if seen or snapshot is not None or (cover is not None and cover.tables):
                 only_if = _READ_COMMITTED if snapshot is not None else ""
-                blocks = [block.reported for block in seen] or ([snapshot] if snapshot else [])
-                queries = [_query_of(block, part, text) for block in blocks]
-                if cover is not None and not queries:
-                    queries = _cover_queries(cover, planned, part, text)
+                queries = [_block_query(block, part, text) for block in seen]
+                if snapshot is not None:
+                    queries.append(_query_of(snapshot, part, text))
+                if cover is not None:
+                    queries += _cover_queries(cover, planned, part, text)
                 front, behind = _enclosing(queries, only_if=only_if)
                 additions = [(part[0].start, front), *additions, (part[-1].end, behind)]
             edited.insert(additions)
@@ -435,9 +459,10 @@ class Rewriter:
         if found.wrapped is None:
             return ()
         sources = found.wrapped.wrapped
-        blocks = []
+        blocks: list[ReportedBlock] = []
         for one, condition in zip(sources, found.conditions, strict=True):
             block = self._block(one, condition, sources, part)
+            block = block or self._covered_block(one, sources, part)
             if block is None:
                 return ()
             blocks.append(block)
@@ -465,84 +490,6 @@ class Rewriter:
         is_root = joined[join.root] is one
         return ReportedBlock(reported, join.condition, join, is_parent=not is_root)
 
-    def _compound(
-        self, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
-    ) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
-        """Return a statement with several queries, and the texts to insert; ``None`` for others."""
-        compound = found.compound
-        if compound is None:
-            return None
-        whole = compound.plan
-        unseen = [*whole.unseen]
-        members: list[PreparedStatement] = []
-        additions: list[str] = []
-        for one in compound.members:
-            own = part[slice(*one.tokens)]
-            reported, addition, kinds = self._edit_of(own, one.plan)
-            if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
-                return None
-            unseen += kinds
-            additions.append(addition)
-            members.append(
-                PreparedStatement(
-                    plan=one.plan, text=whole_text, part=own, reported=reported,
-                    condition=one.condition, member=one,
-                    names=tuple(source.name for source in one.plan.sources),
-                    tables=tuple(column.table for column in reported),
-                )
-            )  # fmt: skip
-        sources = [source for source, _ in compound.blocks]
-        hidden = {*compound.hidden}
-        blocks = []
-        for source, condition in compound.blocks:
-            block = self._block(source, condition, sources, part)
-            blocks += [block] if block is not None else []
-        if len(blocks) < len(sources):
-            if not blocks and len(members) == 1 and not compound.members[0].name:
-                return None
-            unseen.append(SUBQUERIES)
-            hidden |= {source.name for source in sources}
-        functions = tuple(self._database.functions_called(part, whole.names))
-        unseen += [CALLED] if functions else []
-        unseen = list(dict.fromkeys(unseen))
-        queries = [one for one in members if one.member is not None and one.member.name]
-        main = next((one for one in members if one not in queries), None)
-        columns: tuple[ReportedTable | None, ...] = () if main is None else main.reported
-        encloses = bool(blocks or queries)
-        if encloses:
-            columns += (None, *(block.reported for block in blocks))
-            columns += tuple(reported for one in queries for reported in one.reported)
-        tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
-        statement = PreparedStatement(
-            plan=whole, text=whole_text, part=part,
-            reported=tuple(reported for one in members for reported in one.reported),
-            hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
-            names=tuple(hidden), tables=tuple(map(self.tables.get, hidden)), members=tuple(members),
-            functions=functions,
-            triggered=tuple(table for one in members for table in self._triggered(one.plan)),
-            logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
-        )  # fmt: skip
-        texts = _texts_of_queries(queries, additions, part)
-        selected = [_query_of(block.reported, part, text) for block in blocks]
-        selected += [
-            f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
-            for query in queries
-            if query.member is not None
-            for number in range(len(query.reported))
-        ]
-        addition = "" if main is None else additions[-1]
-        begin, end = part[compound.main].start, part[-1].end
-        if encloses:
-            front, behind = _enclosing(selected, complete=True)
-            if main is not None:
-                word = "," if compound.main else "WITH"
-                behind = f"{addition}) {front}SELECT * FROM isolang_main{behind}"
-                front = f"{word} isolang_main AS ("
-            texts += [(begin, front), (end, behind)]
-        else:
-            texts.append((end, addition))
-        return statement, texts
-
     def _key_join(self, part: Sequence[Token], sources: Sequence[StatementTable]) -> KeyJoin | None:
         """Return the join of several tables, if its rows are exactly those of one of them."""
         first = sources[0]
@@ -558,24 +505,50 @@ class Rewriter:
             self._joins[id(first)] = first, join
         return join
 
+    def _covered_block(
+        self, source: StatementTable, sources: Sequence[StatementTable], part: Sequence[Token]
+    ) -> ReportedBlock | None:
+        """Return a table of a query block that has a cover, one of ``sources``."""
+        joined = tuple(other for other in sources if other.text == source.text)
+        tables = [self.tables.get(other.name) for other in joined]
+        known = tuple(table for table in tables if table is not None and not table.why)
+        if len(known) < len(joined) or _joins_otherwise(part):
+            return None
+        cover = cover_of(part, joined, known)
+        if cover is None:
+            return None
+        number = next(n for n, other in enumerate(joined) if other is source)
+        table = _with_columns(known[number], cover.columns[number])
+        return ReportedBlock(
+            ReportedTable(source, table),
+            ParsedCondition(why="a cover"),
+            cover=BlockCover(cover, joined, known, number),
+        )
+
     def _cover(
         self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
     ) -> ReportedCover | None:
         """Return the cover of a join, and what reports its rows if the join does not."""
-        if planned.partial != JOINS or planned.locks or len(reported) < len(planned.sources):
+        if planned.partial not in (JOINS, "subqueries") or planned.locks:
+            return None
+        if len(reported) < len(planned.sources) or planned.kind != "select":
             return None
         tables = [one.table for one in reported]
-        cover = cover_of(part, planned.sources, tables)
+        cover = None if _joins_otherwise(part) else cover_of(part, planned.sources, tables)
         if cover is None or not is_complete(part):
             return None
-        if cover.exact and cover.is_in_keys(tables) and not (planned.limit or planned.offset):
+        only = planned.partial == JOINS
+        if (
+            only
+            and cover.exact
+            and cover.is_in_keys(tables)
+            and not (planned.limit or planned.offset)
+        ):
             return ReportedCover(cover)
         return ReportedCover(
             cover,
             tuple(
-                ReportedTable(
-                    replace(source, how="all"), replace(table, key=_with(table.key, columns))
-                )
+                ReportedTable(replace(source, how="all"), _with_columns(table, columns))
                 for source, table, columns in zip(
                     planned.sources, tables, cover.columns, strict=True
                 )
@@ -595,7 +568,7 @@ class Rewriter:
             table = self.tables.get(one.name)
             why = UNKNOWN_TABLES if table is None else table.why
             if not why and table is not None:
-                why = self._reason_unseen(one, table, planned)
+                why = _reason_unseen(one, table, planned, modern=self._database.returns_old_rows)
             if why or table is None:
                 unseen.append(why)
                 continue
@@ -607,28 +580,6 @@ class Rewriter:
             reported.append(ReportedTable(one, table))
             texts.append(self._column_sql(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
-
-    def _triggered(self, planned: StatementPlan) -> tuple[Table, ...]:
-        """Return the tables whose triggers, defaults and CHECK a statement may run."""
-        written = [one.name for one in planned.sources if one.how in ("write", "delete")]
-        tables = [self.tables.get(name) for name in written]
-        return tuple(
-            table for table in tables if table is not None and (table.triggers or table.readers)
-        )
-
-    def _reason_unseen(self, one: StatementTable, table: Table, planned: StatementPlan) -> str:
-        if one.how in ("row", "all"):
-            return ""
-        modern = self._database.returns_old_rows
-        if planned.kind == "merge" and not modern:
-            return "MERGE"
-        # RETURNING names no version of a row that moves to another partition, or that is upserted.
-        moves = not table.moving.isdisjoint(planned.assigned) or table.triggers
-        if table.partitioned and (moves or planned.upserts or not modern):
-            return PARTITIONED
-        if modern and catalogue_name(one.alias) in ("old", "new"):
-            return NAMED_OLD
-        return ""
 
     def _column_sql(
         self, one: StatementTable, table: Table, number: int, planned: StatementPlan
@@ -646,6 +597,112 @@ class Rewriter:
         old = self._database.returns_old_rows
         reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
         return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
+
+
+def _triggered(planned: StatementPlan, known: Mapping[str, Table | None]) -> tuple[Table, ...]:
+    """Return the tables whose triggers, defaults and CHECK a statement may run."""
+    written = [one.name for one in planned.sources if one.how in ("write", "delete")]
+    tables = [known.get(name) for name in written]
+    return tuple(
+        table for table in tables if table is not None and (table.triggers or table.readers)
+    )
+
+
+def _reason_unseen(
+    one: StatementTable, table: Table, planned: StatementPlan, *, modern: bool
+) -> str:
+    """Return why the versions that a write returns are not those of its rows; empty if they are."""
+    if one.how in ("row", "all"):
+        return ""
+    if planned.kind == "merge" and not modern:
+        return "MERGE"
+    # RETURNING names no version of a row that moves to another partition, or that is upserted.
+    moves = not table.moving.isdisjoint(planned.assigned) or table.triggers
+    if table.partitioned and (moves or planned.upserts or not modern):
+        return PARTITIONED
+    if modern and catalogue_name(one.alias) in ("old", "new"):
+        return NAMED_OLD
+    return ""
+
+
+def _compound(
+    rewriter: Rewriter, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
+) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
+    """Return a statement with several queries, and the texts to insert; ``None`` for others."""
+    compound = found.compound
+    if compound is None:
+        return None
+    known = rewriter.tables
+    whole = compound.plan
+    unseen = [*whole.unseen]
+    members: list[PreparedStatement] = []
+    additions: list[str] = []
+    for one in compound.members:
+        own = part[slice(*one.tokens)]
+        reported, addition, kinds = rewriter._edit_of(own, one.plan)
+        if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
+            return None
+        unseen += kinds
+        additions.append(addition)
+        members.append(
+            PreparedStatement(
+                plan=one.plan, text=whole_text, part=own, reported=reported,
+                condition=one.condition, member=one,
+                names=tuple(source.name for source in one.plan.sources),
+                tables=tuple(column.table for column in reported),
+            )
+        )  # fmt: skip
+    sources = [source for source, _ in compound.blocks]
+    hidden = {*compound.hidden}
+    blocks = []
+    for source, condition in compound.blocks:
+        block = rewriter._block(source, condition, sources, part)
+        blocks += [block] if block is not None else []
+    if len(blocks) < len(sources):
+        if not blocks and len(members) == 1 and not compound.members[0].name:
+            return None
+        unseen.append(SUBQUERIES)
+        hidden |= {source.name for source in sources}
+    functions = tuple(rewriter._database.functions_called(part, whole.names))
+    unseen += [CALLED] if functions else []
+    unseen = list(dict.fromkeys(unseen))
+    queries = [one for one in members if one.member is not None and one.member.name]
+    main = next((one for one in members if one not in queries), None)
+    columns: tuple[ReportedTable | None, ...] = () if main is None else main.reported
+    encloses = bool(blocks or queries)
+    if encloses:
+        columns += (None, *(block.reported for block in blocks))
+        columns += tuple(reported for one in queries for reported in one.reported)
+    tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
+    statement = PreparedStatement(
+        plan=whole, text=whole_text, part=part,
+        reported=tuple(reported for one in members for reported in one.reported),
+        hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
+        names=tuple(hidden), tables=tuple(map(known.get, hidden)), members=tuple(members),
+        functions=functions,
+        triggered=tuple(table for one in members for table in _triggered(one.plan, known)),
+        logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
+    )  # fmt: skip
+    texts = _texts_of_queries(queries, additions, part)
+    selected = [_query_of(block.reported, part, text) for block in blocks]
+    selected += [
+        f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
+        for query in queries
+        if query.member is not None
+        for number in range(len(query.reported))
+    ]
+    addition = "" if main is None else additions[-1]
+    begin, end = part[compound.main].start, part[-1].end
+    if encloses:
+        front, behind = _enclosing(selected, complete=True)
+        if main is not None:
+            word = "," if compound.main else "WITH"
+            behind = f"{addition}) {front}SELECT * FROM isolang_main{behind}"
+            front = f"{word} isolang_main AS ("
+        texts += [(begin, front), (end, behind)]
+    else:
+        texts.append((end, addition))
+    return statement, texts
 
 
 def _unexamined(text: str, kind: str) -> Prepared:
@@ -719,9 +776,23 @@ def _snapshot_of(
     return ReportedTable(replace(root.source, how="all", text=planned.body), root.table)
 
 
-def _with(key: Sequence[str], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns of a key with others."""
-    return (*key, *(name for name in columns if name not in key))
+def _with_columns(table: Table, columns: Sequence[str]) -> Table:
+    """Return a table whose key also has other columns, so that they are reported."""
+    return replace(table, key=(*table.key, *(name for name in columns if name not in table.key)))
+
+
+def _joins_otherwise(part: Sequence[Token]) -> bool:
+    """Return whether a statement has a join of whose tables WHERE may hold without their rows."""
+    return any(token.kind == "word" and token.text in _OTHER_JOINS for token in part)
+
+
+def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
+    """Return the query for the rows that a query block, or its cover, reads of a table."""
+    cover, reported = block.cover, block.reported
+    if cover is None:
+        return _query_of(reported, part, text)
+    whole = CoveredStatement(cover.cover, text, part, cover.sources, cover.tables)
+    return whole.query(cover.number, reported.table.identity_sql(reported.source.alias))
 
 
 def _query_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
@@ -840,8 +911,6 @@ def _plan_with_blocks(
         condition = ParsedCondition(why="several tables")
         if texts[one.text] == 1:
             condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
-            if condition.why:
-                return None, ()
         conditions.append(condition)
     return (found, tuple(conditions)) if conditions else (None, ())
 

@@ -36,6 +36,7 @@ from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import FoundBy
 from isolang.observe.sql.proposed import skipped_keys
 from isolang.observe.sql.rewriting import (
+    BlockCover,
     PreparedStatement,
     ReportedTable,
     keeps_key,
@@ -142,8 +143,9 @@ class StatementOperations:
 
     def record_rows(self) -> None:
         """Record the rows received by the application so far."""
-        cover = self._statement.cover
-        added = {id(one) for one in cover.tables} if cover is not None else set()
+        cover, blocks = self._statement.cover, self._statement.blocks
+        added = {id(reported) for reported in cover.tables} if cover is not None else set()
+        added |= {id(block.reported) for block in blocks if block.cover is not None}
         for reported, text in self._done.reported:
             if id(reported) not in added:
                 self._note_read_rows(reported.table, self._versions(reported, text))
@@ -309,13 +311,17 @@ class StatementOperations:
         whole = len(statement.reported) == len(statement.plan.sources)
         first = statement.reported[0]
         table, rows = first.table, _distinct(found[id(first)])
+        each = [found[id(reported)] for reported in statement.reported]
+        subqueries = whole and statement.plan.partial == "subqueries"
+        if subqueries and not self._has_all_keys(table, rows) and self._note_cover(each):
+            return
         if whole and len(found) == 1:
             self._note_condition(table, rows, statement.plan.partial)
             return
         # SOUND BECAUSE: if there are subqueries, functions, HAVING or DISTINCT ON, the joins are
         # not the only reason why rows are not returned.
         only = whole and statement.plan.partial == JOINS
-        join, each = statement.join, [found[id(reported)] for reported in statement.reported]
+        join = statement.join
         if only and join is not None and self._keeps_rows(join) and self._has_parents(join, each):
             self._note_key_join(join, each)
             return
@@ -420,7 +426,9 @@ class StatementOperations:
         answered = [_distinct(rows) for rows in versions]
         if any(len(rows) > self._observation.most_rows for rows in answered):
             return False
-        is_whole = not (has_reached_limit(done) or statement.plan.offset)
+        is_whole = statement.plan.partial == JOINS and not (
+            has_reached_limit(done) or statement.plan.offset
+        )
         if cover.tables:
             texts = {id(reported): text for reported, text in done.reported}
             found = [
@@ -448,6 +456,21 @@ class StatementOperations:
                 fact.table, fact.rows, fact.predicate, perhaps=fact.perhaps, kept=fact.kept
             )
         return True
+
+    def _note_block_cover(
+        self, cover: BlockCover, versions: Sequence[Sequence[RowVersion]]
+    ) -> None:
+        """Record what may have decided the rows of a query block."""
+        covered = [
+            JoinedRows.of(table, (*table.key, *more), rows)
+            for table, more, rows in zip(cover.tables, _more_columns(cover), versions, strict=True)
+        ]
+        none: list[list[RowVersion]] = [[] for _ in covered]
+        facts = cover_facts(cover.cover, self._done, cover.tables, covered, none, is_whole=False)
+        if facts is None:
+            self._note(CONDITIONS)
+        for fact in facts or ():
+            self._note_predicate_read(fact.table, fact.rows, fact.predicate, perhaps=True)
 
     def _is_locked(self, reported: ReportedTable) -> bool:
         """Return whether a SELECT locks the rows of a table."""
@@ -488,9 +511,16 @@ class StatementOperations:
         """Note the rows found by query blocks."""
         done = self._done
         by_block = {id(reported): found for reported, found in done.reported}
+        covered: list[list[RowVersion]] = []  # of the tables of one block, in the order of FROM
         for block in self._statement.blocks:
             reported = block.reported
             rows = self._versions(reported, by_block.get(id(reported), b"null"))
+            if block.cover is not None:
+                covered.append(rows)
+                if len(covered) == len(block.cover.tables):
+                    self._note_block_cover(block.cover, covered)
+                    covered = []
+                continue
             if self._is_large(rows):
                 continue
             if block.join is not None:
@@ -763,6 +793,14 @@ def _change(write: WrittenRow) -> RowChange:
         return "added"
     keeps_key = write.same_key or (write.old is not None and write.old.key == write.version.key)
     return "kept its key" if keeps_key else "changed"
+
+
+def _more_columns(cover: BlockCover) -> list[tuple[str, ...]]:
+    """Return the columns that are reported of each table besides its key."""
+    return [
+        tuple(name for name in columns if name not in table.key)
+        for table, columns in zip(cover.tables, cover.cover.columns, strict=True)
+    ]
 
 
 def _distinct(versions: Sequence[RowVersion]) -> list[RowVersion]:

@@ -22,7 +22,7 @@ HERE = "127.0.0.1"
 
 
 class _NoHistory(Struct):
-    """What a connection needs of a history if nothing is recorded."""
+    """The part of a history that a connection needs if nothing is recorded."""
 
     unseen: Unseen
 
