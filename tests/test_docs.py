@@ -15,7 +15,8 @@ from isolang.output import records
 from isolang.watch import chain
 
 PAGES = sorted([
-    *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/recipes").glob("*.md"), *ROOT.glob("*.md")
+    *(ROOT / "docs").glob("*.md"), *(ROOT / "docs/recipes").glob("*.md"),
+    *(ROOT / "docs/applications").glob("*.md"), *ROOT.glob("*.md")
 ])  # fmt: skip
 # Prose names a file from the root, from its own folder, or from a folder that the text is about.
 BASES = ("", "isolang", "isolang/encodings", "isolang/language", "native", "native/engine")
@@ -111,8 +112,12 @@ def test_every_page_has_its_place_in_the_site():
     """mkdocs.yml names each page of the folder once; findings are listed on a page of their own."""
     pages = re.findall(r"^ +- (\S+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
     there = [page.name for page in (ROOT / "docs").glob("*.md")]
-    recipes = [f"recipes/{page.name}" for page in (ROOT / "docs/recipes").glob("*.md")]
-    assert sorted(pages) == sorted([*there, *recipes, "findings/README.md"])
+    there += [
+        f"{folder}/{page.name}"
+        for folder in ("recipes", "applications")
+        for page in (ROOT / "docs" / folder).glob("*.md")
+    ]
+    assert sorted(pages) == sorted([*there, "findings/README.md"])
 
 
 def test_the_table_of_relations_is_that_of_the_vocabulary():

@@ -54,7 +54,7 @@ def drive(name: str, command: list[str], table: str, folder: Path) -> None:
     options = ["--spec", "ser", "--into", str(history), "--unseen", str(unseen), "--", *command]
     done = subprocess.run([*isocheck, *options], capture_output=True, text=True, check=False)
     lines = (done.stdout + done.stderr).splitlines()
-    shown = [one.split("  ")[0] for one in lines if re.match(r"VALID|INVALID|UNKNOWN|jobs ", one)]
+    results = [line.split("  ")[0] for line in lines if re.match("(IN)?VALID|UNKNOWN|jobs ", line)]
     counts: Counter[str] = Counter()
     with unseen.open(encoding="utf-8") as file:
         for row in csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE):
@@ -64,7 +64,7 @@ def drive(name: str, command: list[str], table: str, folder: Path) -> None:
     for line in history.read_text(encoding="utf-8").splitlines():
         if ":type :ok" in line:
             writes.update(re.findall(WRITE.format(re.escape(table)), line.partition(":callers")[0]))
-    print(f"{name}: {', '.join(shown)}; writes {dict(writes)}; unseen {counts.total()}")
+    print(f"{name}: {', '.join(results)}; writes {dict(writes)}; unseen {counts.total()}")
     for kind, number in counts.most_common():
         print(f"    {number} {kind}")
 

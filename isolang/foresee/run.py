@@ -151,15 +151,15 @@ class ExecutedProgram(Struct, frozen=True):
                 if not shown.get(at, step.shown):
                     continue
                 (alone if step.sent.lock in ALONE else shared).add(step.key)
-        for name in self._held_locks(end):
+        for name in self._other_locks(end):
             key = -2 - crc32(name.removesuffix(SHARED).encode())  # no key of a row is negative
             (shared if name.endswith(SHARED) else alone).add(key)
         return frozenset(alone), frozenset(shared - alone)
 
-    def _held_locks(self, end: int | None) -> Collection[str]:
+    def _other_locks(self, end: int | None) -> Collection[str]:
         """Return the names of the other locks held after the first steps; of all, if no end."""
-        held = [step.sent.holds for step in self.steps[:end] if step.sent is not None]
-        return {name for names in (held if end is None else held[-1:]) for name in names}
+        by_step = [step.sent.holds for step in self.steps[:end] if step.sent is not None]
+        return {name for names in (by_step if end is None else by_step[-1:]) for name in names}
 
     def writes_other_rows(self, shown: Mapping[int, bool] = _NOTHING_CHANGED) -> bool:
         """Return whether a statement that writes the rows that it finds would write other rows.

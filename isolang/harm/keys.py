@@ -28,6 +28,8 @@ AnswerPlace: TypeAlias = "tuple[int, tuple[str, ...], int]"
 # Positions in an answer that belong to no field; names of fields contain no zero byte.
 _ERROR, _KEYS, _LENGTH = "\0error", "\0keys", "\0length"
 _MARGIN: Final = 2.0  # the seconds by which the clocks of server and application may differ
+_LONG_BEFORE: Final = 60.0  # the seconds before the prepared state was read
+_LONGEST_CELL: Final = 10_000  # the most characters of a prepared cell that is searched for times
 _SHORTEST: Final = 6  # the fewest characters of a key to find inside a text
 _MOST_TRIES: Final = 2_000  # how many renamings to try
 _NUMBER: Final = re.compile(r"(?<![\d.])\d+(?!\.?\d)")
@@ -103,6 +105,7 @@ class Canonical:
         self.outcome = outcome
         self._state, self._ignoring = state, ignoring
         self._window = outcome.window[0] - _MARGIN, outcome.window[1] + _MARGIN
+        self._prepared = _prepared_times(state)
         self._changed = {
             name: changed_rows(state.rows[name], rows)
             for name, rows in outcome.rows.items()
@@ -213,7 +216,27 @@ class Canonical:
         return NOW if any(map(self._is_now, _seconds(text))) else None
 
     def _is_now(self, seconds: float) -> bool:
-        return self._window[0] <= seconds <= self._window[1]
+        within = self._window[0] <= seconds <= self._window[1]
+        return within and seconds not in self._prepared
+
+
+def _prepared_times(state: PreparedState) -> frozenset[float]:
+    """Return the times in the prepared rows that may be within the window of a run.
+
+    Rows that were prepared just before the first run have times that are not its own.
+    """
+    if state.times is None:
+        state.times = frozenset(
+            seconds
+            for rows in state.rows.values()
+            for row in rows
+            for cell in row
+            if cell is not None and len(cell) <= _LONGEST_CELL
+            for match in _TIME.finditer(cell)
+            for seconds in _seconds(match[0])
+            if seconds > state.read_at - _LONG_BEFORE
+        )
+    return state.times
 
 
 def changed_rows(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[Row], list[Row]]:

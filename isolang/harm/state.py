@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from time import time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -110,6 +111,8 @@ class PreparedState:
     Attributes:
         tables: the tables, by name.
         rows: the rows of the prepared state.
+        read_at: when these rows were read, in seconds since 1970.
+        times: the latest times in these rows, in seconds since 1970; ``None`` before somebody asks.
     """
 
     def __init__(
@@ -135,6 +138,8 @@ class PreparedState:
             if by_template or not self._can_put_rows_back():
                 self._create_template()
             self.rows = self.read()
+            self.read_at = min(time(), self.now())
+        self.times: frozenset[float] | None = None
 
     def is_ignored(self, table: str, column: str = "") -> bool:
         """Return whether a table, or a column of it, is not compared."""

@@ -217,7 +217,7 @@ class History(DescribedColumns, frozen=True, kw_only=True):
 
     @property
     def lacks_facts(self) -> bool:
-        """Whether the facts that only may have decided an answer are neither here nor known."""
+        """``True`` if the facts that only may have decided an answer are neither here nor known."""
         open_ = self.possible_facts > 0 and "possible_facts" not in self.options
         return open_ and "all facts" not in self._lazy
 

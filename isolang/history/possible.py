@@ -128,7 +128,7 @@ def count_possible_facts(text: bytes, name: str) -> int:
     2
 
     Raises:
-        HistoryError: a ``:perhaps`` field is no vector, or is not on one line with its map.
+        HistoryError: a ``:perhaps`` field is not a vector, or is not on the same line with its map.
     """
     reads = others = 0
     for number, line in enumerate(text.split(b"\n") if FIELD in text else (), 1):

@@ -99,7 +99,7 @@ class Parts:
 
     @property
     def lacks_facts(self) -> bool:
-        """Whether the logs name facts or operations that no transaction has."""
+        """``True`` if the logs name facts or operations that no transaction has."""
         return self._stream.lacks_facts
 
     def note_read_bytes(self, batch: Batch) -> None:

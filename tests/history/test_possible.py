@@ -186,11 +186,15 @@ def test_random_histories_agree_with_brute_force():
                 if kind == "w":
                     values[key].append(value)
         possible = [
-            {n for n, one in enumerate(operations) if one[0] == "r" and chance.random() < 0.4}
+            {
+                at
+                for at, (kind, *_) in enumerate(operations)
+                if kind == "r" and chance.random() < 0.4
+            }
             for operations in transactions
         ]
         certain = [
-            [one for n, one in enumerate(operations) if n not in possible[number]]
+            [operation for at, operation in enumerate(operations) if at not in possible[number]]
             for number, operations in enumerate(transactions)
         ]
         text = "".join(map(line, range(3), transactions, possible))

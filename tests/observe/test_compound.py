@@ -133,18 +133,18 @@ WRONG = [
 @pytest.fixture
 def rewriter():
     """A rewriter that knows the tables of a queue."""
-    made = Rewriter(DatabaseFacts(version=180000))
+    known = Rewriter(DatabaseFacts(version=180000))
     for oid, name in ((9, "task"), (8, "lane")):
         columns = {
             column: RecordedColumn(name=column, oid=INT4, required=True)
             for column in ("id", "rank")
         }  # fmt: skip
-        made.tables[name] = Table(
+        known.tables[name] = Table(
             oid=oid, where=name, name=name, columns=columns, quoted={n: n for n in columns},
             others=("rank",), key=("id",), unique=(frozenset({"id"}),),
             names={1: "id", 2: "rank"},
         )  # fmt: skip
-    return made
+    return known
 
 
 def test_the_text_of_a_claim(rewriter):
@@ -153,16 +153,16 @@ def test_the_text_of_a_claim(rewriter):
         "WITH next AS (SELECT id FROM task ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED) "
         "DELETE FROM task USING next WHERE task.id = next.id"
     )
-    made = rewriter.prepare(text, may_ask=False)
-    (statement,) = made.statements
-    assert made.sent == (
+    prepared = rewriter.prepare(text, may_ask=False)
+    (statement,) = prepared.statements
+    assert prepared.sent == (
         "WITH isolang_next AS (SELECT id , pg_catalog.concat_ws(' ', task.tableoid, task.xmin, "
         "task.ctid, pg_catalog.json_build_array(task.id)) AS isolang_0 FROM task ORDER BY id "
         'LIMIT 1 FOR UPDATE SKIP LOCKED), next AS (SELECT id FROM "isolang_next") '
         ", isolang_main AS (DELETE FROM task USING next WHERE task.id = next.id RETURNING "
         "pg_catalog.json_build_array(pg_catalog.pg_current_xact_id()::text, old.tableoid::text, "
         "old.xmin::text, old.ctid::text, pg_catalog.json_build_array(old.id), NULL, NULL, NULL, "
-        "NULL, NULL)::text AS isolang_0) SELECT isolang_all.*, CASE WHEN "
+        "NULL, NULL, NULL)::text AS isolang_0) SELECT isolang_all.*, CASE WHEN "
         "pg_catalog.row_number() OVER () = 1 AND pg_catalog.count(*) OVER () > 0 THEN (SELECT "
         'pg_catalog.json_agg(isolang_row)::text FROM (SELECT isolang_0 FROM "isolang_next") '
         "isolang_rows(isolang_row)) END AS isolang_block_0 FROM (SELECT isolang_own.*, true FROM "
@@ -170,9 +170,9 @@ def test_the_text_of_a_claim(rewriter):
         "ON true"
     )
     assert (statement.tag, statement.hidden, statement.logged) == ("DELETE", True, False)
-    for where, size in reversed(made.shifts):  # the positions of errors are computed from these
-        made.sent = made.sent[:where] + made.sent[where + size :]
-    assert made.sent == text
+    for where, size in reversed(prepared.shifts):  # the positions of errors are computed from these
+        prepared.sent = prepared.sent[:where] + prepared.sent[where + size :]
+    assert prepared.sent == text
 
 
 @pytest.mark.parametrize(
@@ -194,10 +194,10 @@ def test_the_text_of_a_claim(rewriter):
 )
 def test_texts_that_stay(rewriter, text):
     """The server gets a statement as it is that has no certain plan."""
-    made = rewriter.prepare(text, may_ask=False)
-    assert made.sent == text
-    assert made.statements[0].logged
-    assert made.statements[0].unseen
+    prepared = rewriter.prepare(text, may_ask=False)
+    assert prepared.sent == text
+    assert prepared.statements[0].logged
+    assert prepared.statements[0].unseen
 
 
 @pytest.fixture
@@ -210,25 +210,25 @@ def record(rewriter, tmp_path):
     )  # fmt: skip
 
     def recorded(text, *answers):
-        (made,) = rewriter.prepare(text, may_ask=False).statements
-        columns = [one for one in made.columns if one is not None]
+        (statement,) = rewriter.prepare(text, may_ask=False).statements
+        columns = [column for column in statement.columns if column is not None]
         assert len(columns) == len(answers)
         reported = [
             (column, text.encode())
             for column, texts in zip(columns, answers, strict=True)
             for text in texts
         ]
-        done = ExecutedStatement(statement=made, ticket=history.ticket(), reported=reported)
-        one = history.begin(0, done.ticket)
-        one.level = "read committed"
-        StatementOperations(observation, one, done).record()
-        return one.operations, {**history.unseen}
+        done = ExecutedStatement(statement=statement, ticket=history.ticket(), reported=reported)
+        transaction = history.begin(0, done.ticket)
+        transaction.level = "read committed"
+        StatementOperations(observation, transaction, done).record()
+        return transaction.operations, {**history.unseen}
 
     return recorded
 
 
 OLD, NEW = ("1", "5(0,1)"), ("1", "7(0,3)")
-WRITTEN = '["7", "9", "5", "(0,1)", [1], "9", "7", "(0,3)", [1], [[1, 4]]]'
+WRITTEN = '["7", "9", "5", "(0,1)", [1], "9", "7", "(0,3)", [1], [[1, 4]], null]'
 TAKE = "WITH n AS (SELECT id FROM task WHERE rank = 3 {}) UPDATE task SET rank = 4 FROM n WHERE "
 
 
@@ -261,12 +261,12 @@ def test_reads_precede_writes(record):
         "WITH gone AS (DELETE FROM task WHERE rank = 3 RETURNING id) "
         "INSERT INTO lane SELECT id, 0 FROM gone WHERE NOT EXISTS (SELECT FROM lane WHERE rank = 1)"
     )
-    added = '["7", null, null, null, null, "8", "7", "(0,1)", [1], [[1, 0]]]'
-    deleted = '["7", "9", "5", "(0,1)", [1], null, null, null, null, null]'
+    added = '["7", null, null, null, null, "8", "7", "(0,1)", [1], [[1, 0]], null]'
+    deleted = '["7", "9", "5", "(0,1)", [1], null, null, null, null, null, null]'
     escaped = deleted.replace('"', '\\"')
     operations, unseen = record(text, [added], ["null"], [f'["{escaped}"]'])
-    assert [type(one) for one in operations] == [ScannedRows, ScannedRows, WrittenRow, WrittenRow]
-    assert [one.table.name for one in operations] == ["lane", "task", "task", "lane"]
+    assert [*map(type, operations)] == [ScannedRows, ScannedRows, WrittenRow, WrittenRow]
+    assert [operation.table.name for operation in operations] == ["lane", "task", "task", "lane"]
     assert unseen == {}
 
 
@@ -302,8 +302,8 @@ def test_applications_see_no_difference(observed, server):
     observed.direct(*ROWS)
     observed.start()
     through = [*answers(("127.0.0.1", observed.observer.port))]
-    for one, other in zip(through, direct, strict=True):
-        assert one == other
+    for answer, expected in zip(through, direct, strict=True):
+        assert answer == expected
     assert "errors" not in observed.stop()
     assert observed.verdict("pl-2") == "valid"
 
@@ -314,13 +314,13 @@ def test_what_is_seen(observed):
     observed.direct(*TABLES, *ROWS)
     observed.start()
     history = observed.observer.history
-    with observed.connect("READ_COMMITTED") as one:
+    with observed.connect("READ_COMMITTED") as connection:
         for text, kinds in ({text: set() for text in SEEN} | COUNTED).items():
             before = dict(history.unseen)
-            one.execute(text)
+            connection.execute(text)
             new = {kind for kind, number in history.unseen.items() if number > before.get(kind, 0)}
             assert (text, new) == (text, kinds)
-            one.commit()
+            connection.commit()
     observed.stop()
     assert observed.verdict("ser") == "valid"
 

@@ -126,7 +126,7 @@ def test_the_query_is_rewritten_and_its_rows_are_not(connection):
 def test_a_cursor_that_is_read_to_its_end(connection):
     """Its rows are all that match, read where it was declared: before the transaction's write."""
     begin(connection)
-    written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]]]')
+    written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]], null]')
     assert connection.run('FETCH 1 IN "C"', row(b"4", ONE), tag("FETCH 1"))[1] == "FETCH 1"
     connection.run("UPDATE t SET v = 9 WHERE id = 2", written, tag("UPDATE 1"))
     assert connection.run('FETCH FORWARD 5 "C"', row(b"5", TWO), tag("FETCH 1"))[1] == "FETCH 1"
@@ -162,7 +162,7 @@ def test_a_cursor_that_outlives_its_transaction(connection):
     """Its rows belong to the transaction that declared it, which waits to be written."""
     connection.run(DECLARE.format("WITH HOLD "), tag("DECLARE CURSOR"), status=b"I")
     declared = connection.transactions[0]
-    assert (declared.outcome, declared.held) == ("ok", 1)
+    assert (declared.outcome, declared.open_cursors) == ("ok", 1)
     connection.run('FETCH 1 IN "C"', row(b"4", ONE), tag("FETCH 1"), status=b"I")
     connection.history.flush()
     assert connection.history.written == 0
@@ -217,11 +217,11 @@ def test_a_rollback(connection):
 
 def test_a_block_without_rows(connection):
     """The row that only carries a block's rows is no row, and does not count."""
-    text = DECLARE.format("WITH HOLD ").replace("v > 3", "id IN (SELECT v FROM t WHERE v > 3)")
+    text = DECLARE.format("WITH HOLD ").replace("SELECT", "SELECT DISTINCT")
     connection.run(text, tag("DECLARE CURSOR"), status=b"I")
-    empty = row(None, None, b'["9 5 (0,1) [1]"]')
+    empty = row(None, None, None)
     assert connection.run('FETCH 1 "C"', empty, tag("FETCH 1"), status=b"I") == ([], "FETCH 0")
-    assert connection.operations == [[("ScannedRows", [FOUR])]]
+    assert connection.operations == [[("ScannedRows", [])]]
 
 
 @pytest.mark.parametrize(

@@ -144,5 +144,5 @@ def test_what_decides_a_read(tmp_path, what, decided, orders):
         ended(history, "ok", defines=True)
     history.close()
     doubtful = {"another writer": {"x"}, "another writer of another table": {"y"}}.get(what, ())
-    found = history.windows.decide(doubtful, ())
-    assert (len(found.reads), len(found.orders)) == (decided, orders)
+    result = history.windows.decide(doubtful, ())
+    assert (len(result.reads), len(result.orders)) == (decided, orders)

@@ -5,7 +5,7 @@ import pytest
 from observe.random_writes import TABLES, play
 
 import isolang
-from isolang.observe.unseen import ALTERED, CALLED, CASCADES, COPY, RULES, TRIGGERS
+from isolang.observe.unseen import ALTERED, CALLED, CASCADES, CONDITIONS, COPY, RULES, TRIGGERS
 from isolang.run.targets import target_named
 
 from .conftest import Observed
@@ -70,6 +70,24 @@ def test_each_write_belongs_to_its_statement(logged):
 
 
 @pytest.mark.server
+def test_a_condition_on_rows_that_only_the_log_shows(logged):
+    """The server cannot evaluate it, because it has no images of these rows."""
+    with logged.connect("READ_COMMITTED", autocommit=True) as one:
+        one.execute("SELECT id FROM done WHERE n % 7 = 5")
+        one.execute("SELECT id FROM counted WHERE n % 7 = 5")
+        with one.cursor().copy("COPY done FROM STDIN") as copy:
+            copy.write_row((77, 5))
+        one.execute("SELECT id FROM done WHERE n % 7 = 4")
+    history = logged.observer.history
+    assert logged.stop() == {CONDITIONS: 2}
+    why = {read.shown: read.condition.reason for read in history.evaluated_reads}
+    assert [text for text, reason in why.items() if not reason] == [
+        "SELECT id FROM counted WHERE n % 7 = 5"
+    ]
+    assert logged.verdict("ser") == "valid"
+
+
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("level", "spec"),
     [("SERIALIZABLE", "ser"), ("REPEATABLE_READ", "si"), ("READ_COMMITTED", "pl-2")],
@@ -85,15 +103,30 @@ def test_random_writes_keep_the_level_of_the_server(logged, level, spec):
 @pytest.mark.server
 def test_writes_of_a_trigger_between_statements(logged):
     """They follow the rows of their own statement, whose condition shows what they contain."""
-    with logged.connect("READ_COMMITTED") as one:
-        one.execute("UPDATE counted SET n = 6 WHERE n >= 0")
-        one.execute("UPDATE counted SET n = 7 WHERE id = 1")
+    with logged.connect("READ_COMMITTED") as connection:
+        connection.execute("UPDATE counted SET n = 6 WHERE n >= 0")
+        connection.execute("UPDATE counted SET n = 7 WHERE id = 1")
     logged.stop()
     history = isolang.load_history(logged.path)
     last = history.columns.transactions() - 1
-    statements = [str(one).partition(" ")[0] for one in history.statements_of(last)]
+    statements = [str(statement).partition(" ")[0] for statement in history.statements_of(last)]
     assert statements == sorted(statements)
     assert "None" not in statements
+    assert logged.verdict("ser") == "valid"
+
+
+@pytest.mark.server
+def test_an_insert_into_a_partition_behind_a_savepoint(logged):
+    """Its version has the number of the savepoint, which only the log can do without."""
+    with logged.connect("READ_COMMITTED") as connection:
+        connection.execute("INSERT INTO part VALUES (50, 0, 1)")
+        with connection.transaction():
+            connection.execute("INSERT INTO part VALUES (51, 0, 1)")
+        connection.execute("INSERT INTO part VALUES (52, 0, 1)")
+    with logged.connect("READ_COMMITTED") as connection:
+        assert len(connection.execute("SELECT id FROM part WHERE n = 1").fetchall()) == 4
+    assert logged.stop() == {}
+    assert logged.path.read_text().count('[:insert ["part" "5') == 2 * 3
     assert logged.verdict("ser") == "valid"
 
 
@@ -116,14 +149,14 @@ def test_a_trigger_that_runs_later(logging, tmp_path, sets):
     )
     logged.start()
     query = "SELECT id FROM second WHERE n > 0 ORDER BY id"
-    with logged.connect("READ_COMMITTED") as one:
-        one.execute("UPDATE first SET n = 5 WHERE id = 1")
-        assert one.execute(query).fetchall() == [(1,), (2,), (3,)]
+    with logged.connect("READ_COMMITTED") as connection:
+        connection.execute("UPDATE first SET n = 5 WHERE id = 1")
+        assert connection.execute(query).fetchall() == [(1,), (2,), (3,)]
         if sets:
-            one.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            assert one.execute(query).fetchall() == [(2,), (3,)]
-            assert one.execute("SELECT n FROM second WHERE id = 3").fetchall() == [(9,)]
-        one.execute("UPDATE second SET n = 7 WHERE id = 2")
+            connection.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            assert connection.execute(query).fetchall() == [(2,), (3,)]
+            assert connection.execute("SELECT n FROM second WHERE id = 3").fetchall() == [(9,)]
+        connection.execute("UPDATE second SET n = 7 WHERE id = 2")
     assert logged.stop() == {CALLED: 1}
     assert logged.path.read_text().count("[:rp ") == 1 + sets
     assert logged.verdict("ser") == "valid"

@@ -72,7 +72,7 @@ def url(embedded):
         (
             "MERGE INTO job USING (VALUES (%s)) AS v(i) ON id = i WHEN MATCHED THEN DO NOTHING",
             [1],
-            "shapes",
+            CONDITIONS,
         ),
     ],
 )

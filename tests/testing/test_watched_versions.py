@@ -11,7 +11,7 @@ from support.watched import operations
 
 import isolang
 from isolang.errors import IsolangError
-from isolang.observe.unseen import kind_of
+from isolang.observe.unseen import CONDITIONS, kind_of
 
 psycopg = pytest.importorskip("psycopg")
 
@@ -255,6 +255,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_parts_of_a_transaction_are_no_writers_of_their_own(url, isolation, way):
     """Two, one after the other, each with the row that it read: strictly serializable."""
+    isolation.allow_unseen = {CONDITIONS}
     isolation.watch_psycopg(url, versions=True)
     with psycopg.connect(url) as connection:
         for name in ("b", "a"):
@@ -271,6 +272,7 @@ def test_parts_of_a_transaction_are_no_writers_of_their_own(url, isolation, way)
 
 def test_what_was_not_recognised_behind_a_savepoint_is_nobody_elses(url, isolation):
     """The log lacks the number that the row then has; the transaction has read it back."""
+    isolation.allow_unseen = {CONDITIONS}
     watch = isolation.watch_psycopg(url, versions=True)
     with psycopg.connect(url) as connection:
         for name in ("b", "a"):
@@ -281,7 +283,7 @@ def test_what_was_not_recognised_behind_a_savepoint_is_nobody_elses(url, isolati
                     connection.execute(UNRECOGNISED.replace("'b'", "'z'"), (7, 7))
                 connection.execute(READ, ("a",)).fetchall()
     others, history, verdict = judged(isolation, "si")
-    assert {kind_of(detail) for detail in watch.unseen} == {"shapes"}
+    assert {kind_of(detail) for detail in watch.unseen} == {CONDITIONS}
     assert others == 0
     assert [sum(text.startswith("w(") for text in texts) for texts in operations(history)] == [1, 1]
     assert (verdict.outcome, verdict.certified) == ("valid", True), verdict

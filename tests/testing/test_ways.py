@@ -48,7 +48,7 @@ def test_a_connection_of_before_is_counted(url, isolation, inside):
         before.commit()
         with psycopg.connect(url) as connection:
             connection.execute(SET, (2, "b"))
-    isolation.history()
+    assert [*isolation.history().unseen] == ["outside"]
     assert watch.unseen == {"outside": 1}
     example = watch.unseen.examples["outside"]
     assert example.startswith(f"{SET}, ")

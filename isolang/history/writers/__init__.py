@@ -130,8 +130,8 @@ def write_history(
     if history.possible_facts or history.unseen:
         from isolang.history.writers.facts import with_what_it_lacks
 
-        def encoded(one: History) -> Contents:
-            written: Contents = encode(one, renumber=renumber, drop=frozenset(drop))[0]
+        def encoded(history: History) -> Contents:
+            written: Contents = encode(history, renumber=renumber, drop=frozenset(drop))[0]
             return written
 
         contents, report = with_what_it_lacks(history, contents, report, encoded)

@@ -28,28 +28,27 @@ from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import block_at, is_complete
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
 from isolang.observe.sql.plan import (
-    CLAUSES,
     Reader,
     RefusedError,
     StatementPlan,
     StatementTable,
     chosen_columns,
     from_tables,
-    is_in_catalogue,
     name_parts,
     plan,
 )
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.queries import (
+    CUTS,
+    FROM_SUBQUERIES,
+    WRITES,
+    StatementQueries,
+    StatementQuery,
+)
 from isolang.observe.unseen import LIMITED, SUBQUERIES
 
-_WRITES: Final = frozenset({"insert", "update", "delete", "merge"})
-_BODIES: Final = _WRITES | {"select", "values"}
-_REFUSED: Final = frozenset({"recursive", "table", "tablesample", "old", "new"})
-_CUTS: Final = ("limit", "offset", "fetch", "for")  # what leaves rows out, or locks them
 _OTHER_TABLES: Final = "other tables of UPDATE and DELETE"
-_FROM_SUBQUERIES: Final = "subqueries in FROM"
-_READS: Final = frozenset({SUBQUERIES, _FROM_SUBQUERIES, _OTHER_TABLES, "MERGE"})
-_LONGEST_NAME: Final = 50  # the largest number of characters in the name of a WITH query
+_READS: Final = frozenset({SUBQUERIES, FROM_SUBQUERIES, _OTHER_TABLES, "MERGE"})
 
 
 class Member(Struct, frozen=True, kw_only=True):
@@ -110,7 +109,7 @@ def compound_plan(
         row_sets: the names of functions that return a set.
     """
     words = {token.text for token in part if token.kind == "word"}
-    if not part or part[0].text not in _WRITES | {"with"} or not words & _WRITES:
+    if not part or part[0].text not in WRITES | {"with"} or not words & WRITES:
         return None
     if part[0].text not in ("with", "merge") and not {*whole.unseen} & _READS:
         return None
@@ -120,31 +119,14 @@ def compound_plan(
         return None
 
 
-class _Query(Struct):
-    """A query of WITH, or the statement itself, while the statement is read."""
-
-    name: str
-    named_at: int
-    begin: int
-    end: int
-    columns: tuple[str, ...] = ()  # the list of columns after the name
-    items: tuple[tuple[str, str], ...] = ()  # the tables and queries in its own FROM or USING
-
-
-class _CompoundReader:
-    """Reads the queries of one statement."""
+class _CompoundReader(StatementQueries):
+    """Plans the queries of one statement."""
 
     def __init__(
         self, part: Sequence[Token], aggregates: Collection[str], row_sets: Collection[str]
     ) -> None:
-        self._part, self._aggregates, self._row_sets = part, aggregates, row_sets
-        self._reader = Reader(part)
-        self._queries: dict[str, _Query] = {}  # the queries of WITH, by name
-        self._used: set[str] = set()
-        self._used_in_part: set[str] = set()  # queries whose rows may not all be requested
+        super().__init__(part, aggregates, row_sets)
         self._unseen: list[str] = []
-        self._tables: dict[str, None] = {}
-        self._read: dict[str, None] = {}
         self._hidden: dict[str, None] = {}
 
     def plan(self) -> CompoundPlan:
@@ -190,138 +172,13 @@ class _CompoundReader:
             ),
             members=tuple(members.values()),
             main=main.begin,
-            writes=word if word in _WRITES else "",
+            writes=word if word in WRITES else "",
             blocks=tuple(blocks),
             tables=tuple(self._tables),
             hidden=tuple(self._hidden),
         )
 
-    # --- the queries ---
-
-    def _read_queries(self) -> _Query:
-        """Read the queries of WITH, and return the statement itself."""
-        reader, end = self._reader, len(self._part)
-        at = 0
-        while reader.word(0) == "with":
-            at += 1
-            name, named_at = catalogue_name(reader.text(at)), at
-            if not reader.is_name(at) or len(name) > _LONGEST_NAME or name in self._queries:
-                raise RefusedError("WITH")
-            at += 1
-            columns: tuple[str, ...] = ()
-            if reader.text(at) == "(":
-                columns = tuple(reader.text(n) for n in range(at + 1, reader.close(at) - 1, 2))
-                at = reader.close(at)
-            materialized = reader.word(at + 1) == "materialized"
-            if reader.word(at) != "as" or reader.text(at + 1 + materialized) != "(":
-                raise RefusedError("WITH")
-            at += 1 + materialized
-            behind = reader.close(at)
-            self._queries[name] = _Query(name, named_at, at + 1, behind - 1, columns)
-            at = behind
-            if reader.text(at) != ",":
-                break
-        main = _Query("", at, at, end)
-        if any(reader.word(q.begin) not in _BODIES for q in (*self._queries.values(), main)):
-            raise RefusedError("WITH")
-        return main
-
-    def _check_words(self, begins: Collection[int]) -> None:
-        """Refuse statements with words that begin queries of other kinds."""
-        reader = self._reader
-        for at in range(len(self._part)):
-            word, before = reader.word(at), reader.word(at - 1) if at else ""
-            acts = before == "then" or (word == "update" and before in ("for", "key", "do"))
-            if word in _WRITES and at not in begins and not acts:
-                raise RefusedError(word)
-            is_target = before in ("insert", "merge")
-            qualifies = word in ("old", "new") and reader.text(at + 1) == "."
-            if (word in _REFUSED and not qualifies) or (word == "into" and not is_target):
-                raise RefusedError(word)
-            if word == "with" and at and reader.text(at - 1) == "(":
-                raise RefusedError("WITH")
-
-    def _note_items(self, query: _Query) -> None:
-        """Note the tables that a write changes, and those in its own FROM or USING."""
-        reader = self._reader
-        word, depth = reader.word(query.begin), reader.depth[query.begin]
-        if word not in _WRITES:
-            return
-        at = query.begin + (1 if word == "update" else 2)
-        name = reader.name(at) if word == "insert" else reader.table(at)[0]
-        if not name or catalogue_name(name) in self._queries:
-            raise RefusedError(word)
-        self._tables[name] = None
-        if word == "insert":
-            return
-        self._read[name] = None
-        begin = reader.find({"from" if word == "update" else "using"}, at, query.end, depth)
-        while begin < query.end and reader.word(begin - 1) == "distinct":
-            begin = reader.find({"from"}, begin + 1, query.end, depth)
-        if begin < query.end:
-            stops = {"on"} if word == "merge" else CLAUSES - {"on"}
-            stop = reader.find(stops, begin + 1, query.end, depth)
-            query.items = self._items(begin, stop)
-
-    def _items(self, begin: int, stop: int) -> tuple[tuple[str, str], ...]:
-        """Return the names and aliases in a list of tables, and note these."""
-        items = from_tables(self._reader, begin + 1, stop).tables
-        for name, alias in items:
-            if {*name_parts(alias)} & {"old", "new"}:
-                raise RefusedError("FROM of another shape")
-            query = self._queries.get(catalogue_name(name))
-            if query is None:
-                if not is_in_catalogue(name):
-                    self._tables[name] = self._read[name] = None
-            elif begin < query.end:  # a table with the name of a query behind it
-                raise RefusedError("WITH")
-            else:
-                self._used.add(query.name)
-        return tuple(items)
-
-    def _reads_query(self, name: str) -> bool:
-        return catalogue_name(name) in self._queries
-
     # --- SELECT ---
-
-    def _selects(self, queries: Sequence[_Query]) -> Iterator[tuple[int, int]]:
-        """Yield the token range of each SELECT, at any depth."""
-        reader = self._reader
-        for query in queries:
-            depth, stop = reader.depth[query.begin], query.end
-            if reader.word(query.begin) == "insert":  # ON CONFLICT and RETURNING are its own
-                stop = reader.find({"returning"}, query.begin, stop, depth)
-                conflict = reader.find({"conflict"}, query.begin, stop, depth)
-                stop = conflict - 1 if conflict < stop else stop
-            for at in range(query.begin, query.end):
-                if reader.word(at) == "select":
-                    end = at + 1
-                    last = stop if at < stop else query.end
-                    while end < last and reader.depth[end] >= reader.depth[at]:
-                        is_same = reader.depth[end] == reader.depth[at]
-                        if is_same and reader.word(end) in ("union", "intersect", "except"):
-                            break
-                        end += 1
-                    yield at, end
-
-    def _from(self, begin: int, end: int) -> tuple[int, int]:
-        """Return the token range from a SELECT's FROM to the clause behind; empty without FROM."""
-        reader, depth = self._reader, self._reader.depth[begin]
-        place = reader.find({"from"}, begin, end, depth)
-        while place < end and reader.word(place - 1) == "distinct":
-            place = reader.find({"from"}, place + 1, end, depth)
-        return place, reader.find(CLAUSES - {"on"}, place + 1, end, depth) if place < end else end
-
-    def _note_tables(self, begin: int, end: int) -> None:
-        """Note the tables and queries in a SELECT's FROM."""
-        place, stop = self._from(begin, end)
-        if place == end:
-            return
-        items = self._items(place, stop)
-        exists = self._reader.word(begin - 2) == "exists" if begin > 1 else False
-        cut = self._reader.find(_CUTS, begin, end, self._reader.depth[begin]) < end
-        if exists or cut:
-            self._used_in_part |= {catalogue_name(name) for name, _ in items}
 
     def _block(self, begin: int, end: int) -> Iterator[tuple[StatementTable, ParsedCondition]]:
         """Yield the tables of a query block, or note why its rows are not seen."""
@@ -330,7 +187,7 @@ class _CompoundReader:
         items = from_tables(reader, place + 1, stop).tables if place < end else []
         if all(self._reads_query(name) for name, _ in items):
             return
-        cut = reader.find(_CUTS, begin, end, reader.depth[begin])
+        cut = reader.find(CUTS, begin, end, reader.depth[begin])
         ranges = {query.name: (query.begin, query.end + 1) for query in self._queries.values()}
         try:
             if cut < end:
@@ -354,7 +211,7 @@ class _CompoundReader:
 
     # --- members ---
 
-    def _member(self, query: _Query, members: dict[str, Member]) -> Member | None:
+    def _member(self, query: StatementQuery, members: dict[str, Member]) -> Member | None:
         """Return the query as a member; ``None`` if it reports no rows itself."""
         word = self._reader.word(query.begin)
         if query.name and word == "select" and query.name not in self._used:
@@ -373,11 +230,11 @@ class _CompoundReader:
                 raise RefusedError("WITH")
         return self._write_member(query, made, output, members)
 
-    def _select_member(self, query: _Query, made: StatementPlan) -> Member | None:
+    def _select_member(self, query: StatementQuery, made: StatementPlan) -> Member | None:
         sources = tuple(one for one in made.sources if not self._reads_query(one.name))
         if made.kind != "select" or not sources or query.name in self._used_in_part:
             return None
-        others = {*made.unseen} - {SUBQUERIES, _FROM_SUBQUERIES}
+        others = {*made.unseen} - {SUBQUERIES, FROM_SUBQUERIES}
         if others or any(one.how != "row" for one in sources):
             return None
         output = self._output(query, query.begin, made)
@@ -409,7 +266,7 @@ class _CompoundReader:
 
     def _write_member(
         self,
-        query: _Query,
+        query: StatementQuery,
         made: StatementPlan,
         output: tuple[str, ...],
         members: dict[str, Member],
@@ -465,38 +322,6 @@ class _CompoundReader:
             chooser=chooser,
         )
 
-    def _columns_of(self, names: Collection[str]) -> set[str] | None:
-        """Return the columns of queries, as the catalogue stores them; ``None`` if unknown."""
-        columns: set[str] = set()
-        for name in names:
-            query = self._queries.get(name)
-            if query is None:
-                return None
-            made = plan(self._part[query.begin : query.end], self._aggregates)
-            is_select = made.kind == "select"
-            begin = query.begin if is_select else query.begin + made.place - 1
-            output = self._output(query, begin, made) if is_select or made.kind in _WRITES else ()
-            if not output or "*" in output:
-                return None
-            columns |= {*map(catalogue_name, output)}
-        return columns
-
-    def _only_query(self, query: _Query) -> str:
-        """Return the query whose rows an INSERT proposes, all of them; empty if there is none."""
-        reader, depth = self._reader, self._reader.depth[query.begin]
-        begin = reader.find({"select"}, query.begin, query.end, depth)
-        end = reader.find({"conflict"}, begin, query.end, depth) - 1
-        place, stop = self._from(begin, end) if begin < end else (0, 0)
-        if place >= end or stop < end or reader.word(begin + 1) == "distinct":
-            return ""
-        found = from_tables(reader, place + 1, stop)
-        name = catalogue_name(found.tables[0][0]) if len(found.tables) == 1 else ""
-        made = plan(self._part[begin:end], self._aggregates)
-        sets = not made.names.isdisjoint(self._row_sets)
-        if sets or any(source.how != "row" for source in made.sources):
-            return ""
-        return "" if found.joined or found.unseen or name not in self._queries else name
-
     def _origin(self, name: str, members: dict[str, Member]) -> str:
         """Return the member whose rows a query has passed on; empty if there is none."""
         while name not in members:
@@ -543,50 +368,6 @@ class _CompoundReader:
             else:
                 kept.append((begin, end))
         return kept, chosen
-
-    def _output(self, query: _Query, begin: int, made: StatementPlan) -> tuple[str, ...]:
-        """Return the names of a query's columns; empty if they are not known."""
-        reader, depth = self._reader, self._reader.depth[query.begin]
-        if made.kind == "select":
-            at, end = begin + 1, query.begin + made.place
-            if reader.word(at) == "distinct":
-                at = reader.close(at + 2)
-            at += reader.word(at) == "all"
-            others = len(made.sources) > 1 or _FROM_SUBQUERIES in made.unseen
-            others = others or made.partial == "functions"
-        else:
-            at = reader.find({"returning"}, query.begin, query.end, depth) + 1
-            end, others = query.end, bool(query.items)
-        names = []
-        while at < end:
-            comma = at
-            while comma < end and not (reader.text(comma) == "," and reader.depth[comma] == depth):
-                comma += 1
-            name = _result_name(reader, at, comma)
-            if not name or (name == "*" and (others or len(name_parts(made.tables[0])) == 0)):
-                return ()
-            names.append(name)
-            at = comma + 1
-        if query.columns:
-            return query.columns if len(query.columns) == len(names) and "*" not in names else ()
-        return tuple(names) if len({*map(catalogue_name, names)}) == len(names) else ()
-
-
-def _result_name(reader: Reader, begin: int, end: int) -> str:
-    """Return the name of an expression in a list of results, as it is written; empty if unknown.
-
-    It is ``*`` for all columns of the only table.
-    """
-    texts = [reader.text(n) for n in range(begin, end)]
-    if texts[-1:] == ["*"]:
-        return "*" if len(texts) in (1, 3) and texts[-2:-1] in ([], ["."]) else ""
-    if not texts or not reader.is_name(end - 1):
-        return ""
-    is_label = len(texts) > 1 and reader.word(end - 2) == "as"
-    is_column = all(
-        reader.text(n) == "." if (n - begin) % 2 else reader.is_name(n) for n in range(begin, end)
-    )
-    return texts[-1] if is_label or (is_column and len(texts) % 2) else ""
 
 
 def _condition(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from typing import Any, Final
@@ -26,6 +26,7 @@ from isolang.observe.sql.catalogue import (
 from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
 from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
 from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
+from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -364,7 +365,7 @@ class Rewriter:
             whole_text = text if len(parts) == 1 else text[whole[0].start : whole[-1].end]
             compound = None
             if not redefined and cursor is None:
-                compound = self._compound(found, part, text, whole_text)
+                compound = _compound(self, found, part, text, whole_text)
             if compound is not None:
                 statement, additions = compound
                 made.statements.append(statement)
@@ -404,7 +405,7 @@ class Rewriter:
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
                     functions=tuple(self._database.functions_called(part, planned.names)),
-                    triggered=self._triggered(planned),
+                    triggered=_triggered(planned, self.tables),
                     logged=cursor is None and may_write_unseen(part, unseen, reported),
                     declares=cursor,
                     requests=cursor_request(whole),
@@ -489,84 +490,6 @@ class Rewriter:
         is_root = joined[join.root] is one
         return ReportedBlock(reported, join.condition, join, is_parent=not is_root)
 
-    def _compound(
-        self, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
-    ) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
-        """Return a statement with several queries, and the texts to insert; ``None`` for others."""
-        compound = found.compound
-        if compound is None:
-            return None
-        whole = compound.plan
-        unseen = [*whole.unseen]
-        members: list[PreparedStatement] = []
-        additions: list[str] = []
-        for one in compound.members:
-            own = part[slice(*one.tokens)]
-            reported, addition, kinds = self._edit_of(own, one.plan)
-            if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
-                return None
-            unseen += kinds
-            additions.append(addition)
-            members.append(
-                PreparedStatement(
-                    plan=one.plan, text=whole_text, part=own, reported=reported,
-                    condition=one.condition, member=one,
-                    names=tuple(source.name for source in one.plan.sources),
-                    tables=tuple(column.table for column in reported),
-                )
-            )  # fmt: skip
-        sources = [source for source, _ in compound.blocks]
-        hidden = {*compound.hidden}
-        blocks = []
-        for source, condition in compound.blocks:
-            block = self._block(source, condition, sources, part)
-            blocks += [block] if block is not None else []
-        if len(blocks) < len(sources):
-            if not blocks and len(members) == 1 and not compound.members[0].name:
-                return None
-            unseen.append(SUBQUERIES)
-            hidden |= {source.name for source in sources}
-        functions = tuple(self._database.functions_called(part, whole.names))
-        unseen += [CALLED] if functions else []
-        unseen = list(dict.fromkeys(unseen))
-        queries = [one for one in members if one.member is not None and one.member.name]
-        main = next((one for one in members if one not in queries), None)
-        columns: tuple[ReportedTable | None, ...] = () if main is None else main.reported
-        encloses = bool(blocks or queries)
-        if encloses:
-            columns += (None, *(block.reported for block in blocks))
-            columns += tuple(reported for one in queries for reported in one.reported)
-        tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
-        statement = PreparedStatement(
-            plan=whole, text=whole_text, part=part,
-            reported=tuple(reported for one in members for reported in one.reported),
-            hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
-            names=tuple(hidden), tables=tuple(map(self.tables.get, hidden)), members=tuple(members),
-            functions=functions,
-            triggered=tuple(table for one in members for table in self._triggered(one.plan)),
-            logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
-        )  # fmt: skip
-        texts = _texts_of_queries(queries, additions, part)
-        selected = [_query_of(block.reported, part, text) for block in blocks]
-        selected += [
-            f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
-            for query in queries
-            if query.member is not None
-            for number in range(len(query.reported))
-        ]
-        addition = "" if main is None else additions[-1]
-        begin, end = part[compound.main].start, part[-1].end
-        if encloses:
-            front, behind = _enclosing(selected, complete=True)
-            if main is not None:
-                word = "," if compound.main else "WITH"
-                behind = f"{addition}) {front}SELECT * FROM isolang_main{behind}"
-                front = f"{word} isolang_main AS ("
-            texts += [(begin, front), (end, behind)]
-        else:
-            texts.append((end, addition))
-        return statement, texts
-
     def _key_join(self, part: Sequence[Token], sources: Sequence[StatementTable]) -> KeyJoin | None:
         """Return the join of several tables, if its rows are exactly those of one of them."""
         first = sources[0]
@@ -645,7 +568,7 @@ class Rewriter:
             table = self.tables.get(one.name)
             why = UNKNOWN_TABLES if table is None else table.why
             if not why and table is not None:
-                why = self._reason_unseen(one, table, planned)
+                why = _reason_unseen(one, table, planned, modern=self._database.returns_old_rows)
             if why or table is None:
                 unseen.append(why)
                 continue
@@ -657,28 +580,6 @@ class Rewriter:
             reported.append(ReportedTable(one, table))
             texts.append(self._column_sql(one, table, len(texts), planned))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
-
-    def _triggered(self, planned: StatementPlan) -> tuple[Table, ...]:
-        """Return the tables whose triggers, defaults and CHECK a statement may run."""
-        written = [one.name for one in planned.sources if one.how in ("write", "delete")]
-        tables = [self.tables.get(name) for name in written]
-        return tuple(
-            table for table in tables if table is not None and (table.triggers or table.readers)
-        )
-
-    def _reason_unseen(self, one: StatementTable, table: Table, planned: StatementPlan) -> str:
-        if one.how in ("row", "all"):
-            return ""
-        modern = self._database.returns_old_rows
-        if planned.kind == "merge" and not modern:
-            return "MERGE"
-        # RETURNING names no version of a row that moves to another partition, or that is upserted.
-        moves = not table.moving.isdisjoint(planned.assigned) or table.triggers
-        if table.partitioned and (moves or planned.upserts or not modern):
-            return PARTITIONED
-        if modern and catalogue_name(one.alias) in ("old", "new"):
-            return NAMED_OLD
-        return ""
 
     def _column_sql(
         self, one: StatementTable, table: Table, number: int, planned: StatementPlan
@@ -696,6 +597,112 @@ class Rewriter:
         old = self._database.returns_old_rows
         reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
         return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
+
+
+def _triggered(planned: StatementPlan, known: Mapping[str, Table | None]) -> tuple[Table, ...]:
+    """Return the tables whose triggers, defaults and CHECK a statement may run."""
+    written = [one.name for one in planned.sources if one.how in ("write", "delete")]
+    tables = [known.get(name) for name in written]
+    return tuple(
+        table for table in tables if table is not None and (table.triggers or table.readers)
+    )
+
+
+def _reason_unseen(
+    one: StatementTable, table: Table, planned: StatementPlan, *, modern: bool
+) -> str:
+    """Return why the versions that a write returns are not those of its rows; empty if they are."""
+    if one.how in ("row", "all"):
+        return ""
+    if planned.kind == "merge" and not modern:
+        return "MERGE"
+    # RETURNING names no version of a row that moves to another partition, or that is upserted.
+    moves = not table.moving.isdisjoint(planned.assigned) or table.triggers
+    if table.partitioned and (moves or planned.upserts or not modern):
+        return PARTITIONED
+    if modern and catalogue_name(one.alias) in ("old", "new"):
+        return NAMED_OLD
+    return ""
+
+
+def _compound(
+    rewriter: Rewriter, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
+) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
+    """Return a statement with several queries, and the texts to insert; ``None`` for others."""
+    compound = found.compound
+    if compound is None:
+        return None
+    known = rewriter.tables
+    whole = compound.plan
+    unseen = [*whole.unseen]
+    members: list[PreparedStatement] = []
+    additions: list[str] = []
+    for one in compound.members:
+        own = part[slice(*one.tokens)]
+        reported, addition, kinds = rewriter._edit_of(own, one.plan)
+        if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
+            return None
+        unseen += kinds
+        additions.append(addition)
+        members.append(
+            PreparedStatement(
+                plan=one.plan, text=whole_text, part=own, reported=reported,
+                condition=one.condition, member=one,
+                names=tuple(source.name for source in one.plan.sources),
+                tables=tuple(column.table for column in reported),
+            )
+        )  # fmt: skip
+    sources = [source for source, _ in compound.blocks]
+    hidden = {*compound.hidden}
+    blocks = []
+    for source, condition in compound.blocks:
+        block = rewriter._block(source, condition, sources, part)
+        blocks += [block] if block is not None else []
+    if len(blocks) < len(sources):
+        if not blocks and len(members) == 1 and not compound.members[0].name:
+            return None
+        unseen.append(SUBQUERIES)
+        hidden |= {source.name for source in sources}
+    functions = tuple(rewriter._database.functions_called(part, whole.names))
+    unseen += [CALLED] if functions else []
+    unseen = list(dict.fromkeys(unseen))
+    queries = [one for one in members if one.member is not None and one.member.name]
+    main = next((one for one in members if one not in queries), None)
+    columns: tuple[ReportedTable | None, ...] = () if main is None else main.reported
+    encloses = bool(blocks or queries)
+    if encloses:
+        columns += (None, *(block.reported for block in blocks))
+        columns += tuple(reported for one in queries for reported in one.reported)
+    tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
+    statement = PreparedStatement(
+        plan=whole, text=whole_text, part=part,
+        reported=tuple(reported for one in members for reported in one.reported),
+        hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
+        names=tuple(hidden), tables=tuple(map(known.get, hidden)), members=tuple(members),
+        functions=functions,
+        triggered=tuple(table for one in members for table in _triggered(one.plan, known)),
+        logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
+    )  # fmt: skip
+    texts = _texts_of_queries(queries, additions, part)
+    selected = [_query_of(block.reported, part, text) for block in blocks]
+    selected += [
+        f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
+        for query in queries
+        if query.member is not None
+        for number in range(len(query.reported))
+    ]
+    addition = "" if main is None else additions[-1]
+    begin, end = part[compound.main].start, part[-1].end
+    if encloses:
+        front, behind = _enclosing(selected, complete=True)
+        if main is not None:
+            word = "," if compound.main else "WITH"
+            behind = f"{addition}) {front}SELECT * FROM isolang_main{behind}"
+            front = f"{word} isolang_main AS ("
+        texts += [(begin, front), (end, behind)]
+    else:
+        texts.append((end, addition))
+    return statement, texts
 
 
 def _unexamined(text: str, kind: str) -> Prepared:
@@ -923,7 +930,8 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
             return None if others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
 
-    return predicates.parse_known_parts(part, *one.where, column)
+    parsed = predicates.parse_known_parts(part, *one.where, column)
+    return replace(parsed, expression=server_expression(part, [one.where], column))
 
 
 def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:

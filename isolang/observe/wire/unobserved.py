@@ -22,7 +22,7 @@ HERE = "127.0.0.1"
 
 
 class _NoHistory(Struct):
-    """What a connection needs of a history if nothing is recorded."""
+    """A history for connections of which nothing is recorded."""
 
     unseen: Unseen
 
