@@ -93,12 +93,16 @@ class ObserveReport(Report, frozen=True, kw_only=True):
     Attributes:
         unseen: the operations that were not recorded, by kind.
         command_code: the exit code of the command; ``None`` if no command was given.
+        evaluated_conditions: how many conditions the server evaluated on recorded rows.
+        evaluated_reads: how many predicate reads in the history have one of these conditions.
         noted: whether the violations are only noted (``--harmless note``), as all are harmless with
             this data. The verdict remains invalid.
     """
 
     unseen: tuple[NotSeen, ...] = ()
     command_code: int | None = None
+    evaluated_conditions: int = 0
+    evaluated_reads: int = 0
     noted: bool = False
 
 
@@ -317,7 +321,11 @@ def observe(
                 printer.replays, printer.notes = replays, harmless == "note"
 
             def show(report: Report) -> None:
-                counted = _report_with_unseen(report, unseen, accepted, seen, code)
+                counted = replace(
+                    _report_with_unseen(report, unseen, accepted, seen, code),
+                    evaluated_conditions=len(observer.history.evaluated.evaluated),
+                    evaluated_reads=observer.history.evaluated.evaluated_reads,
+                )
                 known = _report_without_path(counted, observer, command or (), env, into)
                 reports.append(printer.show(known))
 
@@ -649,6 +657,12 @@ def _print_end(
         f"observed   {outcomes.total():,} transactions: {outcomes['ok']:,} committed, "
         f"{outcomes['fail']:,} aborted, {outcomes['info']:,} of unknown outcome"
     )
+    evaluated = observer.history.evaluated
+    if number := len(evaluated.evaluated):
+        print_lines(
+            f"evaluated  {number:,} condition{'' if number == 1 else 's'} by the server, of "
+            f"{evaluated.evaluated_reads:,} predicate reads"
+        )
     for kind in seen:
         allowed = ", harmless" if kind.harmless else ""
         print_lines(f"not seen   {kind.count:,} {escaped(kind.what)} ({kind.kind}{allowed})")

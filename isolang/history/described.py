@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 # The column that the application recorder adds to each row to tell its versions apart.
-_VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?=[ }])')
+_VERSION: Final = re.compile(r' ?"xmin" (?:"\d+\(\d+,\d+\)"|\d+)(?: "xmin class" \d+)?(?=[ }])')
 
 
 # For each position unit, the text that follows the file name.

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from isolang.history.edn import forms as edn_forms
-from isolang.history.row_text import ColumnForms, shown_value
+from isolang.history.row_text import CLASS_COLUMN, ColumnForms, shown_value
 from isolang.history.values import Keyword, Literal
 
 _SIGNS: Final = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+# The number that names a condition, behind the column.
+_EVALUATED: Final = re.compile(rf'"{CLASS_COLUMN}" (-\d+)\]')
 _NO_FORMS: Final[ColumnForms] = {}
 
 
@@ -22,6 +25,10 @@ def condition_in_words(predicate: str, forms: ColumnForms = _NO_FORMS) -> str:
     'c = 1 or d is not null'
     """
     form = _parsed(predicate)
+    if (condition := _EVALUATED.search(predicate)) is not None:
+        return _of_table(form, forms).get(
+            f"{CLASS_COLUMN} {condition[1]}", "a condition that the server evaluated"
+        )
     return _words(form[Keyword("where")], _of_table(form, forms), whole=True)
 
 

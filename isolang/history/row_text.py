@@ -59,6 +59,8 @@ The meaning is ``date``, ``timestamp`` or ``timestamptz`` for microseconds since
 """
 
 _VERSION: Final = "xmin"  # the column that the recorder adds to tell versions apart
+CLASS_COLUMN: Final = "xmin class"
+"""The column that the recorder adds to say which conditions the server found to be true."""
 _INFINITE: Final = 2**63 - 1
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMN: Final = re.compile(r'\[:[^\s\[\]:]+ (?::([^\s\[\]]+)|"((?:[^"\\]|\\.)*)")')
@@ -162,7 +164,8 @@ class RowTexts:
             recorded = kind == OTHER and f'"{_VERSION}" ' in text
             row = row_columns(text) if recorded else {}
             known = len(row) > 1 and _VERSION in row
-            without_version = {name: value for name, value in row.items() if name != _VERSION}
+            added = (_VERSION, CLASS_COLUMN)
+            without_version = {name: value for name, value in row.items() if name not in added}
             self._rows[atom] = without_version if known else None
         return self._rows[atom]
 

@@ -142,6 +142,8 @@ class Cursors:
         history = self._observation.history
         caller, history.caller = history.caller, "" if done.note is None else done.note.caller
         done.cut = cut
+        if done.epoch != self._observation.epoch:  # its condition may have another meaning now
+            done.settings = None
         if done.statement.plan.kind == "quiet":
             for what in done.statement.unseen:
                 history.unseen.note(what, done.statement.text)

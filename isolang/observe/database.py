@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from isolang.observe.history.seen import RowVersion, SeenTransaction
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import SessionSettings
 from isolang.observe.sql.rewriting import DatabaseFacts, Prepared
 
 if TYPE_CHECKING:
@@ -102,8 +103,15 @@ class StatementDialect(Protocol):
     def rewriter(self, facts: DatabaseFacts) -> StatementRewriter:
         """Return the rewriter of a new session."""
 
-    def parse_settings(self, text: bytes) -> tuple[str, str, str, Table | None]:
-        """Return the transaction's and the session's isolation level, a name, and its table."""
+    def parse_settings(
+        self, text: bytes
+    ) -> tuple[str, str, str, Table | None, SessionSettings, str]:
+        """Return what a session's catalogue query says about a table and the session.
+
+        Returns:
+            The transaction's and the session's isolation level, a name, and its table; and the
+            session's settings, and the beginning of its transaction in UTC.
+        """
 
 
 class StoredVersion(Struct, frozen=True, gc=False):
@@ -121,6 +129,7 @@ class ReportedWrite(Struct, frozen=True, gc=False):
         old: the replaced version; ``None`` for an INSERT, or if it is unknown.
         new: the new version; ``None`` for a deletion.
         row: the columns of the new version, for :meth:`Table.row`.
+        image: the new version in binary format; ``None`` if it is unknown.
         by_number: whether the new version is named by the number of the transaction, which it has
             not if it was written behind a savepoint.
     """
@@ -129,6 +138,7 @@ class ReportedWrite(Struct, frozen=True, gc=False):
     old: StoredVersion | None
     new: StoredVersion | None
     row: Sequence[Any] | None
+    image: bytes | None = None
     by_number: bool = False
 
 
@@ -159,8 +169,8 @@ class VersionNames(Protocol):
 
     def rows(
         self, connection: Any, table: Table, most: int, *, whole: bool
-    ) -> list[tuple[RowVersion, Sequence[Any] | None]] | None:
-        """Return the versions in a table, and with ``whole`` their columns.
+    ) -> list[tuple[RowVersion, Sequence[Any] | None, bytes | None]] | None:
+        """Return the versions in a table, and with ``whole`` their columns and images.
 
         Return ``None`` if there are more than ``most``.
 

@@ -224,7 +224,7 @@ class Observer:
                 if not table.why:
                     with suppress(IsolangError):
                         rows = versions.rows(connection, table, self._most, whole=False)
-                        sightings.note_present(table, [version for version, _ in rows or ()])
+                        sightings.note_present(table, [version for version, *_ in rows or ()])
             for part, whole in dialect.partitions(connection):
                 if whole in tables:
                     tables[part] = tables[whole]
@@ -279,7 +279,7 @@ class Observer:
     def _initial_rows(self, connection: Any, observation: Observation) -> None:
         """Read the rows of all tables that are not too large, in one snapshot."""
         versions = self._database.versions
-        rows: list[tuple[Table, RowVersion, dict[str, Any]]] = []
+        rows: list[tuple[Table, RowVersion, dict[str, Any], bytes | None]] = []
         with versions.snapshot(connection) as self._snapshot:
             self.history.versions.is_initial = self._snapshot.is_older
             for described_table in self._database.dialect.tables(connection):
@@ -291,7 +291,10 @@ class Observer:
                 except IsolangError:
                     reported = None
                 table.rows_known = reported is not None
-                rows += [(table, version, table.row(row or ())) for version, row in reported or ()]
+                rows += [
+                    (table, version, table.row(row or ()), image)
+                    for version, row, image in reported or ()
+                ]
             readable = [table for table in observation.tables.current() if not table.why]
             # Rows may be older than their constraints' triggers, or loaded without these.
             observation.database.keys_hold &= not any(

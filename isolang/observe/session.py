@@ -12,8 +12,9 @@ from isolang.observe.locks import SessionLocks
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.sql.plan import StatementKind
+from isolang.observe.sql.plan import DEFINE, StatementKind
 from isolang.observe.sql.rewriting import Prepared
+from isolang.observe.sql.settings import SettingsOfSession
 from isolang.observe.sql.units import program_of_statement, units_of_statement
 from isolang.observe.unseen import (
     AUTOCOMMIT,
@@ -53,6 +54,7 @@ class Session:
     Attributes:
         transaction: the current transaction; ``None`` if no transaction is open.
         backend: the number of the server's process for this connection.
+        conditions: the settings that the values of conditions depend on.
     """
 
     def __init__(self, observation: Observation, call: int = 0) -> None:
@@ -69,6 +71,8 @@ class Session:
         self._locks = SessionLocks()
         self.label = ""
         self.backend = 0
+        self.conditions = SettingsOfSession()
+        self._is_in_block = False
         self.default_level = "read committed"
         self._process = self._history.process()
         self._processes: dict[int, int] = {}  # the session of each call of the application
@@ -91,14 +95,20 @@ class Session:
         if self._epoch != self.observation.epoch:
             self._epoch = self.observation.epoch
             self.rewriter.forget()
-        return self.rewriter.prepare(text, may_ask=may_ask)
+        made = self.rewriter.prepare(text, may_ask=may_ask)
+        if may_ask and not made.asks:
+            asks = self.conditions.asks(made, in_transaction=self._is_in_block)
+            return Prepared(sent=text, asks=asks) if asks else made
+        return made
 
     def store_descriptions(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
         """Store the catalogue's descriptions of tables, one text per table."""
         for name in names:
             self.rewriter.tables.setdefault(name, None)
         for text in rows:
-            level, default, name, found = self.observation.dialect.parse_settings(text)
+            told = self.observation.dialect.parse_settings(text)
+            level, default, name, found, settings, now = told
+            self.conditions.store(settings, now if self._is_in_block else "")
             self.default_level = default
             if self.transaction is not None:
                 self.transaction.level = level
@@ -140,6 +150,9 @@ class Session:
             return
         made, one = done.statement.plan, self.transaction
         kind = made.kind
+        self.conditions.note_statement(done, self.observation.epoch)
+        if kind in DEFINE:
+            self._history.evaluated.refuse_new()
         is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
         if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
@@ -236,6 +249,7 @@ class Session:
         else:
             one.unclear |= bool(done.statement.unseen)
             self._note_snapshot(one, "select")
+            self.conditions.note_statement(done, self.observation.epoch)
             self.cursors.declare(done, one)
         return True
 
@@ -340,8 +354,10 @@ class Session:
             record_statement(self.observation, one, done)
         self.cursors.end(one, outcome)
         self.transaction = None
+        self.conditions.return_to_earlier(ended=True)
         self._history.end(one, outcome, error or one.error)
         if one.altered:
+            self._history.evaluated.refuse_new()
             self._note_change()
             self.observation.database.keys_changed = one.end
         self._last_end = one.end
@@ -352,6 +368,9 @@ class Session:
     def note_ready(self, status: str) -> None:
         """Note that the server waits for statements, inside (T, E) or outside (I) a transaction."""
         one = self.transaction
+        self._is_in_block = status == "T"
+        if status == "I":
+            self.conditions.return_to_earlier(ended=True)
         if one is None:
             if status != "I":
                 self._history.unseen.note(NO_BEGIN)
@@ -374,6 +393,7 @@ class Session:
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error reported by the server."""
+        self.conditions.return_to_earlier(ended=False)
         if done is not None and done.statement.requests is not None:
             self.cursors.skip(done.statement.requests.name)
         if self.transaction is None:

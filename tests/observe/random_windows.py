@@ -53,7 +53,7 @@ class Play:
                 if random.random() < 0.7:
                     version = RowVersion(key, f"0({table.name}{key})")
                     self.rows[table.name, key].append((version.number, 0, 0))
-                    initial.append((table, version, {"v": 0}))
+                    initial.append((table, version, {"v": 0}, None))
         self.start = {row: versions[-1][0] for row, versions in self.rows.items() if versions}
         for history in self.histories:
             history.write_initial_rows(initial)

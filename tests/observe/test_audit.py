@@ -40,7 +40,7 @@ class Server:
 
     def fetchall(self):
         """Return all rows, with their keys."""
-        return [(*row, "[1]", None) for row in self.rows]
+        return [(*row, "[1]", None, None) for row in self.rows]
 
 
 ROW = ("9", "5", "(0,1)")
@@ -51,7 +51,7 @@ def history(tmp_path):
     """A history in which one row is live, on whose table a condition was recorded."""
     one = ObservedHistory(tmp_path / "observed.edn")
     table = Table(oid=9, where="t", name="t", columns={}, quoted={"id": "id"}, key=("id",))
-    one.write_initial_rows([(table, RowVersion.of(table, *ROW, [1]), {})])
+    one.write_initial_rows([(table, RowVersion.of(table, *ROW, [1]), {}, None)])
     one.unaudited["t"] = table
     return one
 

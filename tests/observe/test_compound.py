@@ -162,7 +162,7 @@ def test_the_text_of_a_claim(rewriter):
         ", isolang_main AS (DELETE FROM task USING next WHERE task.id = next.id RETURNING "
         "pg_catalog.json_build_array(pg_catalog.pg_current_xact_id()::text, old.tableoid::text, "
         "old.xmin::text, old.ctid::text, pg_catalog.json_build_array(old.id), NULL, NULL, NULL, "
-        "NULL, NULL)::text AS isolang_0) SELECT isolang_all.*, CASE WHEN "
+        "NULL, NULL, NULL)::text AS isolang_0) SELECT isolang_all.*, CASE WHEN "
         "pg_catalog.row_number() OVER () = 1 AND pg_catalog.count(*) OVER () > 0 THEN (SELECT "
         'pg_catalog.json_agg(isolang_row)::text FROM (SELECT isolang_0 FROM "isolang_next") '
         "isolang_rows(isolang_row)) END AS isolang_block_0 FROM (SELECT isolang_own.*, true FROM "
@@ -228,7 +228,7 @@ def record(rewriter, tmp_path):
 
 
 OLD, NEW = ("1", "5(0,1)"), ("1", "7(0,3)")
-WRITTEN = '["7", "9", "5", "(0,1)", [1], "9", "7", "(0,3)", [1], [[1, 4]]]'
+WRITTEN = '["7", "9", "5", "(0,1)", [1], "9", "7", "(0,3)", [1], [[1, 4]], null]'
 TAKE = "WITH n AS (SELECT id FROM task WHERE rank = 3 {}) UPDATE task SET rank = 4 FROM n WHERE "
 
 
@@ -261,8 +261,8 @@ def test_reads_precede_writes(record):
         "WITH gone AS (DELETE FROM task WHERE rank = 3 RETURNING id) "
         "INSERT INTO lane SELECT id, 0 FROM gone WHERE NOT EXISTS (SELECT FROM lane WHERE rank = 1)"
     )
-    added = '["7", null, null, null, null, "8", "7", "(0,1)", [1], [[1, 0]]]'
-    deleted = '["7", "9", "5", "(0,1)", [1], null, null, null, null, null]'
+    added = '["7", null, null, null, null, "8", "7", "(0,1)", [1], [[1, 0]], null]'
+    deleted = '["7", "9", "5", "(0,1)", [1], null, null, null, null, null, null]'
     escaped = deleted.replace('"', '\\"')
     operations, unseen = record(text, [added], ["null"], [f'["{escaped}"]'])
     assert [*map(type, operations)] == [ScannedRows, ScannedRows, WrittenRow, WrittenRow]

@@ -193,11 +193,13 @@ def test_a_client_without_tls_is_not_offered_channel_binding(shared):
 
 def described(name, oid):
     """The catalogue's answer for a table with a key ``id``."""
-    column = ["id", "id", 1, 23, False, -1, True, True]
-    rest = [[column], [[True, [1]]], None, False]
+    column = ["id", "id", 1, 23, False, -1, True, True, False]
+    rest = [[column], [[True, [1]]], None, False, True]
     flags = [False, False, False, True, False, False, None, None, False]
     fields = [name, oid, "public", name, "r", "p", *flags, *rest]
-    return json.dumps(["read committed", "read committed", json.dumps(fields)]).encode()
+    settings = [["pg_catalog", "public"], ["UTC"], "2026-01-01 00:00:00.000000"]
+    answer = ["read committed", "read committed", json.dumps(fields), settings]
+    return json.dumps(answer).encode()
 
 
 def test_a_definition_of_another_session_does_not_hide_a_table(shared):

@@ -126,7 +126,7 @@ def test_the_query_is_rewritten_and_its_rows_are_not(connection):
 def test_a_cursor_that_is_read_to_its_end(connection):
     """Its rows are all that match, read where it was declared: before the transaction's write."""
     begin(connection)
-    written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]]]')
+    written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]], null]')
     assert connection.run('FETCH 1 IN "C"', row(b"4", ONE), tag("FETCH 1"))[1] == "FETCH 1"
     connection.run("UPDATE t SET v = 9 WHERE id = 2", written, tag("UPDATE 1"))
     assert connection.run('FETCH FORWARD 5 "C"', row(b"5", TWO), tag("FETCH 1"))[1] == "FETCH 1"

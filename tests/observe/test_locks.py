@@ -103,7 +103,7 @@ def test_rows_that_a_cursor_locks(connection):
     connection.run(
         "DECLARE c CURSOR FOR SELECT v FROM t WHERE v > 3 FOR UPDATE", tag("DECLARE CURSOR")
     )
-    written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]]]')
+    written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]], null]')
     connection.run("UPDATE t SET v = 9 WHERE id = 2", written, tag("UPDATE 1"))
     connection.run("FETCH ALL c", row(b"4", ONE), tag("FETCH 1"))
     statements = [one.statement for one in connection.session.transaction.operations]

@@ -78,7 +78,7 @@ def test_reads(record):
 
 def test_writes(record):
     """An UPDATE by the key replaces a version, which it has read only if it computes with it."""
-    answer = b'["7", "9", "5", "(0,1)", [1], "9", "7", "(0,3)", [1], [[1, 4]]]'
+    answer = b'["7", "9", "5", "(0,1)", [1], "9", "7", "(0,3)", [1], [[1, 4]], null]'
     written = ("WrittenRow", [("1", "5(0,1)"), ("1", "7(0,3)")])
     assert keys(record("UPDATE t SET v = 4 WHERE id = 1", answer)[0]) == [written]
     operations, _ = record("UPDATE t SET v = v + 1 WHERE id = 1", answer)
@@ -87,7 +87,7 @@ def test_writes(record):
 
 def test_an_insert_that_a_row_was_in_the_way_of(record):
     """It wrote fewer rows than it proposed, so that it knows of a row that nobody names."""
-    answer = b'["7", null, null, null, null, "9", "7", "(0,3)", [3], [[3, 1]]]'
+    answer = b'["7", null, null, null, null, "9", "7", "(0,3)", [3], [[3, 1]], null]'
     text = "INSERT INTO t VALUES (3, 1), (1, 1) ON CONFLICT DO NOTHING"
     operations, unseen = record(text, answer)
     assert keys(operations) == [("WrittenRow", [None, ("3", "7(0,3)")])]

@@ -5,7 +5,7 @@ import pytest
 from observe.random_writes import TABLES, play
 
 import isolang
-from isolang.observe.unseen import ALTERED, CALLED, CASCADES, COPY, RULES, TRIGGERS
+from isolang.observe.unseen import ALTERED, CALLED, CASCADES, CONDITIONS, COPY, RULES, TRIGGERS
 from isolang.run.targets import target_named
 
 from .conftest import Observed
@@ -66,6 +66,24 @@ def test_each_write_belongs_to_its_statement(logged):
         '"DELETE FROM parent WHERE id = 2"'
         in by[by.index('"DELETE FROM parent WHERE id = 2"') + 1 :]
     )
+    assert logged.verdict("ser") == "valid"
+
+
+@pytest.mark.server
+def test_a_condition_on_rows_that_only_the_log_shows(logged):
+    """The server cannot evaluate it, because it has no images of these rows."""
+    with logged.connect("READ_COMMITTED", autocommit=True) as one:
+        one.execute("SELECT id FROM done WHERE n % 7 = 5")
+        one.execute("SELECT id FROM counted WHERE n % 7 = 5")
+        with one.cursor().copy("COPY done FROM STDIN") as copy:
+            copy.write_row((77, 5))
+        one.execute("SELECT id FROM done WHERE n % 7 = 4")
+    history = logged.observer.history
+    assert logged.stop() == {CONDITIONS: 2}
+    why = {read.shown: read.condition.reason for read in history.evaluated_reads}
+    assert [text for text, reason in why.items() if not reason] == [
+        "SELECT id FROM counted WHERE n % 7 = 5"
+    ]
     assert logged.verdict("ser") == "valid"
 
 

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from isolang.history.not_seen import unseen_line
+from isolang.observe.history.classes import write_evaluated
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import settle_possible_facts, without_predicate_reads
 from isolang.observe.history.orders import write_orders
@@ -18,14 +19,16 @@ def complete_file(
 ) -> Unseen:
     """Complete the file of a closed history, and return what was not seen.
 
-    Predicate reads of doubtful tables are left out, possible facts are settled, and the orders of
-    unseen reads that cannot matter are added. A comment at the end says what was not seen.
+    Conditions that the server evaluated become predicate reads. Predicate reads of doubtful tables
+    are left out, possible facts are settled, and the orders of unseen reads that cannot matter are
+    added. A comment at the end says what was not seen.
 
     Args:
         accepted: the kinds of unseen activity that do not prevent a valid verdict.
         trusts_server: whether the times of commits tell which versions unseen reads saw.
     """
     other = path.with_name(f"{path.name}.part")
+    refused = write_evaluated(history.evaluated, history.evaluated_reads, history.unseen, path)
     if history.doubtful:
         for shown, caller in without_predicate_reads(path, history.doubtful, other):
             history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)
@@ -34,7 +37,7 @@ def complete_file(
         settle_possible_facts(path, history.keeps_from_start, other)
         shutil.move(other, path)
     if trusts_server:
-        decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted)
+        decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted, refused)
         for read in decided.reads:
             history.unseen.note_decided(read.what, read.text, read.caller)
         if decided.orders:

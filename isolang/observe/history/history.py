@@ -20,7 +20,9 @@ from pathlib import Path
 from time import monotonic_ns
 from typing import Any, Final
 
-from isolang.observe.history.lines import HistoryLines
+from isolang.observe.history.evaluated import EvaluatedConditions
+from isolang.observe.history.images import RowImages
+from isolang.observe.history.lines import EvaluatedRead, HistoryLines
 from isolang.observe.history.present import PresentRows
 from isolang.observe.history.recorded import RecordedVersion, RecordedVersions
 from isolang.observe.history.rolled_back import RolledBackRows
@@ -80,6 +82,8 @@ class ObservedHistory:
         self.initial: dict[tuple[str, str], RowVersion] = {}
         self.unclear = False
         self.present = PresentRows()
+        self.images = RowImages()
+        self.evaluated = EvaluatedConditions()
         self.versions = RecordedVersions(self.unseen, self.doubtful, self._write_loaded_row)
         self.windows = CommitWindows()
         self._lines = HistoryLines(path, self.versions, states_versions=versions)
@@ -94,6 +98,11 @@ class ObservedHistory:
     def clients(self) -> dict[int, int]:
         """The number of the application's call of each transaction, by the file's line (from 1)."""
         return self._lines.clients
+
+    @property
+    def evaluated_reads(self) -> list[EvaluatedRead]:
+        """The predicate reads in the file whose conditions the server evaluates at the end."""
+        return self._lines.evaluated
 
     @property
     def written(self) -> int:
@@ -153,6 +162,7 @@ class ObservedHistory:
             if isinstance(operation, WrittenRow) and id(operation) not in before:
                 self.versions.ended(one, operation)
                 self.present.ended(one.outcome or "info", operation)
+                self.images.add_written(operation)
 
     def _ended(self, one: SeenTransaction, outcome: Outcome, error: str) -> None:
         one.end, one.ended = self.ticket()
@@ -169,6 +179,8 @@ class ObservedHistory:
             if isinstance(operation, WrittenRow):
                 self.versions.ended(one, operation)
                 self.present.ended(outcome, operation)
+                if outcome != "fail":
+                    self.images.add_written(operation)
         self.note_reads(one)
 
     def note_reads(self, one: SeenTransaction) -> None:
@@ -180,11 +192,12 @@ class ObservedHistory:
             self.unaudited[table.name] = table
 
     def write_initial_rows(
-        self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any]]]
+        self, rows: Sequence[tuple[Table, RowVersion, Mapping[str, Any], bytes | None]]
     ) -> None:
         """Write the rows that existed before the first transaction."""
         reported = []
-        for table, version, row in rows:
+        for table, version, row, image in rows:
+            self.images.add(table.name, version.number, image)
             self._lines.note_table(table)
             known = self.versions.register(table, version, row, rank=0)
             self.present.add_version(table.name, version)

@@ -13,9 +13,12 @@ from operator import not_
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
+
 from isolang.history.possible import with_settled_facts
 from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, UNIQUE_COMMENT, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
+from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.history.recorded import (
     RecordedVersion,
     RecordedVersions,
@@ -30,11 +33,14 @@ from isolang.observe.history.seen import (
     WrittenRow,
 )
 from isolang.observe.sql.catalogue import Table
-from isolang.observe.unseen import NO_ROW
+from isolang.observe.unseen import CONDITIONS, NO_ROW
 from isolang.run.record.lines import ORDERED_LINE
 
 TAB: Final = "\t"
 """The separator between the operations in a line, which contains no other tabs."""
+
+NOTHING: Final = "[:not :true]"
+"""The predicate that selects no row."""
 
 _CALLERS: Final = ", :callers ["
 _ROWS: Final = ", :rows ["
@@ -44,6 +50,31 @@ _PERHAPS: Final = ", :perhaps ["
 _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"')
 _LEVELS: Final = {"serializable": "ser", "repeatable read": "si", "read committed": "pl-2",
                   "read uncommitted": "pl-2"}  # fmt: skip
+
+
+class EvaluatedRead(Struct, frozen=True, gc=False):
+    """A predicate read in a history whose condition the server evaluates at the end.
+
+    Until then, the file has a predicate read that says nothing, and behind it a read of each
+    version that was found.
+
+    Attributes:
+        line: the number of its line, from 1.
+        place: the number of its operation in the line.
+        rows: the numbers of the versions that were found.
+        columns: the columns of these versions that count as read if the condition cannot be
+            evaluated; ``None`` for all.
+        number: the number of the unseen read that it then is; 0 if it cannot be harmless.
+    """
+
+    line: int
+    place: int
+    condition: EvaluatedCondition
+    rows: tuple[str, ...]
+    columns: tuple[str, ...] | None
+    number: int
+    shown: str
+    caller: str
 
 
 class HistoryLines:
@@ -58,6 +89,7 @@ class HistoryLines:
         self._states_versions = states_versions
         self._tables: dict[str, Table] = {}
         self.written = 0
+        self.evaluated: list[EvaluatedRead] = []
         self.rests_on_versions = False  # whether some possible facts do
         self.clients: dict[int, int] = {}
         self._number = 0  # of the last line
@@ -133,11 +165,18 @@ class HistoryLines:
             if isinstance(operation, ScannedRows) and operation.kept:
                 self.rests_on_versions = True
             if not isinstance(operation, WrittenRow) and operation.perhaps:
+                if isinstance(operation, ScannedRows) and operation.condition is not None:
+                    unseen = self._versions.unseen
+                    unseen.note(CONDITIONS, operation.shown, operation.caller)
                 possible += _possible_facts(operation, len(reported), lines)
                 continue
+            if isinstance(operation, ScannedRows) and operation.condition is not None:
+                lines = self._placeholder(one, operation, len(reported), lines)
             reported += lines
             callers += [operation.caller or operation.shown] * len(lines)
-            conditions += _condition_shown(operation, len(lines))
+            conditions += _condition_shown(
+                operation, len(lines), is_predicate_read=_is_predicate_read(lines)
+            )
             statements += [operation.statement] * len(lines)
         error = f", :error {edn(one.error)}" if one.error else ""
         named = f"{_CALLERS}{TAB.join(map(edn, callers))}]" if reported else ""
@@ -165,10 +204,33 @@ class HistoryLines:
             return []
         return [(f"[:r-not-in {key} [nil]]", None)]
 
+    def _placeholder(
+        self,
+        one: SeenTransaction,
+        scan: ScannedRows,
+        place: int,
+        reads: list[tuple[str, int | None]],
+    ) -> list[tuple[str, int | None]]:
+        """Return the operations that stand for a predicate read until its condition is evaluated.
+
+        Args:
+            reads: the reads of the rows that were found.
+        """
+        if one.outcome != "ok" or len(reads) < len(scan.rows) or scan.condition is None:
+            return reads
+        numbers = tuple(version.number for version in scan.rows)
+        self.evaluated.append(
+            EvaluatedRead(
+                self._number + 1, place, scan.condition, numbers, scan.columns, scan.number,
+                scan.shown, scan.caller,
+            )
+        )  # fmt: skip
+        return [(f"[:rp {{:table {edn(scan.table.name)} :where {NOTHING}}} {{}}]", None), *reads]
+
     def _predicate_read_operations(self, scan: ScannedRows) -> list[tuple[str, int | None]]:
         rows = [self._versions.find(scan.table, one, scan.shown) for one in scan.rows]
         known = [one for one in rows if one is not None]
-        if len(known) < len(rows):
+        if len(known) < len(rows) or scan.condition is not None:
             return [*map(_read, known)]
         where = scan.where
         last: list[RecordedVersion] = []
@@ -244,7 +306,7 @@ def _unit_field(one: SeenTransaction) -> str:
     return f", :unit {edn(unit)}" if unit else ""
 
 
-def _condition_shown(operation: Observed, lines: int) -> list[str]:
+def _condition_shown(operation: Observed, lines: int, *, is_predicate_read: bool) -> list[str]:
     """Return the remark about each line of an operation.
 
     It is the statement of a predicate read, which takes the caller's place if that is unknown;
@@ -252,8 +314,10 @@ def _condition_shown(operation: Observed, lines: int) -> list[str]:
     """
     if isinstance(operation, ReadRow):
         return [read_columns(operation.columns) if operation.columns else ""] * lines
-    asks = isinstance(operation, ScannedRows) and operation.caller
-    first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
+    first = ""
+    if is_predicate_read and isinstance(operation, ScannedRows):
+        asks = operation.caller or operation.condition is not None
+        first = f"{ROW_NOT_FOUND}{operation.shown}" if asks else ""
     return [first, *[""] * (lines - 1)] if lines else []
 
 
@@ -271,9 +335,13 @@ def _possible_facts(
     kept = operation.kept if isinstance(operation, ScannedRows) else ()
     rests = f" {edn([*kept])}" if kept else ""
     caller = edn(operation.caller or operation.shown)
-    shown = _condition_shown(operation, len(lines))
+    shown = _condition_shown(operation, len(lines), is_predicate_read=_is_predicate_read(lines))
     for (text, _), remark in zip(lines, shown, strict=True):
         yield f"[{before} {text} {edn(operation.statement)} {caller} {edn(remark)}{rests}]"
+
+
+def _is_predicate_read(lines: Sequence[tuple[str, int | None]]) -> bool:
+    return bool(lines) and lines[0][0].startswith("[:rp ")
 
 
 def _read(one: RecordedVersion) -> tuple[str, int | None]:
@@ -293,11 +361,15 @@ def without_predicate_reads(
         for name in tables
         for head in (f"[:rp {{:table {edn(name)} :where ", f"[:r-not-in [{edn(name)} ")
     )
+
+    def without(operations: Sequence[str]) -> list[str]:
+        return ["" if one.startswith(heads) else one for one in operations]
+
     with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
         for line in lines:
             changed = line
             if any(head in line for head in heads):
-                changed, removed = _without(heads, line)
+                changed, removed = changed_line(line, without, heads)
                 for shown, caller in removed:
                     condition = shown.removeprefix(ROW_NOT_FOUND)
                     yield (condition, caller) if condition else (caller, "")
@@ -314,12 +386,23 @@ def settle_possible_facts(path: Path, is_kept: Callable[[str, str], bool], into:
             out.write(with_settled_facts(line, is_kept))
 
 
-def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, str]]]:
-    """Return a line without the operations that begin in some way, and the texts of each."""
+def changed_line(
+    line: str,
+    change: Callable[[Sequence[str]], Sequence[str]],
+    heads: tuple[str, ...] = (),
+    remarks: Mapping[int, str] = {},
+) -> tuple[str, list[tuple[str, str]]]:
+    """Return a line with other operations, and the remark and caller of each removed one.
+
+    Args:
+        change: returns the operations to write in the place of each; empty for none.
+        heads: how the operations begin that are removed from ``:perhaps``.
+        remarks: the remarks in the ``:rows`` of some operations.
+    """
     head, value, rest = _split_at_vector(line, ":value [")
-    operations = value.split(TAB)
-    keep = [not one.startswith(heads) for one in operations]
-    made = [head, TAB.join(compress(operations, keep))]
+    operations = [*change(value.split(TAB))]
+    keep = [*map(bool, operations)]
+    written = [head, TAB.join(filter(None, operations))]
     removed: list[list[str]] = [[], []]
     for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS):
         if not rest.startswith(f"]{begin}"):
@@ -328,10 +411,12 @@ def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, st
         texts = inside.split(TAB)
         if begin in (_CALLERS, _ROWS):
             removed[begin == _ROWS] = [_text_of(one) for one in compress(texts, map(not_, keep))]
+        if begin == _ROWS:
+            texts = [edn(remarks[n]) if n in remarks else one for n, one in enumerate(texts)]
         # If the outcome is not :ok, these are about the invocation, which has no reads.
         if begin not in (_VERSIONS, _STATEMENTS) or ":type :ok" in head:
             texts = list(compress(texts, keep))
-        made += [frame, TAB.join(texts)]
+        written += [frame, TAB.join(texts)]
     callers, shown = removed
     texts_of = [*zip(shown or [""] * len(callers), callers, strict=True)]
     if rest.startswith(f"]{_PERHAPS}"):
@@ -339,14 +424,14 @@ def _without(heads: tuple[str, ...], line: str) -> tuple[str, list[tuple[str, st
         possible = []
         for entry in inside.split(TAB):
             place, _, fact = entry[1:].partition(" ")
-            if fact.startswith(heads):
+            if heads and fact.startswith(heads):
                 named = ", ".join(_strings_after(fact)[:3])
                 _, caller, remark = json.loads(f"[{named}]", strict=False)
                 texts_of.append((remark, caller))
             else:
                 possible.append(f"[{int(place) - keep[: int(place)].count(False)} {fact}")
-        made += [frame, TAB.join(possible)]
-    return "".join([*made, rest]), texts_of
+        written += [frame, TAB.join(possible)]
+    return "".join([*written, rest]), texts_of
 
 
 def _strings_after(fact: str) -> list[str]:

@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.history.statements import Lock, SentStatement
+from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.sql.catalogue import Table, is_key_of
 from isolang.observe.sql.executed import PortalPosition
 from isolang.observe.sql.units import unit_named
@@ -62,6 +63,10 @@ class ScannedRows(Struct, frozen=True, gc=False):
             before the last returned row were returned, but perhaps not all rows with the same value
             in this column. ``None`` if no LIMIT applied.
         perhaps: as for :class:`ReadRow`.
+        condition: the condition, if the server evaluates it at the end; ``where`` is then empty.
+        columns: the columns of the found rows that count as read if the server cannot evaluate the
+            condition; ``None`` for all.
+        number: the number of the unseen read that it then is; 0 if it cannot be harmless.
         kept: the versions, each with the name of its table, that make a possible read certain if
             they are from before the observation, and nobody replaced them. Otherwise it is dropped.
     """
@@ -74,6 +79,9 @@ class ScannedRows(Struct, frozen=True, gc=False):
     statement: str = ""
     caller: str = ""
     perhaps: bool = False
+    condition: EvaluatedCondition | None = None
+    columns: tuple[str, ...] | None = None
+    number: int = 0
     kept: tuple[tuple[str, str], ...] = ()
 
 
@@ -99,6 +107,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
         row: the version's column values; ``None`` for a deletion.
         old: the replaced version; ``None`` for an INSERT, or if it is unknown.
         same_key: whether the replaced version, which is unknown, had the same key.
+        image: the version in binary format; ``None`` if it is unknown.
     """
 
     table: Table
@@ -110,6 +119,7 @@ class WrittenRow(Struct, frozen=True, gc=False):
     statement: str = ""
     same_key: bool = False
     caller: str = ""
+    image: bytes | None = None
 
 
 class LoggedWrites(Struct, frozen=True, gc=False):
@@ -138,6 +148,8 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
         tables: the names of the tables that it may have read.
         sent: a position before the server took the snapshot of the read.
         answered: a position after that.
+        number: the number of a read that was not seen only if the server cannot evaluate its
+            condition; 0 for others.
     """
 
     what: str
@@ -146,6 +158,7 @@ class UnseenRead(Struct, array_like=True, frozen=True, gc=False):
     tables: tuple[str, ...]
     sent: int
     answered: int
+    number: int = 0
 
     @property
     def why(self) -> str:

@@ -22,11 +22,12 @@ from __future__ import annotations
 import tempfile
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 from typing import IO, Any, Final
 
 from msgspec import Struct, json
+from msgspec.structs import replace
 
 from isolang.observe.history.seen import Outcome, SeenTransaction, UnseenRead, WrittenRow
 from isolang.observe.unseen import kind_of
@@ -134,17 +135,25 @@ class CommitWindows:
             self._file.seek(0)
             yield from self._file  # which leaves the position at the end
 
-    def decide(self, doubtful: Collection[str], accepted: Collection[str]) -> Decided:
+    def decide(
+        self, doubtful: Collection[str], accepted: Collection[str], refused: Collection[int] = ()
+    ) -> Decided:
         """Return the unseen reads that cannot matter, and the orders that they need.
 
         Args:
             doubtful: the tables with writes that were not seen, or with versions in no known order.
             accepted: the kinds of unseen activity that do not prevent a valid verdict.
+            refused: the numbers of the reads whose conditions the server could not evaluate.
         """
         if not self._any:
             return Decided()
         every = [json.decode(line, type=EndedTransaction) for line in self._lines()]
+        every = [replace(one, reads=_unseen(one.reads, refused)) for one in every]
         return _Orders(every, doubtful, accepted).decided()
+
+
+def _unseen(reads: Iterable[UnseenRead], refused: Collection[int]) -> tuple[UnseenRead, ...]:
+    return tuple(read for read in reads if not read.number or read.number in refused)
 
 
 def _number(version: Any) -> str | None:

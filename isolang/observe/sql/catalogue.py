@@ -45,6 +45,7 @@ _KEY_TYPES: Final = frozenset({
     *INTEGERS, BOOL, TEXT, VARCHAR, NAME, UUID_OID, DATE, TIMESTAMP, TIMESTAMPTZ, NUMERIC, 1042, 26,
 })  # fmt: skip
 _EXACT: Final = json.JSONDecoder(parse_float=Decimal)
+_LARGEST_IMAGE: Final = 65536  # the largest number of bytes of a row to keep, as it is stored
 _COLUMNS_IN_GROUP: Final = 50  # a function has at most 100 arguments
 
 _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n.nspname, c.relname,
@@ -89,7 +90,7 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
    pg_catalog.quote_ident(a.attname), a.attnum,
    COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
-   COALESCE(l.collisdeterministic, true), a.attnotnull) ORDER BY a.attnum)
+   COALESCE(l.collisdeterministic, true), a.attnotnull, a.attlen < 0) ORDER BY a.attnum)
   FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
    LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
@@ -105,7 +106,16 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
      AND g.tgenabled IN ('D','R')))))
   FROM pg_catalog.pg_constraint o WHERE o.conrelid = c.oid AND o.contype IN ('f','n')
    AND (o.contype = 'f' OR NOT o.convalidated)),
- pg_catalog.current_setting('session_replication_role') = 'replica')::text"""
+ pg_catalog.current_setting('session_replication_role') = 'replica',
+ NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
+  JOIN pg_catalog.pg_type t ON t.oid = COALESCE(NULLIF(d.typbasetype, 0), d.oid)
+  LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
+  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (
+   pg_catalog.to_jsonb(a)->>'attgenerated' = 'v' OR a.attname = 'ordinality'
+   OR t.typsend::oid = 0 OR t.typreceive::oid = 0 OR NOT (
+    t.typtype IN ('b','e')
+     AND (e.oid IS NULL OR (e.typtype IN ('b','e') AND e.typsend::oid <> 0))
+    OR t.typtype IN ('r','m') AND t.oid < 16384))))::text"""
 
 ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
@@ -197,6 +207,8 @@ class Table(Struct, kw_only=True):
         names: the name of each column, by its number.
         foreign_keys: the foreign keys that all committed rows satisfy.
         unguarded: whether the session that described the table does not enforce foreign keys.
+        has_images: whether the server can send whole rows in binary format, and receive them.
+        wide: the names of the columns of variable length, quoted for SQL.
     """
 
     oid: int
@@ -222,6 +234,8 @@ class Table(Struct, kw_only=True):
     names: dict[int, str] = {}
     foreign_keys: tuple[ForeignKey, ...] = ()
     unguarded: bool = False
+    has_images: bool = False
+    wide: tuple[str, ...] = ()
 
     def identity_sql(self, alias: str) -> str:
         """Return the SQL expression for the version and the key of a row."""
@@ -243,6 +257,21 @@ class Table(Struct, kw_only=True):
         """Return the SQL expression for all columns recorded in a history."""
         return columns_sql(f"{alias}.{self.quoted[one]}" for one in self.columns)
 
+    def image_sql(self, alias: str) -> str:
+        """Return the SQL expression for a whole row in binary format; NULL for a large row.
+
+        SOUND BECAUSE: an image contains texts in the session's encoding, so images in other
+        encodings than UTF8 are not taken.
+        """
+        if not self.has_images:
+            return "NULL"
+        sizes = [f"COALESCE(pg_catalog.pg_column_size({alias}.{name}), 0)" for name in self.wide]
+        small = f"{' + '.join(sizes) or '0'} <= {_LARGEST_IMAGE}"
+        return (
+            f"CASE WHEN pg_catalog.pg_client_encoding() = 'UTF8' AND {small} "
+            f"THEN pg_catalog.encode(pg_catalog.record_send({alias}.*), 'base64') END"
+        )
+
     def returned_versions_sql(
         self, alias: str, how: str, *, old: bool, same_key: bool = False
     ) -> str:
@@ -259,10 +288,13 @@ class Table(Struct, kw_only=True):
             return f"{of}.tableoid::text, {of}.xmin::text, {of}.ctid::text, {self.key_sql(of)}"
 
         if how == "delete":
-            both = f"{version('old' if old else alias)}, {nothing}, NULL"
+            both = f"{version('old' if old else alias)}, {nothing}, NULL, NULL"
         else:
             new = "new" if old else alias
-            both = f"{version('old') if old else nothing}, {version(new)}, {self.row_sql(new)}"
+            both = (
+                f"{version('old') if old else nothing}, {version(new)}, {self.row_sql(new)}, "
+                f"{self.image_sql(new)}"
+            )
             if self.partitioned and old:
                 # A row that was inserted into a partition has no xmin in RETURNING.
                 xmin = "CASE WHEN old.tableoid IS NOT NULL THEN new.xmin::text END"
@@ -361,7 +393,7 @@ def _columns(
     reported: Sequence[Any], nullable: Collection[int] = ()
 ) -> Iterator[tuple[RecordedColumn, str, int]]:
     """Yield each column, its name quoted for SQL, and its number."""
-    for name, written, number, oid, enum, modifier, deterministic, required in reported:
+    for name, written, number, oid, enum, modifier, deterministic, required, _ in reported:
         scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
         made = RecordedColumn(
             name=name,
@@ -393,7 +425,7 @@ def _text(value: Any) -> str:
 def parse_description(text: str) -> tuple[str, Table | None]:
     """Return the name in a row of :func:`lookup_query`, and the table, or ``None`` if missing."""
     (name, oid, schema, relation, kind, persistence, rules, children, partition, may, secured,
-     hides, moving, triggers, cascades, columns, indexes, constraints, unguarded,
+     hides, moving, triggers, cascades, columns, indexes, constraints, unguarded, has_images,
      ) = json.loads(text)  # fmt: skip
     if oid is None:
         return name, None
@@ -451,6 +483,8 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         names={number: column.name for number, column in numbers.items()},
         foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=runs)),
         unguarded=unguarded,
+        has_images=has_images,
+        wide=tuple(written for _, written, *_, wide in columns or () if wide),
     )
 
 
@@ -502,6 +536,7 @@ class Tables:
             known.moving, known.secured = table.moving, table.secured
             known.unique, known.names = table.unique, table.names
             known.foreign_keys = table.foreign_keys
+            known.has_images, known.wide = table.has_images, table.wide
             if known.why == table.why:
                 return known
             # The role of this session may have fewer privileges than other roles.

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 from msgspec import Struct, field
 
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import (
+    ServerCondition,
+    ServerExpression,
+    SessionSettings,
+    bound_condition,
+    is_name_of_another,
+    order_expression,
+)
 from isolang.observe.sql.joins import KeyJoin
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.plan import StatementTable, name_parts
 from isolang.observe.sql.predicates import (
     CannotEvaluateError,
+    FoundBy,
     Parameters,
     ParsedCondition,
-    Predicate,
 )
 from isolang.observe.sql.rewriting import (
     PreparedStatement,
@@ -25,8 +32,6 @@ from isolang.observe.sql.rewriting import (
     limit_value,
 )
 from isolang.observe.unseen import CONDITIONS, LARGE_TABLES, LIMITED, RECHECKED
-
-_NAMES: Final = frozenset({"word", "quoted"})  # the kinds of tokens that may be names
 
 
 class PortalPosition(Struct, gc=False):
@@ -54,6 +59,11 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         position: where the statement's operations belong in its transaction; ``None`` for the
             current end.
         note: what the statement's caller noted in the same process; ``None`` if nothing is known.
+        prepared_with: the session's settings when the statement was prepared; ``None`` if they were
+            unknown.
+        epoch: how often definitions had changed when it was sent.
+        settings: the settings, if they are still the same; ``None`` if that is not certain.
+        now: the beginning of the transaction, in UTC; empty if it is unknown.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
         refused: whether a function of an advisory lock returned false.
         answered: a position after the statement took its snapshot; -1 for the current one.
@@ -69,6 +79,10 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     cut: bool = False
     position: PortalPosition | None = None
     note: CallNote | None = None
+    prepared_with: SessionSettings | None = None
+    epoch: int = -1
+    settings: SessionSettings | None = None
+    now: str = ""
     mark: int = 0
     answered: int = -1
     refused: bool = False
@@ -83,7 +97,7 @@ def predicate_of(
     *,
     read_committed: bool,
     join: KeyJoin | None = None,
-) -> tuple[str, Predicate, tuple[str, bool] | None]:
+) -> tuple[str, FoundBy, tuple[str, bool] | None]:
     """Return the predicate of a statement's predicate read, or why there is none.
 
     Args:
@@ -107,23 +121,32 @@ def predicate_of(
         return "", "", None
     if made.skips and not partial:
         return "", "", None  # the statement skips locked rows regardless of its condition
-    if partial or condition.why:
+    if partial or (condition.why and condition.expression is None):
         return CONDITIONS, "", None
     if made.skips:
         return "", "", None
     if writes and table.may_keep_rows:  # a trigger may have kept a matching row unchanged
         return CONDITIONS, "", None
     source = made.sources[0 if join is None else join.root]
-    kind, order = _kind_beyond_limit(done, source, table, found)
+    kind, order, ranks = _kind_beyond_limit(done, source, table, found)
     if kind is not None:
         return kind, "", None
     # SOUND BECAUSE: each row was judged in one version: the one of the statement's snapshot, or, if
     # it matched there and was replaced since, the newest one. A row that is not in the answer
     # does not match in that version. But LIMIT chose rows in the order of the snapshot's versions.
-    if read_committed and made.locks and order is not None:
+    if read_committed and made.locks and (order is not None or ranks is not None):
         return RECHECKED, "", None
+    if ranks is not None:
+        server = _server_condition(condition, table, done, ranks)
+        return ("", server, None) if server is not None else (LIMITED, "", None)
     used = condition.columns | ({order[0]} if order else set())
-    return *_predicate(condition, table, used, done), order
+    kind, predicate = _predicate(condition, table, used, done)
+    if order is not None and isinstance(predicate, ServerCondition):
+        server = _server_condition(condition, table, done, _ranks(statement, source))
+        if server is None or not server.order:
+            return LIMITED, "", None
+        return "", server, None
+    return kind, predicate, order
 
 
 def finds_chosen(done: ExecutedStatement, table: Table, found: int) -> bool:
@@ -140,7 +163,7 @@ def finds_chosen(done: ExecutedStatement, table: Table, found: int) -> bool:
 
 def predicate_of_block(
     done: ExecutedStatement, block: ReportedBlock, found: int
-) -> tuple[str, Predicate]:
+) -> tuple[str, FoundBy]:
     """Return the unseen kind and the predicate of a query block, as in :func:`predicate_of`."""
     table, condition = block.reported.table, block.condition
     looked = looked_up_key_count(condition, table, done)
@@ -171,42 +194,80 @@ def _predicate(
     table: Table,
     used: Collection[str],
     done: ExecutedStatement,
-) -> tuple[str, Predicate]:
+) -> tuple[str, FoundBy]:
     """Return the kind of unseen activity (empty if nothing is unseen), and the predicate."""
     if not table.rows_known and not (used and set(used) <= set(table.key)):
         return LARGE_TABLES, ""
     try:
         predicate = condition.predicate(table.columns, done.statement.part, done.parameters)
     except CannotEvaluateError:
-        return CONDITIONS, ""
+        server = _server_condition(condition, table, done)
+        return (CONDITIONS, "") if server is None else ("", server)
     return "", predicate
+
+
+def _server_condition(
+    condition: ParsedCondition,
+    table: Table,
+    done: ExecutedStatement,
+    order: ServerExpression | None = None,
+) -> ServerCondition | None:
+    """Return the condition that the server evaluates; ``None`` if it cannot."""
+    expression = condition.expression
+    if expression is None or not (table.rows_known and table.has_images):
+        return None
+    return bound_condition(
+        expression,
+        done.statement.part,
+        done.parameters.values,
+        done.parameters.oids,
+        settings=done.settings,
+        now=done.now,
+        order=order,
+    )
 
 
 def _kind_beyond_limit(
     done: ExecutedStatement, source: StatementTable, table: Table, found: int
-) -> tuple[str | None, tuple[str, bool] | None]:
+) -> tuple[str | None, tuple[str, bool] | None, ServerExpression | None]:
     """Return the kind of unseen activity that the rows left out by LIMIT and OFFSET count as.
 
     Returns:
-        The kind, and the column by which LIMIT ordered the rows. The kind is empty if no predicate
-        is needed. It is ``None`` if nothing is unseen: all rows were returned, or, if there is a
-        column, all rows before the last one in the column's order.
+        The kind, and the column or the expressions by which LIMIT ordered the rows. The kind is
+        empty if no predicate is needed. It is ``None`` if nothing is unseen: all rows were
+        returned, or, if there is an order, all rows before the last one in this order.
     """
     statement = done.statement
     made = statement.plan
     if made.offset and limit_value(statement.part, made.offset, done.parameters) != 0:
-        return LIMITED, None
+        return LIMITED, None, None
     if not (made.limit or done.cut):
-        return None, None
+        return None, None, None
     most = done.rows if done.cut else limit_value(statement.part, made.limit, done.parameters)
     if most is None:
-        return LIMITED, None
+        return LIMITED, None, None
     if max(found, done.rows) < most:
-        return None, None
+        return None, None, None
     if not (made.order[1] and found):
-        return "", None
+        return "", None, None
     order = _first_order_column(statement, source, table)
-    return (LIMITED if order is None else None), order
+    if order is not None:
+        return None, order, None
+    ranks = _ranks(statement, source)
+    return (LIMITED if ranks is None else None), None, ranks
+
+
+def _ranks(statement: PreparedStatement, source: StatementTable) -> ServerExpression | None:
+    """Return the expressions of ORDER BY on one table; ``None`` if they are not certain."""
+    alias, alone = name_parts(source.alias), len(statement.plan.sources) == 1
+
+    def column(names: Sequence[str]) -> str | None:
+        qualifiers = tuple(names[:-1])
+        if not qualifiers:
+            return names[-1] if alone else None
+        return names[-1] if qualifiers == alias[-len(qualifiers) :] else None
+
+    return order_expression(statement.part, *statement.plan.order, statement.plan.place, column)
 
 
 def looked_up_key_count(
@@ -247,27 +308,9 @@ def _first_order_column(
     # SOUND BECAUSE: an unqualified name first refers to a column of the result, so it must not
     # occur in the result as the name of another expression. A qualified name refers to the table.
     listed = statement.part[: statement.plan.place]
-    if not is_qualified and _is_name_of_another(listed, column.name):
+    if not is_qualified and is_name_of_another(listed, column.name):
         return None
     return column.name, descends
-
-
-def _is_name_of_another(listed: Sequence[Token], name: str) -> bool:
-    """Return whether a SELECT's result may have another expression under a column's name.
-
-    SOUND BECAUSE: the result's column of ``name::text``, ``name[1]``, ``name COLLATE "C"`` or
-    ``(composite).name`` is called ``name``, too, and ORDER BY sorts by its values. The column
-    itself follows SELECT, a comma or its table, and precedes a comma or its new name.
-    """
-    for n, token in enumerate(listed):
-        if token.kind not in _NAMES or catalogue_name(token.text) != name:
-            continue
-        before, after = listed[n - 1].text, listed[n + 1] if n + 1 < len(listed) else None
-        begins = before in ("select", ",") or (before == "." and listed[n - 2].kind in _NAMES)
-        is_label = after is not None and after.kind in _NAMES and after.text != "collate"
-        if not begins or not (after is None or after.text in (",", ".") or is_label):
-            return True
-    return False
 
 
 def is_joined_by_key(part: Sequence[Token], source: StatementTable, table: Table) -> bool:

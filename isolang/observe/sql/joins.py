@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from isolang.observe.sql.catalogue import ForeignKey, Table
+from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.plan import StatementTable, name_parts
 from isolang.observe.sql.predicates import ParsedCondition, parse_known_parts
@@ -170,7 +171,8 @@ class _JoinReader:
                 continue
             condition = self._condition_on(root, edges)
             fixed = condition.equal.keys() | condition.among.keys()
-            if not condition.why or any(key <= fixed for key in self._tables[root].unique):
+            evaluable = not condition.why or condition.expression is not None
+            if evaluable or any(key <= fixed for key in self._tables[root].unique):
                 return KeyJoin(root, condition, tuple(edges), tuple(self._tables), changes)
         return None
 
@@ -238,6 +240,7 @@ class _JoinReader:
             equal=equal,
             among=among,
             why=next((each.why for each in parsed if each.why), ""),
+            expression=server_expression(self._part, self._parts, column),
         )
 
     def _edges_from(self, root: int) -> list[JoinEdge] | None:

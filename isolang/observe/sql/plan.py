@@ -38,6 +38,9 @@ StatementKind: TypeAlias = Literal[
 ``back`` is ROLLBACK TO; ``routine`` defines a function or procedure, which changes no table.
 """
 
+DEFINE: Final = frozenset({"ddl", "routine"})
+"""The kinds of statements that may change what names and conditions mean."""
+
 JoinKind: TypeAlias = Literal["", "left", "inner", "comma", "other"]
 JOINS: Final = "joins"
 OF_OTHER_SHAPE: Final = frozenset({

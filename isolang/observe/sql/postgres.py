@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from isolang.observe.sql.catalogue import ALL_TABLES, Table, parse_description
+from isolang.observe.sql.evaluated import SessionSettings
 from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
 
 
@@ -88,7 +89,15 @@ class PostgresDialect:
         """Return the rewriter of a new session."""
         return Rewriter(facts)
 
-    def parse_settings(self, text: bytes) -> tuple[str, str, str, Table | None]:
-        """Return the transaction's and the session's isolation level, a name, and its table."""
-        level, default, table = json.loads(text)
-        return level, default, *parse_description(table)
+    def parse_settings(
+        self, text: bytes
+    ) -> tuple[str, str, str, Table | None, SessionSettings, str]:
+        """Return what a session's catalogue query says about a table and the session.
+
+        Returns:
+            The transaction's and the session's isolation level, a name, and its table; and the
+            session's settings, and the beginning of its transaction in UTC.
+        """
+        level, default, table, (schemas, values, now) = json.loads(text)
+        settings = SessionSettings(tuple(schemas), tuple(values))
+        return level, default, *parse_description(table), settings, now

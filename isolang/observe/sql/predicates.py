@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
+from isolang.observe.sql.evaluated import ServerCondition, ServerExpression
 from isolang.observe.sql.lexer import Token, catalogue_name, string_value
 from isolang.observe.sql.values import (
     INTEGERS,
@@ -42,6 +43,9 @@ _DEEPEST: Final = 50  # the deepest nesting of parentheses, signs and NOTs
 
 Predicate: TypeAlias = tuple[Any, ...] | str
 """A predicate in the form of ``isolang.history``; ``"true"`` for every row."""
+
+FoundBy: TypeAlias = Predicate | ServerCondition
+"""A predicate, or a condition that the server evaluates."""
 
 
 class CannotEvaluateError(ValueError):
@@ -88,6 +92,7 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     Attributes:
         among: for each column that must equal one of several constants, the list of constants.
         why: why the condition has no predicate; empty if it has one.
+        expression: the condition as the server can evaluate it; ``None`` if it cannot.
     """
 
     node: Node = ("true",)
@@ -95,6 +100,7 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     equal: Mapping[str, Constant] = {}
     among: Mapping[str, Node] = {}
     why: str = ""
+    expression: ServerExpression | None = None
 
     def predicate(
         self, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters

@@ -26,6 +26,7 @@ from isolang.observe.sql.catalogue import (
 from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
 from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
 from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
+from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -929,7 +930,8 @@ def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
             return None if others else names[-1]
         return names[-1] if own == aliases[-len(own) :] else None
 
-    return predicates.parse_known_parts(part, *one.where, column)
+    parsed = predicates.parse_known_parts(part, *one.where, column)
+    return replace(parsed, expression=server_expression(part, [one.where], column))
 
 
 def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameters) -> int | None:

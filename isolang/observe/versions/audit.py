@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
+from copy import deepcopy
 from typing import Any, Final
 
 from isolang.errors import IsolangError
@@ -16,6 +17,7 @@ from isolang.observe.database import VersionNames
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.unseen import FOREIGN
+from isolang.observe.versions.evaluation import TableWork, evaluate, pending_work
 
 _LOCK_SECONDS: Final = 1  # how many seconds an audit waits for a lock
 _ATTEMPTS: Final = 3  # the largest number of audits before a definition changes
@@ -37,9 +39,18 @@ class Audit:
         self._connect, self._most = connect, most_rows
         self._tasks: set[asyncio.Task[None]] = set()
 
+    def _pending(self) -> list[TableWork]:
+        history = self._history
+        images = history.images
+        return pending_work(history.evaluated, images, lambda: deepcopy(images))
+
+    def _evaluate(self, work: list[TableWork]) -> None:
+        evaluate(work, self._connect, self._most)
+
     def audit_at_end(self) -> None:
         """Audit all tables, and count the rows written by unobserved transactions."""
         history = self._history
+        self._evaluate(self._pending())
         tables = [one for one in history.unaudited.values() if one.name not in history.unordered]
         for table, found in self._current_versions(tables):
             if isinstance(found, str):
@@ -62,6 +73,7 @@ class Audit:
     async def _audit_until_settled(self) -> None:
         """Audit before definitions change, and repeat the audit while transactions are ending."""
         unaudited, present = self._history.unaudited, self._history.present
+        await asyncio.to_thread(self._evaluate, self._pending())
         for _ in range(_ATTEMPTS):
             tables = [one for one in unaudited.values() if not one.altered]
             for table, found in await asyncio.to_thread(list, self._current_versions(tables)):
@@ -88,7 +100,7 @@ class Audit:
             return f"{table.name} was altered before it could be audited"
         rows = self._versions.rows(connection, table, self._most, whole=False)
         if rows is not None:
-            return {version.number for version, _ in rows}
+            return {version.number for version, *_ in rows}
         if table.rows_known:
             return f"{table.name} has more rows than --most-rows"
         # In a large table, only the rows named in the history are compared.

@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Final
 
+from msgspec.structs import replace
+
 from isolang.observe.database import StoredVersion
 from isolang.observe.history.edn import predicate_edn
 from isolang.observe.history.seen import (
@@ -19,6 +21,7 @@ from isolang.observe.history.seen import (
 )
 from isolang.observe.observation import Observation
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.evaluated import ServerCondition
 from isolang.observe.sql.executed import (
     ExecutedStatement,
     finds_chosen,
@@ -30,7 +33,7 @@ from isolang.observe.sql.executed import (
 )
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
-from isolang.observe.sql.predicates import Predicate
+from isolang.observe.sql.predicates import FoundBy
 from isolang.observe.sql.proposed import skipped_keys
 from isolang.observe.sql.rewriting import (
     BlockCover,
@@ -181,22 +184,31 @@ class StatementOperations:
         """Count a read or write of the statement as unseen."""
         history = self._observation.history
         history.unseen.note(kind, self._statement.text, table=table)
-        if kind not in _READS or (kind == LIMITED and self._statement.plan.kind != "select"):
-            return
-        tables = self._tables()
-        if tables is not None:
-            one = self._transaction
-            answered = self._done.answered if self._done.answered >= 0 else history.ticket()[0]
-            keeps = one.keeps_snapshot
-            one.unseen_reads.append(
-                UnseenRead(
-                    what=kind, text=form_of(self._statement.text), caller=history.caller,
-                    tables=tuple(table.name for table in tables),
-                    sent=one.begin if keeps else self._done.ticket[0],
-                    answered=one.snapshot if keeps and one.snapshot >= 0 else answered,
-                )
-            )  # fmt: skip
-            one.unseen_tables += tables
+        if kind in _READS and not (kind == LIMITED and self._statement.plan.kind != "select"):
+            self._note_unseen_read(kind)
+
+    def _note_unseen_read(self, kind: str, number: int = 0) -> bool:
+        """Note when an unseen read happened; return whether it may be harmless.
+
+        Args:
+            number: the number of a read that may turn out to be seen; 0 for others.
+        """
+        history, tables = self._observation.history, self._tables()
+        if tables is None:
+            return False
+        one = self._transaction
+        answered = self._done.answered if self._done.answered >= 0 else history.ticket()[0]
+        keeps = one.keeps_snapshot
+        one.unseen_reads.append(
+            UnseenRead(
+                what=kind, text=form_of(self._statement.text), caller=history.caller,
+                tables=tuple(table.name for table in tables),
+                sent=one.begin if keeps else self._done.ticket[0],
+                answered=one.snapshot if keeps and one.snapshot >= 0 else answered, number=number,
+            )
+        )  # fmt: skip
+        one.unseen_tables += tables
+        return True
 
     def _tables(self) -> list[Table] | None:
         """Return the tables that the statement may have read; ``None`` if it may matter anyway.
@@ -522,10 +534,11 @@ class StatementOperations:
             kind, predicate = predicate_of_block(done, block, len(rows))
             if kind:
                 self._note(kind)
+            if predicate and self._note_predicate_read(reported.table, rows, predicate):
+                continue
             if predicate:
-                self._note_predicate_read(reported.table, rows, predicate)
-            else:
-                self._note_read_rows(reported.table, rows)
+                self._note(CONDITIONS)
+            self._note_read_rows(reported.table, rows)
 
     # --- statements with several queries ---
 
@@ -609,7 +622,7 @@ class StatementOperations:
                 WrittenRow(
                     table, new, row, old, self._shown, inserts=old is None and not unknown,
                     statement=one.statement, same_key=unknown and keeps_key(made, table),
-                    caller=one.caller,
+                    caller=one.caller, image=written.image,
                 )
             )  # fmt: skip
         if unnamed and not self._done.mark:
@@ -649,7 +662,7 @@ class StatementOperations:
         history.doubtful.setdefault(table.name, table.name)
         history.unordered.add(table.name)
         kind = ""
-        predicate: Predicate = ""
+        predicate: FoundBy = ""
         if made.kind == "update":
             kind, predicate, _ = predicate_of(
                 self._done,
@@ -688,18 +701,20 @@ class StatementOperations:
             read_committed=self._is_read_committed(),
             join=join,
         )
-        if predicate and self.all_matched and not unclear:
-            self._note_predicate_read(table, rows, predicate, order)
+        columns: tuple[str, ...] | None = None
+        if self._statement.plan.kind != "select":
+            used = used_columns(self._statement, table)
+            columns = None if "*" in used else tuple(sorted(used))
+        certain = predicate and self.all_matched and not unclear
+        if certain and self._note_predicate_read(table, rows, predicate, order, columns=columns):
             return
         if kind or predicate:
             self._note(kind or unclear or CONDITIONS)
         # SOUND BECAUSE: the old version of a row counts as read only if the statement's effect
         # depends on more than the key of that version. Otherwise, a lost update would be reported
         # as a fractured read.
-        if self._statement.plan.kind == "select":
-            self._note_read_rows(table, rows)
-        elif columns := used_columns(self._statement, table):
-            self._note_read_rows(table, rows, () if "*" in columns else sorted(columns))
+        if columns != ():
+            self._note_read_rows(table, rows, columns or ())
 
     def _depends_on_rows(self, table: Table) -> bool:
         """Return whether the effect of a write depends on more than the keys of its rows."""
@@ -709,30 +724,45 @@ class StatementOperations:
         self,
         table: Table,
         rows: Sequence[RowVersion],
-        predicate: Predicate,
+        predicate: FoundBy,
         order: tuple[str, bool] | None = None,
         *,
+        columns: tuple[str, ...] | None = None,
         perhaps: bool = False,
         kept: tuple[tuple[str, str], ...] = (),
-    ) -> None:
-        """Note a predicate read: the rows found, and that no other rows matched."""
+    ) -> bool:
+        """Note a predicate read: the rows found, and that no other rows matched.
+
+        Return whether this is possible.
+
+        Args:
+            columns: the columns that count as read if the server cannot evaluate the condition;
+                ``None`` for all.
+        """
         one = self._transaction
-        where = predicate_edn(predicate)
+        condition, where, number = None, "", 0
+        if isinstance(predicate, ServerCondition):
+            last = rows[-1].number if predicate.order and rows else ""
+            # The names of a definition that is not committed mean nothing to other sessions.
+            evaluated = self._observation.history.evaluated
+            if not one.altered:
+                condition = evaluated.add(table, replace(predicate, last=last))
+            if condition is None:
+                return False
+            evaluated.reads += 1
+            if self._note_unseen_read(CONDITIONS, evaluated.reads):
+                number = evaluated.reads
+        else:
+            where = predicate_edn(predicate)
         one.operations.append(
             ScannedRows(
-                table,
-                where,
-                tuple(rows),
-                self._shown,
-                order,
-                one.statement,
-                one.caller,
-                perhaps,
-                kept,
+                table, where, tuple(rows), self._shown, order, one.statement, one.caller,
+                perhaps, condition, columns, number, kept,
             )
-        )
+        )  # fmt: skip
         for version in rows if not perhaps else ():
             one.seen.add((table.name, version.number))
+        return True
 
     # --- versions of rows ---
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
@@ -62,8 +63,8 @@ class PostgresVersions:
 
     def of_write(self, table: Table, reported: bytes) -> ReportedWrite:
         """Return the versions in the column added to a write."""
-        (number, old_oid, old_xmin, old_ctid, old_key,
-         new_oid, new_xmin, new_ctid, new_key, whole, *before) = exact_json(reported)  # fmt: skip
+        (number, old_oid, old_xmin, old_ctid, old_key, new_oid, new_xmin, new_ctid, new_key,
+         whole, image, *before) = exact_json(reported)  # fmt: skip
         old = new = None
         if before and before[0] and len(before[0]) == 1:
             old = _stored(table, *before[0][0])
@@ -73,7 +74,7 @@ class PostgresVersions:
         if new_oid is not None:
             new = _stored(table, new_oid, new_xmin or str(transaction), new_ctid, new_key)
         by_number = new is not None and new_xmin is None
-        return ReportedWrite(transaction, old, new, whole, by_number=by_number)
+        return ReportedWrite(transaction, old, new, whole, _image(image), by_number)
 
     def writer(self, version: RowVersion) -> int:
         """Return the number of the transaction that wrote a version, modulo 2**32."""
@@ -89,15 +90,15 @@ class PostgresVersions:
 
     def rows(
         self, connection: Any, table: Table, most: int, *, whole: bool
-    ) -> list[tuple[RowVersion, Sequence[Any] | None]] | None:
-        """Return the versions in a table, and with ``whole`` their columns.
+    ) -> list[tuple[RowVersion, Sequence[Any] | None, bytes | None]] | None:
+        """Return the versions in a table, and with ``whole`` their columns and images.
 
         Return ``None`` if there are more than ``most``.
 
         Raises:
             IsolangError: the table cannot be read.
         """
-        columns = f"{table.row_sql('t')}::text" if whole else "NULL"
+        columns = f"{table.row_sql('t')}::text, {table.image_sql('t')}" if whole else "NULL, NULL"
         answer = _query(
             connection,
             table,
@@ -107,8 +108,12 @@ class PostgresVersions:
         if len(answer) > most:
             return None
         return [
-            (RowVersion.of(table, oid, xmin, ctid, exact_json(key)), row and exact_json(row))
-            for oid, xmin, ctid, key, row in answer
+            (
+                RowVersion.of(table, oid, xmin, ctid, exact_json(key)),
+                row and exact_json(row),
+                _image(image),
+            )
+            for oid, xmin, ctid, key, row, image in answer
         ]
 
     def present(self, connection: Any, table: Table, numbers: Iterable[str]) -> set[str]:
@@ -135,6 +140,10 @@ class PostgresVersions:
 
 def _writer(number: str) -> int:
     return int(number.partition("(")[0])
+
+
+def _image(text: str | None) -> bytes | None:
+    return None if text is None else b64decode(text)
 
 
 def _stored(table: Table, oid: str, xmin: str, ctid: str, key: Sequence[Any]) -> StoredVersion:

@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from isolang.observe.session import Session
 from isolang.observe.sql.catalogue import lookup_query
 from isolang.observe.sql.cursors import CursorRequest
+from isolang.observe.sql.evaluated import SETTINGS_SQL, SessionSettings
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
 from isolang.observe.sql.plan import StatementPlan
@@ -37,10 +38,12 @@ class NamedStatement(Struct, gc=False):
     Attributes:
         statement: the statement; ``None`` if its text does not contain exactly one statement.
         types: the type numbers of its parameters, as far as they are known.
+        settings: the session's settings when it was prepared; ``None`` if they were unknown.
     """
 
     statement: PreparedStatement | None = None
     types: tuple[int, ...] = ()
+    settings: SessionSettings | None = None
 
 
 class Portal(Struct, gc=False):
@@ -51,6 +54,8 @@ class Portal(Struct, gc=False):
         position: where the statement's operations belong in its transaction, once it is bound.
         note: what the statement's caller noted; ``None`` if nothing is known.
         written: whether the writes of a suspended statement have been recorded.
+        settings: the session's settings when the statement was prepared.
+        epoch: how often definitions had changed when it was bound.
         started: whether the statement has been executed.
         mark: the number in the server's log in front of the statement's changes; 0 if none.
     """
@@ -64,6 +69,8 @@ class Portal(Struct, gc=False):
     note: CallNote | None = None
     complete: bool = False
     written: bool = False
+    settings: SessionSettings | None = None
+    epoch: int = -1
     started: bool = False
     mark: int = 0
 
@@ -80,8 +87,8 @@ class CatalogueQuery(Struct):
         """Return the messages that send this query to the server."""
         query = (
             "SELECT pg_catalog.json_build_array(pg_catalog.current_setting('transaction_isolation')"
-            ", pg_catalog.current_setting('default_transaction_isolation'), described)::text "
-            f"FROM ({lookup_query(self.names)}) found(described)"
+            ", pg_catalog.current_setting('default_transaction_isolation'), described, "
+            f"{SETTINGS_SQL})::text FROM ({lookup_query(self.names)}) found(described)"
         ).encode("utf-8", "surrogateescape")
         if self.simple:
             return message(b"Q", query + b"\0")

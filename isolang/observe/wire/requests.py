@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.plan import DEFINE
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import CALLED_BY_PROTOCOL
@@ -96,8 +97,10 @@ class RequestRewriter:
             shared.delay = "asks"
             raise MustWaitError(query.messages())
         audit = self._session.observation.audit
-        changes = any(one.plan.kind in ("ddl", "truncate") for one in made.statements)
-        if changes and audit is not None and self._history.unaudited and delay != "audited":
+        kinds = {one.plan.kind for one in made.statements}
+        audits = bool(self._history.unaudited) and not kinds.isdisjoint({"ddl", "truncate"})
+        evaluates = self._history.evaluated.are_new and not kinds.isdisjoint(DEFINE)
+        if (audits or evaluates) and audit is not None and delay != "audited":
             shared.delay = "audits"
             audit(self._continue_after_audit)
             raise MustWaitError
@@ -112,13 +115,24 @@ class RequestRewriter:
         made = self._prepare(body[:-1], simple=True)
         ticket = self._history.ticket()
         note = self._session.take_note(body[:-1])
+        settings = self._session.conditions.settings
+        epoch = self._session.observation.epoch
         executed: list[ExecutedStatement] = []
         numbers: dict[int, int] = {}
         for place, one in enumerate(made.statements):
             if number := self._mark_for(one):
                 numbers[place] = number
                 executed.append(ExecutedStatement(statement=MARK, ticket=ticket))
-            executed.append(ExecutedStatement(statement=one, ticket=ticket, note=note, mark=number))
+            executed.append(
+                ExecutedStatement(
+                    statement=one,
+                    ticket=ticket,
+                    note=note,
+                    mark=number,
+                    prepared_with=settings,
+                    epoch=epoch,
+                )
+            )
         if numbers:
             made = with_marks(made, numbers)
         self._expected.append(ExpectedAnswer("Q", prepared=made, executed=executed))
@@ -147,7 +161,9 @@ class RequestRewriter:
         name, raw, types = body.split(b"\0", 2)
         made = self._prepare(raw, simple=False)
         statement = made.statements[0] if len(made.statements) == 1 else None
-        self._named[name] = NamedStatement(statement, types_of(types, 0))
+        self._named[name] = NamedStatement(
+            statement, types_of(types, 0), self._session.conditions.settings
+        )
         self._expected.append(ExpectedAnswer("P", prepared=made))
         sent = made.sent.encode("utf-8", "surrogateescape")
         return None if sent == raw else message(b"P", name + b"\0" + sent + b"\0" + types)
@@ -180,7 +196,13 @@ class RequestRewriter:
             at += size
             is_binary = formats[n] if count > 1 else formats[0] if count else 0
             values.append(raw if is_binary else raw.decode("utf-8", "surrogateescape"))
-        bound = Portal(statement, Parameters(values, named.types), self._history.ticket())
+        bound = Portal(
+            statement,
+            Parameters(values, named.types),
+            self._history.ticket(),
+            settings=named.settings,
+            epoch=self._session.observation.epoch,
+        )
         self._portals[portal] = bound
         if self._shared.bound is None:
             self._shared.bound = bound.ticket[0]
@@ -208,6 +230,8 @@ class RequestRewriter:
             ticket=portal.ticket,
             parameters=portal.parameters,
             note=portal.note or self._session.take_note(portal.statement.text),
+            prepared_with=portal.settings,
+            epoch=portal.epoch,
         )
         portal.note = done.note
         front = b""

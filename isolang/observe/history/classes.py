@@ -1,0 +1,170 @@
+"""Writes the predicate reads whose conditions the server has evaluated into a history.
+
+The versions of a table fall into classes: two versions are in one class if the same conditions
+select them. Each row of the table gets its class as a column, and the predicate of a condition is
+that the class is one of some numbers. One more of these numbers is negative, so that no row has it:
+it names the condition, whose text is in the comment at the end of the file.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from isolang.history.remarks import COLUMNS_COMMENT, read_columns
+from isolang.history.row_text import CLASS_COLUMN
+from isolang.observe.history.edn import edn, predicate_edn
+from isolang.observe.history.evaluated import EvaluatedCondition, EvaluatedConditions
+from isolang.observe.history.lines import NOTHING, EvaluatedRead, changed_line
+from isolang.observe.unseen import CONDITIONS, ERRORS, Unseen
+
+_ROW: Final = re.compile(
+    r'\[("(?:[^"\\]|\\.)*+") "(?:[^"\\]|\\.)*+"\] \{(?:[^"{}]|"(?:[^"\\]|\\.)*+")*+\}'
+)
+_VERSION: Final = '"xmin" "'
+_MOST_TEXT: Final = 1 << 19  # the largest number of characters of conditions in the comment
+
+
+def write_evaluated(
+    conditions: EvaluatedConditions, reads: Sequence[EvaluatedRead], unseen: Unseen, path: Path
+) -> set[int]:
+    """Write the conditions that the server has evaluated, and count the others as unseen.
+
+    Return the numbers of the reads with others, unless the server contradicts itself.
+    """
+    refused = set()
+    for read in reads:
+        condition = read.condition
+        selected = condition.matches | condition.ties
+        if not condition.reason and not selected.issuperset(read.rows):
+            condition.why, condition.is_wrong = "a returned row does not satisfy it", True
+    for read in reads:
+        condition = read.condition
+        if not condition.reason:
+            conditions.evaluated.add(id(condition))
+            conditions.evaluated_reads += 1
+        elif condition.is_defect:
+            text = f"{condition.reason}: {read.shown}"
+            unseen.note(ERRORS, text, read.caller, form=read.shown)
+        else:
+            unseen.note(CONDITIONS, read.shown, read.caller)
+            refused.add(read.number)
+    if reads:
+        other = path.with_name(f"{path.name}.part")
+        with_evaluated_conditions(path, reads, other)
+        shutil.move(other, path)
+    return refused
+
+
+def with_evaluated_conditions(path: Path, reads: Sequence[EvaluatedRead], into: Path) -> None:
+    """Write a history with the predicates of the reads whose conditions were evaluated.
+
+    A read whose condition was not evaluated becomes reads of the rows that it found.
+    """
+    by_table: defaultdict[str, dict[int, EvaluatedCondition]] = defaultdict(dict)
+    by_line: defaultdict[int, list[EvaluatedRead]] = defaultdict(list)
+    for read in reads:
+        by_line[read.line].append(read)
+        if not read.condition.reason:
+            by_table[read.condition.table.name][id(read.condition)] = read.condition
+    classes: dict[str, Mapping[str, int]] = {}
+    predicates: dict[int, str] = {}
+    texts: dict[str, dict[str, str]] = {}
+    size = 0
+    for table, conditions in by_table.items():
+        classes[edn(table)], selected = _classes([*conditions.values()])
+        for number, (of_condition, chosen) in enumerate(selected.items(), 1):
+            predicates[of_condition] = predicate_edn(("in", CLASS_COLUMN, (-number, *chosen)))
+            text = conditions[of_condition].condition.shown
+            size += len(text)
+            if size <= _MOST_TEXT:
+                texts.setdefault(table, {})[f"{CLASS_COLUMN} {-number}"] = text
+
+    def with_class(row: re.Match[str]) -> str:
+        of_table = classes.get(row[1])
+        begin = row[0].rfind(_VERSION)
+        if of_table is None or begin < 0:
+            return row[0]
+        number = row[0][begin + len(_VERSION) : -2]
+        return f"{row[0][:-1]} {edn(CLASS_COLUMN)} {of_table.get(number, 0)}}}"
+
+    with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
+        for number, line in enumerate(lines, 1):
+            if line.startswith(COLUMNS_COMMENT):
+                _add_forms(texts, json.loads(line.removeprefix(COLUMNS_COMMENT)))
+                continue
+            changed = line
+            if number in by_line:
+                of_line = by_line[number]
+                change = partial(_with_predicates, of_line, predicates)
+                changed, _ = changed_line(line, change, remarks=_remarks(of_line))
+            out.write(_ROW.sub(with_class, changed) if classes else changed)
+        if texts:
+            out.write(f"{COLUMNS_COMMENT}{json.dumps(texts)}\n")
+
+
+def _add_forms(texts: dict[str, dict[str, str]], forms: Mapping[str, Mapping[str, str]]) -> None:
+    for table, of_table in forms.items():
+        texts[table] = {**of_table, **texts.get(table, {})}
+
+
+def _classes(
+    conditions: Sequence[EvaluatedCondition],
+) -> tuple[dict[str, int], dict[int, list[int]]]:
+    """Return the class of each version, and the classes that each condition selects."""
+    members: defaultdict[str, list[int]] = defaultdict(list)
+    for place, condition in enumerate(conditions):
+        for version in condition.matches:
+            members[version].append(place)
+    numbers: dict[tuple[int, ...], int] = {(): 0}
+    of_version = {
+        version: numbers.setdefault(tuple(places), len(numbers))
+        for version, places in members.items()
+    }
+    selected: dict[int, list[int]] = {id(condition): [] for condition in conditions}
+    for places, number in numbers.items():
+        for place in places:
+            selected[id(conditions[place])].append(number)
+    return of_version, selected
+
+
+def _with_predicates(
+    reads: Sequence[EvaluatedRead], predicates: Mapping[int, str], operations: Sequence[str]
+) -> list[str]:
+    """Return the operations of a line with the predicates of its reads."""
+    changed = [*operations]
+    for read in reads:
+        places = range(read.place + 1, read.place + 1 + len(read.rows))
+        if read.condition.reason:
+            changed[read.place] = ""
+            if read.columns == ():
+                changed[places.start : places.stop] = [""] * len(places)
+            continue
+        # With a LIMIT, rows with the rank of the last one stay reads: others may be left out.
+        inside = [
+            place
+            for place, number in zip(places, read.rows, strict=True)
+            if number in read.condition.matches
+        ]
+        rows = " ".join(operations[p].removeprefix("[:r ").removesuffix("]") for p in inside)
+        head = operations[read.place].removesuffix(f"{NOTHING}}} {{}}]")
+        changed[read.place] = f"{head}{predicates[id(read.condition)]}}} {{{rows}}}]"
+        for place in inside:
+            changed[place] = ""
+    return changed
+
+
+def _remarks(reads: Sequence[EvaluatedRead]) -> dict[int, str]:
+    """Return the remarks about reads of some columns in a line, by place."""
+    return {
+        read.place + 1 + n: read_columns(read.columns)
+        for read in reads
+        if read.condition.reason and read.columns
+        for n in range(len(read.rows))
+    }
