@@ -15,6 +15,7 @@ from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
 from isolang.observe.sql.values import RecordedColumn
 from isolang.observe.unseen import CONDITIONS, NO_ROW, PARTITIONED, SUBQUERIES
+from isolang.observe.versions.facts import StatementFacts
 from isolang.observe.versions.operations import StatementOperations
 
 INT4, TEXT = 23, 25
@@ -221,7 +222,7 @@ def record(rewriter, tmp_path):
         done = ExecutedStatement(statement=statement, ticket=history.ticket(), reported=reported)
         transaction = history.begin(0, done.ticket)
         transaction.level = "read committed"
-        StatementOperations(observation, transaction, done).record()
+        StatementOperations(StatementFacts(observation, transaction, done)).record()
         return transaction.operations, {**history.unseen}
 
     return recorded

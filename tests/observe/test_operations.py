@@ -11,6 +11,7 @@ from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import DatabaseFacts, Rewriter
 from isolang.observe.sql.values import RecordedColumn
 from isolang.observe.unseen import ALTERED, LARGE, NO_ROW, OTHER_TABLE
+from isolang.observe.versions.facts import StatementFacts
 from isolang.observe.versions.operations import StatementOperations
 
 INT4 = 23
@@ -49,7 +50,7 @@ def record(table, tmp_path):
             statement=made, ticket=history.ticket(), rows=len(answer), reported=found
         )
         one = history.begin(0, done.ticket)
-        StatementOperations(observation, one, done).record()
+        StatementOperations(StatementFacts(observation, one, done)).record()
         return one.operations, {**history.unseen}
 
     return recorded
