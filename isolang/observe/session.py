@@ -7,41 +7,27 @@ from collections.abc import Sequence
 from typing import Final
 
 from isolang.observe.cursors import Cursors
+from isolang.observe.definitions import note_change, note_definition, note_settings
 from isolang.observe.history.seen import Outcome, SeenTransaction
 from isolang.observe.locks import SessionLocks
+from isolang.observe.names import TransactionNames, name_by_comments
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.notes import CallNote
-from isolang.observe.sql.plan import DEFINE, StatementKind
-from isolang.observe.sql.rewriting import Prepared
-from isolang.observe.sql.settings import SettingsOfSession
-from isolang.observe.sql.units import program_of_statement, units_of_statement
+from isolang.observe.sql.plan import StatementKind
+from isolang.observe.texts import SessionTexts
 from isolang.observe.unseen import (
     AUTOCOMMIT,
     BROKEN,
     CATALOGUE,
     CURSORS,
-    DEFINITIONS,
     ERRORS,
     NO_ANSWER,
     NO_BEGIN,
     NO_END,
-    TRUNCATED,
 )
 from isolang.observe.versions.operations import record_statement
 
-_COMMENT: Final = re.compile(r"^\s*/\*\s*([\w./ :-]{1,80}?)\s*\*/")
-_LEVEL: Final = re.compile(r"(serializable|repeatable read|read committed|read uncommitted)")
-# After these, rows may lack the parents that their foreign keys name.
-_IGNORES_KEYS: Final = re.compile(
-    r"session_replication_role|disable\s+trigger|pg_constraint|pg_trigger", re.IGNORECASE
-)
-# After these, policies may hide rows from a session that saw all rows before.
-_CHANGES_ROLE: Final = re.compile(
-    r"\b(role|session_authorization|session\s+authorization|row_security)\b"
-    r"|set_config\s*\(\s*[^'\s]",
-    re.IGNORECASE,
-)
 _RETURNS_TO_SESSION: Final = re.compile(r"set\s+session\b", re.IGNORECASE)
 _WRITES_NOTHING: Final = ("quiet", "begin", "select", "level", "forget")  # kinds of statements
 # Kinds of statements.
@@ -53,8 +39,9 @@ class Session:
 
     Attributes:
         transaction: the current transaction; ``None`` if no transaction is open.
+        names: what the transactions are called in the history.
         backend: the number of the server's process for this connection.
-        conditions: the settings that the values of conditions depend on.
+        texts: the prepared statements, and the tables and settings that they use.
     """
 
     def __init__(self, observation: Observation, call: int = 0) -> None:
@@ -63,58 +50,22 @@ class Session:
         Args:
             call: the number of the application's call that it belongs to; 0 if unknown.
         """
-        self.observation, self._call = observation, call
+        self.observation = observation
+        self.names = TransactionNames(observation, call)
         self._history = observation.history
-        self.rewriter = observation.dialect.rewriter(observation.database)
+        self.texts = SessionTexts(observation)
         self.transaction: SeenTransaction | None = None
         self.cursors = Cursors(observation)
         self._locks = SessionLocks()
-        self.label = ""
         self.backend = 0
-        self.conditions = SettingsOfSession()
-        self._is_in_block = False
-        self.default_level = "read committed"
-        self._process = self._history.process()
-        self._processes: dict[int, int] = {}  # the session of each call of the application
-        self._last_end = -1
-        self._epoch = observation.epoch
-
-    def set_label(self, name: bytes) -> None:
-        """Label transactions with the application's name, unless that is the name of a tool."""
-        self.label = "" if name in (b"psql", b"pgbench") else name.decode(errors="replace")
 
     # --- texts ---
 
-    @property
-    def knows_definitions(self) -> bool:
-        """Return whether no definition has changed since the last statement was prepared."""
-        return self._epoch == self.observation.epoch
-
-    def prepare(self, text: str, *, may_ask: bool) -> Prepared:
-        """Return a statement's text in the form to send to the server."""
-        if self._epoch != self.observation.epoch:
-            self._epoch = self.observation.epoch
-            self.rewriter.forget()
-        made = self.rewriter.prepare(text, may_ask=may_ask)
-        if may_ask and not made.asks:
-            asks = self.conditions.asks(made, in_transaction=self._is_in_block)
-            return Prepared(sent=text, asks=asks) if asks else made
-        return made
-
     def store_descriptions(self, rows: Sequence[bytes], names: Sequence[str]) -> None:
         """Store the catalogue's descriptions of tables, one text per table."""
-        for name in names:
-            self.rewriter.tables.setdefault(name, None)
-        for text in rows:
-            told = self.observation.dialect.parse_settings(text)
-            level, default, name, found, settings, now = told
-            self.conditions.store(settings, now if self._is_in_block else "")
-            self.default_level = default
-            if self.transaction is not None:
-                self.transaction.level = level
-            self.rewriter.tables[name] = found and self.observation.tables.add(found)
-            if found is not None and found.unguarded:
-                self.observation.database.keys_hold = False
+        level = self.texts.store_descriptions(rows, names)
+        if level and self.transaction is not None:
+            self.transaction.level = level
 
     def take_note(self, text: str | bytes) -> CallNote | None:
         """Return what the caller noted about a statement that was sent; ``None`` if nothing."""
@@ -134,11 +85,7 @@ class Session:
         try:
             self._complete(done, tag)
             if (one := self.transaction or before) is not None:
-                for source, name in units_of_statement(done.statement.text).items():
-                    one.name_unit(source, name)
-                program = program_of_statement(done.statement.text)
-                if program and program not in one.labels:
-                    one.labels = (*one.labels, program)
+                name_by_comments(one, done.statement.text)
         except Exception as error:  # the application must not notice errors in the observer
             self._history.unseen.note(ERRORS, f"{error!r}: {done.statement.text}")
         self._history.caller = ""
@@ -150,17 +97,11 @@ class Session:
             return
         made, one = done.statement.plan, self.transaction
         kind = made.kind
-        self.conditions.note_statement(done, self.observation.epoch)
-        if kind in DEFINE:
-            self._history.evaluated.refuse_new()
+        self.texts.conditions.note_statement(done, self.observation.epoch)
         is_quiet = kind == "quiet" and {*done.statement.unseen} <= {CATALOGUE}
         if one is not None and done.note is not None and (is_quiet or kind in ("level", "forget")):
             one.sent += 1
-        defines = kind in ("forget", "ddl", "other") or "set_config" in made.names
-        if defines and _IGNORES_KEYS.search(done.statement.text):
-            self.observation.database.keys_hold = False
-        if defines and _CHANGES_ROLE.search(done.statement.text):
-            self.observation.database.roles_change = True
+        note_settings(self.observation, done.statement)
         if is_quiet:
             for what in done.statement.unseen:
                 self._history.unseen.note(what, done.statement.text)
@@ -169,7 +110,7 @@ class Session:
             if made.name and one is not None and not _RETURNS_TO_SESSION.match(done.statement.text):
                 one.level = made.name
             elif made.name:
-                self.default_level = made.name
+                self.texts.default_level = made.name
             return
         if kind == "forget":
             self._forget(done.statement.text)
@@ -187,13 +128,13 @@ class Session:
                 self._finish("ok" if tag == "COMMIT" and not one.failed else "fail")
             if made.name == "chain":
                 begun = ExecutedStatement(statement=done.statement, ticket=self._history.ticket())
-                level = one.level if one is not None else self.default_level
+                level = one.level if one is not None else self.texts.default_level
                 self._begin(begun, implicit=False).level = level
             return
         one = self._begin(done, implicit=True)
-        self._name_call(one, done)
+        self.names.name_call(one, done)
         if one.cut.pop(id(done.reported), None) is None:
-            self._name_statement(one, done)
+            self.names.name_statement(one, done, self._locks.current)
         one.unclear |= bool(done.statement.unseen) or kind in ("other", "truncate")
         if kind == "savepoint":
             one.savepoints.append((made.name, len(one.operations)))
@@ -203,26 +144,11 @@ class Session:
             one.roll_back_to(made.name)
             self.cursors.forget_rolled_back(one)
             one.has_doubtful_times = True
-        elif kind == "ddl":
-            one.altered = True
-            self._note_change()
-            for what in (DEFINITIONS, *done.statement.unseen):
-                self._history.unseen.note(what, done.statement.text)
-            if done.statement.unseen:
-                self._history.unseen.note_read(None)
-        elif kind == "routine":
-            self.observation.epoch += 1  # the names of functions have changed
-            self._history.unseen.note(DEFINITIONS, done.statement.text)
-        elif kind == "truncate":
-            one.altered = True
-            for name in made.tables:
-                if (table := self.rewriter.tables.get(name)) is not None:
-                    self.observation.tables.note_truncation(table)
-            self._history.unseen.note(TRUNCATED, done.statement.text)
-            self._note_change()
+        elif kind in ("ddl", "routine", "truncate"):
+            note_definition(self.observation, self.texts.rewriter, one, done.statement)
         else:
             if kind == "other":
-                self.rewriter.forget()
+                self.texts.rewriter.forget()
             record_statement(self.observation, one, done)
             self._note_snapshot(one, kind)
             if done.position is not None:
@@ -242,14 +168,14 @@ class Session:
         if declares is None and request is None:
             return False
         one = self._begin(done, implicit=True)
-        self._name_call(one, done)
-        self._name_statement(one, done)
+        self.names.name_call(one, done)
+        self.names.name_statement(one, done, self._locks.current)
         if request is not None:
             self.cursors.serve(request, done)
         else:
             one.unclear |= bool(done.statement.unseen)
             self._note_snapshot(one, "select")
-            self.conditions.note_statement(done, self.observation.epoch)
+            self.texts.conditions.note_statement(done, self.observation.epoch)
             self.cursors.declare(done, one)
         return True
 
@@ -262,20 +188,6 @@ class Session:
         """Return the position in the transaction of a statement that is bound now."""
         return PortalPosition() if self.transaction is None else self.transaction.bind()
 
-    def _name_statement(self, one: SeenTransaction, done: ExecutedStatement) -> None:
-        """Name a statement that is executed for the first time.
-
-        A library's callers do not send the savepoints that it sets for them, so those do not count.
-        """
-        made = done.statement.plan
-        is_noted = self.observation.notes is None or done.note is not None
-        if made.kind in ("savepoint", "release", "back") and not is_noted:
-            return
-        locks = "" if done.statement.declares else made.lock
-        one.execute(locks, self._locks.current)
-        if done.position is not None:
-            done.position.statement = one.statement
-
     def note_more_writes(self, done: ExecutedStatement) -> None:
         """Count rows of a write that the application requested after other statements."""
         if done.rows:
@@ -285,64 +197,23 @@ class Session:
 
     def _forget(self, text: str) -> None:
         """Note a statement that may change the meaning of names, or the isolation level."""
-        self.rewriter.forget()
-        lower = text.lower()
-        if lower.split()[:2] == ["discard", "all"]:
+        level = self.texts.forget(text)
+        if text.lower().split()[:2] == ["discard", "all"]:
             self.cursors.close_all()
             self._locks.current.clear()
-        level = _LEVEL.search(lower)
-        if level and "default_transaction_isolation" in lower:
-            self.default_level = level[1]
-        elif level and "transaction_isolation" in lower and self.transaction is not None:
-            self.transaction.level = level[1]
-
-    def _note_change(self) -> None:
-        """Note that definitions in the database may have changed."""
-        self.observation.epoch += 1
-        self.observation.database.key_changes += 1
+        if level and self.transaction is not None:
+            self.transaction.level = level
 
     def _begin(self, done: ExecutedStatement, *, implicit: bool) -> SeenTransaction:
         """Return the current transaction; if there is none, begin one."""
         one = self.transaction
         if one is None:
-            if done.ticket[0] < self._last_end:
-                # SOUND BECAUSE: the statement was sent before the last transaction had ended, so
-                # the two transactions overlap. The transactions of one session must not overlap, so
-                # a new session begins.
-                self._process = self._history.process()
-                self._processes.clear()
-            one = self._history.begin(self._process, done.ticket, implicit=implicit)
-            one.level = self.default_level
-            comment = _COMMENT.match(done.statement.text)
-            if self.label or comment:
-                one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
-            if self.label and self.observation.application_is_unit:
-                one.name_unit("application_name", self.label)
-            if self._call:
-                one.client = self._call
-                one.name_unit("call", f"call {self._call}")
+            one = self.names.begin(done, implicit=implicit)
+            one.level = self.texts.default_level
             self.transaction = one
         elif not implicit:
             one.implicit = False
         return one
-
-    def _name_call(self, one: SeenTransaction, done: ExecutedStatement) -> None:
-        """Note the caller of a statement, and the application's call that its transaction is of.
-
-        Each call has a session of its own, because calls that share a connection are not ordered by
-        the application.
-        """
-        note = done.note
-        one.caller = "" if note is None else note.caller
-        if note is None or not note.client or one.client:
-            return
-        one.client = note.client
-        one.name_unit("call", f"call {note.client}")
-        if note.label and note.label not in one.labels:
-            one.labels = (*one.labels, note.label)
-        if note.client not in self._processes:
-            self._processes[note.client] = self._history.process()
-        one.process = self._processes[note.client]
 
     def _finish(self, outcome: Outcome, error: str = "") -> None:
         one = self.transaction
@@ -354,28 +225,25 @@ class Session:
             record_statement(self.observation, one, done)
         self.cursors.end(one, outcome)
         self.transaction = None
-        self.conditions.return_to_earlier(ended=True)
+        self.texts.conditions.return_to_earlier(ended=True)
         self._history.end(one, outcome, error or one.error)
         if one.altered:
             self._history.evaluated.refuse_new()
-            self._note_change()
+            note_change(self.observation)
             self.observation.database.keys_changed = one.end
-        self._last_end = one.end
-        if outcome == "info":
-            self._process = self._history.process()
-            self._processes.clear()
+        self.names.end(one, outcome)
 
     def note_ready(self, status: str) -> None:
         """Note that the server waits for statements, inside (T, E) or outside (I) a transaction."""
         one = self.transaction
-        self._is_in_block = status == "T"
+        self.texts.is_in_block = status == "T"
         if status == "I":
-            self.conditions.return_to_earlier(ended=True)
+            self.texts.conditions.return_to_earlier(ended=True)
         if one is None:
             if status != "I":
                 self._history.unseen.note(NO_BEGIN)
-                made = self._history.begin(self._process, self._history.ticket())
-                made.level = self.default_level
+                made = self.names.begin_unseen()
+                made.level = self.texts.default_level
                 self.transaction = made
         elif status == "I":
             if one.implicit or one.failed:
@@ -393,7 +261,7 @@ class Session:
         self, done: ExecutedStatement | None, state: str, message: str, *, fatal: bool
     ) -> None:
         """Note an error reported by the server."""
-        self.conditions.return_to_earlier(ended=False)
+        self.texts.conditions.return_to_earlier(ended=False)
         if done is not None and done.statement.requests is not None:
             self.cursors.skip(done.statement.requests.name)
         if self.transaction is None:
@@ -442,8 +310,8 @@ class Session:
         remaining rows are treated as left out by a LIMIT.
         """
         one = self._begin(done, implicit=True)
-        self._name_call(one, done)
+        self.names.name_call(one, done)
         if id(done.reported) not in one.cut:
-            self._name_statement(one, done)
+            self.names.name_statement(one, done, self._locks.current)
         one.cut[id(done.reported)] = done
         record_statement(self.observation, one, done, only_rows=True)

@@ -228,7 +228,7 @@ def test_a_definition_of_another_session_does_not_hide_a_table(shared):
 
 def statement_of(shared, text):
     """The last statement of a text, as prepared for sending."""
-    return shared.session.prepare(text, may_ask=False).statements[-1]
+    return shared.session.texts.prepare(text, may_ask=False).statements[-1]
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def statement_of(shared, text):
 def test_a_function_counts_from_its_definition(shared, definition):
     """Its transaction may not have committed, so the catalogue may not show it to others."""
     assert statement_of(shared, "SELECT f()").unseen == ()
-    made = shared.session.prepare(f"{definition}SELECT f()", may_ask=False)
+    made = shared.session.texts.prepare(f"{definition}SELECT f()", may_ask=False)
     assert [one.plan.kind for one in made.statements] == ["routine", "quiet"]
     assert made.statements[1].unseen == (CALLED,)
     assert statement_of(shared, "SELECT f()").unseen == (CALLED,)
@@ -275,7 +275,7 @@ def test_a_statement_that_is_too_long_is_sent_unchanged(shared, monkeypatch):
     text = "INSERT INTO t VALUES " + ", ".join(f"({n})" for n in range(10))
     assert statement_of(shared, text).unseen == (UNKNOWN_TABLES,)
     text += text.partition("VALUES")[2].replace("(0)", ", (0)")
-    made = shared.session.prepare(text, may_ask=True)
+    made = shared.session.texts.prepare(text, may_ask=True)
     assert (made.sent, [one.unseen for one in made.statements]) == (text, [(TOO_LONG,)])
     assert kind_of(TOO_LONG) == "large"
 

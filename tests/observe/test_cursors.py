@@ -34,7 +34,7 @@ class Connection:
             most_rows=10,
         )  # fmt: skip
         self.session = Session(observation)
-        self.session.rewriter.tables["t"] = described
+        self.session.texts.rewriter.tables["t"] = described
         self.shared = Conversation(self.session)
         self._requests = RequestRewriter(self.shared, lambda: None)
         self._answers = AnswerRewriter(self.shared)

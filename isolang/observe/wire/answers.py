@@ -97,7 +97,7 @@ class AnswerRewriter:
             self._shared.unclear = True
             self._session.observation.history.unseen.note(SETTINGS)
         if name == b"application_name" and self._session.transaction is None:
-            self._session.set_label(value)
+            self._session.names.set_label(value)
 
     def _handle_catalogue(self, query: CatalogueQuery, tag: int, body: bytes) -> bytes | None:
         """Handle a message with a catalogue query's result."""

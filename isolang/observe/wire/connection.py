@@ -210,7 +210,7 @@ class PostgresWire:
             self._history.unseen.note(NOT_OBSERVED, database)
             return False
         session = Session(observation, self.call)
-        session.set_label(reported.get(b"application_name", b""))
+        session.names.set_label(reported.get(b"application_name", b""))
         self._conversation = shared = Conversation(session)
         self._requests = RequestRewriter(shared, resume=lambda: self.handle_client_bytes(b""))
         self._answers = AnswerRewriter(shared)

@@ -88,9 +88,9 @@ class RequestRewriter:
             return Prepared(sent=text)
         works = shared.status != "E" and not shared.skips
         # Another session may have changed a definition while this one waited for the answer.
-        answered = delay == "asked" and self._session.knows_definitions
+        answered = delay == "asked" and self._session.texts.knows_definitions
         may_ask = not answered and works and not (simple and batch)
-        made = self._session.prepare(text, may_ask=may_ask)
+        made = self._session.texts.prepare(text, may_ask=may_ask)
         if made.asks:
             query = CatalogueQuery(made.asks, simple)
             self._expected.append(ExpectedAnswer("L", query=query))
@@ -115,7 +115,7 @@ class RequestRewriter:
         made = self._prepare(body[:-1], simple=True)
         ticket = self._history.ticket()
         note = self._session.take_note(body[:-1])
-        settings = self._session.conditions.settings
+        settings = self._session.texts.conditions.settings
         epoch = self._session.observation.epoch
         executed: list[ExecutedStatement] = []
         numbers: dict[int, int] = {}
@@ -162,7 +162,7 @@ class RequestRewriter:
         made = self._prepare(raw, simple=False)
         statement = made.statements[0] if len(made.statements) == 1 else None
         self._named[name] = NamedStatement(
-            statement, types_of(types, 0), self._session.conditions.settings
+            statement, types_of(types, 0), self._session.texts.conditions.settings
         )
         self._expected.append(ExpectedAnswer("P", prepared=made))
         sent = made.sent.encode("utf-8", "surrogateescape")
