@@ -102,11 +102,11 @@ def agree_with_predicates(options: argparse.Namespace) -> int:
         module = rows_by_schedule if at.startswith("postgresql-") else with_predicates
         count, predicted = options.count or 1_000, 0
         for run in module.random_runs(options.seed, options.transactions, count):
-            expected, found = module.compared(run, at)
+            expected, searched = module.compared(run, at)
             predicted += expected[1]
-            if found != expected:
+            if searched != expected:
                 different += 1
-                print(f"  {at}: {found}, by definition {expected}", run.sessions, run.initial)
+                print(f"  {at}: {searched}, by definition {expected}", run.sessions, run.initial)
                 print(*run.programs, sep="\n    ")
         print(
             f"{at}, with predicate reads: {count:,} runs, {predicted:,} predicted, {different} "

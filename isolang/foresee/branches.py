@@ -82,8 +82,10 @@ class Branches:
         rows away from the recorded one.
         """
         numbers = self._numbers[name, n]
-        beyond = [one for one in numbers if (one >= count if count > before else one <= count)]
-        nearest = min(beyond, key=lambda one: abs(one - count), default=None)
+        beyond = [
+            number for number in numbers if (number >= count if count > before else number <= count)
+        ]
+        nearest = min(beyond, key=lambda number: abs(number - count), default=None)
         return None if nearest is None else self._seen[name, n, nearest]
 
     def takes_others(self, i: int, n: int, more: int) -> bool:

@@ -12,7 +12,14 @@ from msgspec.structs import replace
 from isolang.certify.proofs import Witness
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.foresee.row_facts import PRESENT, RowFacts, row_facts
-from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram, PassedRun, Scan
+from isolang.foresee.run import (
+    INITIAL,
+    Access,
+    Arrangement,
+    ExecutedProgram,
+    PassedRun,
+    ProgramScan,
+)
 from isolang.history import columns as c
 from isolang.history.objects import operation_statements
 from isolang.history.values import Keyword
@@ -132,21 +139,23 @@ class _ProgramReader:
     def program(self, txn: int) -> ExecutedProgram:
         """Return the operations of a transaction; sources are transactions of the history."""
         steps: list[Access] = []
-        scans: list[Scan] = []
-        own: set[int] = set()
+        scans: list[ProgramScan] = []
+        written: set[int] = set()
         ops = self._history.operations_of(txn)
         sent: Sequence[Any] = operation_statements(self._history, txn) or [None] * len(ops)
         at = ops.start
         for begin, end, s in (*self._scans.get(txn, ()), (ops.stop, ops.stop, -1)):
-            steps += self._plain(range(at, begin), sent[at - ops.start :], own)
+            steps += self._plain(range(at, begin), sent[at - ops.start :], written)
             if s >= 0 and self._history.columns.statement_known[s]:
                 first = len(steps)
-                steps += self._rows(s, range(begin, end), sent[begin - ops.start :], own)
-                scans.append(Scan(s, first, len(steps), begin < end and self._is_possible(begin)))
+                steps += self._rows(s, range(begin, end), sent[begin - ops.start :], written)
+                scans.append(
+                    ProgramScan(s, first, len(steps), begin < end and self._is_possible(begin))
+                )
             at = end
         return ExecutedProgram.of(steps, scans)
 
-    def _plain(self, ops: range, sent: Sequence[Any], own: set[int]) -> Iterator[Access]:
+    def _plain(self, ops: range, sent: Sequence[Any], written: set[int]) -> Iterator[Access]:
         for op, statement in zip(ops, sent, strict=False):
             kind, key = self._kinds[op], self._keys[op]
             if not self._fine[op] or kind not in (*_READS, *_UPDATES):
@@ -154,7 +163,7 @@ class _ProgramReader:
             possible = self._is_possible(op)
             if possible and not self._is_row(key):  # it orders transactions, and is about no row
                 continue
-            external = kind == c.READ_LIST or (kind == c.READ and key not in own)
+            external = kind == c.READ_LIST or (kind == c.READ and key not in written)
             known = external and self._values[op] != c.UNKNOWN_VALUE and self._sources[op] >= 0
             source = self._sources[op] if known else None
             test = None
@@ -172,7 +181,7 @@ class _ProgramReader:
                 possible=possible,
             )
             if kind in _UPDATES:
-                own.add(key)
+                written.add(key)
 
     def _may_find_no_row(self, key: int, statement: SentStatement | None) -> bool:
         """Return whether a read of a row may find no row, and this makes a difference.
@@ -184,13 +193,13 @@ class _ProgramReader:
             return False
         return key in facts.deleted or (statement is not None and statement.guards)
 
-    def _rows(self, s: int, ops: range, sent: Sequence[Any], own: set[int]) -> Iterator[Access]:
+    def _rows(self, s: int, ops: range, sent: Sequence[Any], written: set[int]) -> Iterator[Access]:
         """Yield the rows of a predicate read that it locks, or that another transaction wrote."""
         predicate = int(self._history.columns.statement_predicate[s])
         for op, statement in zip(ops, sent, strict=False):
             key = self._keys[op]
             locked = statement is not None and statement.guards
-            if self._fine[op] and key not in own and (self._written[key] or locked):
+            if self._fine[op] and key not in written and (self._written[key] or locked):
                 source = self._sources[op]
                 yield Access(
                     op,
@@ -276,15 +285,15 @@ def _included(history: History, witness: Witness) -> list[int]:
     needed[witness.order_txn] = True
     needed[witness.source[witness.source >= 0]] = True
     maybe = (status == c.INDETERMINATE) & needed[:-1]
-    found: list[int] = np.flatnonzero((status == c.COMMITTED) | maybe).tolist()
-    return found
+    transactions: list[int] = np.flatnonzero((status == c.COMMITTED) | maybe).tolist()
+    return transactions
 
 
 def _with_predicates(history: History) -> frozenset[int]:
     """Return the transactions with predicate reads or set-reads."""
     columns = history.columns
-    found: set[int] = set(columns.statement_txn.tolist()) if len(columns.statement_txn) else set()
-    return frozenset(found | {history.transaction_of(op) for op in _set_reads(history)})
+    readers: set[int] = set(columns.statement_txn.tolist()) if len(columns.statement_txn) else set()
+    return frozenset(readers | {history.transaction_of(op) for op in _set_reads(history)})
 
 
 def _with_possible_facts(history: History) -> frozenset[int]:
@@ -298,8 +307,8 @@ def _with_possible_facts(history: History) -> frozenset[int]:
 def _set_reads(history: History) -> list[int]:
     import numpy as np
 
-    found: list[int] = np.flatnonzero(np.isin(history.columns.op_kind, c.SET_READS)).tolist()
-    return found
+    operations: list[int] = np.flatnonzero(np.isin(history.columns.op_kind, c.SET_READS)).tolist()
+    return operations
 
 
 def _dependency_order(
@@ -345,18 +354,18 @@ def _dependency_order(
     ends = columns.txn_end.tolist()
     todo = [(ends[txn], txn) for txn in included if not degree[txn]]
     heapq.heapify(todo)
-    found = []
+    ordered = []
     while todo:
         _, txn = heapq.heappop(todo)
-        found.append(txn)
+        ordered.append(txn)
         for other in follows[txn]:
             degree[other] -= 1
             if not degree[other]:
                 heapq.heappush(todo, (ends[other], other))
-    if len(found) < len(included):
+    if len(ordered) < len(included):
         raise UnsupportedError(
             f"{history.name}: predictions need a witness that orders all "
             "transactions, but in this one so, wr and ww have a cycle; hint: "
             "predict against a level that forbids such cycles, such as ser"
         )
-    return found
+    return ordered

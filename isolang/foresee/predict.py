@@ -30,6 +30,7 @@ from isolang.foresee.completion import Completions
 from isolang.foresee.cores import MOST_MEMBERS, Cores
 from isolang.foresee.monotone import require_monotone, require_no_times
 from isolang.foresee.passed import run_of
+from isolang.foresee.paths import PathBounds
 from isolang.foresee.predicted import (
     Prediction,
     Predictions,
@@ -51,7 +52,6 @@ from isolang.foresee.stranger import (
     RULE_OF_LEVEL,
     SCHEDULED_RULES,
     Candidate,
-    PathBounds,
     Strangers,
 )
 from isolang.language.classify.route import route
@@ -441,8 +441,8 @@ class _DirectSearch(_RunSearch):
         who = range(len(on.order))
 
         def take(at: int, path: tuple[int, ...]) -> bool:
-            found = on.candidates(stranger, at, path)
-            return any(self.consider("one stranger", candidate, who) for candidate in found)
+            candidates = on.candidates(stranger, at, path)
+            return any(self.consider("one stranger", candidate, who) for candidate in candidates)
 
         return on.search(stranger, self.work, take, look)
 
@@ -547,8 +547,10 @@ class _DirectSearch(_RunSearch):
         # In the whole history, the earlier transactions of the same sessions run first.
         who = (*bits(before), *core)
         self.work.spend(len(who) if core_decides else _PREDICATE_COST * len(who))
-        found = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
-        return True if any(self.consider(rule, one, who) for one in found) else None
+        candidates = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
+        return (
+            True if any(self.consider(rule, candidate, who) for candidate in candidates) else None
+        )
 
     def _try_chain_after_another(self, t: int, at: int, chain: tuple[int, ...]) -> bool | None:
         """Try one chain after another transaction, which writes what a read of it may not show.
@@ -569,7 +571,7 @@ class _DirectSearch(_RunSearch):
             who = (*bits(before), *core)
             self.work.spend(_PREDICATE_COST * len(who))
             candidates = self._candidates_of_chain(t, at, chain, who, len(who) - len(core))
-            if any(self.consider("same statements", one, who) for one in candidates):
+            if any(self.consider("same statements", candidate, who) for candidate in candidates):
                 return True
         return None
 

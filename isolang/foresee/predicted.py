@@ -15,7 +15,7 @@ from isolang.foresee.run import (
     Access,
     ExecutedProgram,
     PassedRun,
-    Scan,
+    ProgramScan,
     bits,
     table_and_row,
 )
@@ -316,7 +316,7 @@ class _TransactionWriter:
         ops: list[tuple[Any, ...]] = []
         written: dict[int, list[Any]] = {}
         at, end = 0, len(program.steps)
-        for scan in (*program.scans, Scan(-1, end, end)):
+        for scan in (*program.scans, ProgramScan(-1, end, end)):
             ops += (
                 self._operation(i, n, sources, written)
                 for n in range(at, scan.begin)
@@ -363,7 +363,7 @@ class _TransactionWriter:
     def _scan(
         self,
         program: ExecutedProgram,
-        scan: Scan,
+        scan: ProgramScan,
         sources: dict[int, int | None],
         written: dict[int, list[Any]],
     ) -> tuple[Any, ...]:

@@ -25,7 +25,7 @@ Version: TypeAlias = tuple[int, int]
 
 
 class RowFacts(Struct, frozen=True, eq=False):
-    """What is known of a run's rows.
+    """Facts about the rows of a run.
 
     Attributes:
         shown: for a predicate (its number in the columns, or ``PRESENT``) and a key, the versions
@@ -116,27 +116,27 @@ def _matching_versions(
             Transaction([("scan", texts[number], {})], session=f"r{number}") for number in some
         ]
         lowered = History.from_transactions([*writes, *reads]).written_out()
-        found: dict[tuple[int, int], frozenset[int]] = {}
-        own = lowered.columns
+        matching: dict[tuple[int, int], frozenset[int]] = {}
+        evaluation = lowered.columns
         for number, txn in zip(some, range(len(writes), len(writes) + len(reads)), strict=True):
             for op in lowered.operations_of(txn):
-                key = numbers[own.key(int(own.op_key[op]))]
-                listed = lowered.list_values(int(own.op_value[op]))
-                found[number, key] = frozenset(atoms[own.value(atom)] for atom in listed)
-        return found
+                key = numbers[evaluation.key(int(evaluation.op_key[op]))]
+                listed = lowered.list_values(int(evaluation.op_value[op]))
+                matching[number, key] = frozenset(atoms[evaluation.value(atom)] for atom in listed)
+        return matching
 
     try:
         return evaluated(predicates), frozenset()
     except HistoryError:
         pass
-    found: dict[tuple[int, int], frozenset[int]] = {}
+    matching: dict[tuple[int, int], frozenset[int]] = {}
     unclear = set()
     for number in predicates:
         try:
-            found |= evaluated([number])
+            matching |= evaluated([number])
         except HistoryError:
             unclear.add(number)
-    return found, frozenset(unclear)
+    return matching, frozenset(unclear)
 
 
 def _unique_clashes(

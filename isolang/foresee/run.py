@@ -71,7 +71,7 @@ class Access(Struct, frozen=True):
     possible: bool = False
 
 
-class Scan(Struct, frozen=True):
+class ProgramScan(Struct, frozen=True):
     """A predicate read of a transaction.
 
     Attributes:
@@ -100,11 +100,11 @@ class ExecutedProgram(Struct, frozen=True):
     reads: tuple[int, ...]
     writes: frozenset[int]
     tested: bool = False
-    scans: tuple[Scan, ...] = ()
+    scans: tuple[ProgramScan, ...] = ()
     values: Mapping[int, int] = {}
 
     @classmethod
-    def of(cls, steps: Sequence[Access], scans: Sequence[Scan] = ()) -> ExecutedProgram:
+    def of(cls, steps: Sequence[Access], scans: Sequence[ProgramScan] = ()) -> ExecutedProgram:
         """Return a transaction's operations, together with its external reads and written keys."""
         return cls(
             tuple(steps),
@@ -131,8 +131,8 @@ class ExecutedProgram(Struct, frozen=True):
 
     def operations_before(self, end: int) -> int:
         """Return how many predicted operations the first steps are; a predicate read is one."""
-        found = sum(step.scan < 0 and not step.possible for step in self.steps[:end])
-        return found + sum(scan.end <= end and not scan.possible for scan in self.scans)
+        operations = sum(step.scan < 0 and not step.possible for step in self.steps[:end])
+        return operations + sum(scan.end <= end and not scan.possible for scan in self.scans)
 
     def locked_keys(
         self, end: int | None = None, shown: Mapping[int, bool] = _NOTHING_CHANGED
@@ -151,15 +151,15 @@ class ExecutedProgram(Struct, frozen=True):
                 if not shown.get(at, step.shown):
                     continue
                 (alone if step.sent.lock in ALONE else shared).add(step.key)
-        for name in self._held_locks(end):
+        for name in self._other_locks(end):
             key = -2 - crc32(name.removesuffix(SHARED).encode())  # no key of a row is negative
             (shared if name.endswith(SHARED) else alone).add(key)
         return frozenset(alone), frozenset(shared - alone)
 
-    def _held_locks(self, end: int | None) -> Collection[str]:
+    def _other_locks(self, end: int | None) -> Collection[str]:
         """Return the names of the other locks held after the first steps; of all, if no end."""
-        held = [step.sent.holds for step in self.steps[:end] if step.sent is not None]
-        return {name for names in (held if end is None else held[-1:]) for name in names}
+        by_step = [step.sent.holds for step in self.steps[:end] if step.sent is not None]
+        return {name for names in (by_step if end is None else by_step[-1:]) for name in names}
 
     def writes_other_rows(self, shown: Mapping[int, bool] = _NOTHING_CHANGED) -> bool:
         """Return whether a statement that writes the rows that it finds would write other rows.
@@ -276,8 +276,8 @@ class Arrangement:
         """Return the writers of a key whose versions a read shows, and whether the initial one."""
         if step.test is None:
             return self.writers.get(step.key, 0), True
-        found = self._shown.get((step.test, step.key))
-        if found is None:
+        known = self._shown.get((step.test, step.key))
+        if known is None:
             assert self.facts is not None
             matching = self.facts.shown.get((step.test, step.key), frozenset())
             writers = 0
@@ -285,8 +285,8 @@ class Arrangement:
                 if self.programs[i].values[step.key] in matching:
                     writers |= 1 << i
             initial = self.facts.initial.get(step.key, c.NO_ATOM) in matching
-            found = self._shown[step.test, step.key] = writers, initial
-        return found
+            known = self._shown[step.test, step.key] = writers, initial
+        return known
 
     def _with_answers(self, program: ExecutedProgram) -> ExecutedProgram:
         """Return a program whose reads say whether they show their sources."""
@@ -330,13 +330,13 @@ class Arrangement:
 
     def overlooking(self, txn: int) -> int:
         """Return the transactions whose answers the last writes of a transaction would change."""
-        found = 0
+        transactions = 0
         for key in self.programs[txn].writes:
-            found |= self.seeing.get(key, 0)
+            transactions |= self.seeing.get(key, 0)
             for i, step in self._tested.get(key, ()):
                 if self.shows(step, txn):
-                    found |= 1 << i
-        return found
+                    transactions |= 1 << i
+        return transactions
 
     def newest(self, key: int, members: int) -> int:
         """Return the value that some transactions leave of a key, as an atom."""

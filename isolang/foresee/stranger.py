@@ -30,17 +30,16 @@ or locks these rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from isolang.foresee.blind_writes import BlindWrites, OverlookRule
+from isolang.foresee.blind_writes import OverlookRule
+from isolang.foresee.paths import WHOLE_SNAPSHOT, OverlookedPaths
 from isolang.foresee.run import INITIAL, Access, Arrangement, ExecutedProgram, bits
 from isolang.foresee.unique import UniqueIndexes
-from isolang.limits import Work
 
 RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
     "si": "si",
@@ -57,7 +56,6 @@ SCHEDULED_RULES: Final[frozenset[OverlookRule]] = frozenset(("snapshots", "state
 
 _NOTHING_CHANGED: Final[Mapping[int, bool]] = {}
 _Rows: TypeAlias = Literal["seen together"] | Mapping[int, int]
-_WHOLE_SNAPSHOT: Final = ("si", "snapshots")
 _BY_STATEMENT: Final = ("rc", "statements")
 
 
@@ -101,130 +99,13 @@ def steps_before_overlooked(program: ExecutedProgram, at: int, level: OverlookRu
     return program.end_of_statement(0 if level == "snapshots" else program.reads[at])
 
 
-class PathBounds(Struct, frozen=True, kw_only=True):
-    """The bounds of a search for paths; 0 means no bound.
-
-    Attributes:
-        near: the number of versions to try as X's version on each side of the recorded version.
-        window: the largest difference between the numbers of X and T, and between the larger of the
-            two and the numbers of later transactions on the path.
-        ordered: whether the version orders must be those of the run.
-    """
-
-    near: int = 0
-    most: int = 0
-    nodes: int = 0
-    window: int = 0
-    ordered: bool = True
-
-
-class Strangers:
+class Strangers(OverlookedPaths):
     """Finds the candidates in an arrangement of transactions at one level."""
-
-    def __init__(self, order: Arrangement, level: OverlookRule) -> None:
-        """Prepare to search an arrangement at one level."""
-        self.order, self.level = order, level
-
-    @cached_property
-    def blind(self) -> BlindWrites:
-        """The blind writes, which allow versions to be ordered differently."""
-        return BlindWrites(self.order, self.level)
 
     @cached_property
     def unique(self) -> UniqueIndexes:
         """The unique indexes of the rows."""
         return UniqueIndexes(self.order)
-
-    def search(
-        self,
-        stranger: int,
-        work: Work,
-        take: Callable[[int, tuple[int, ...]], bool],
-        look: PathBounds,
-    ) -> bool:
-        """Pass to a function the paths that may close a cycle through a stranger.
-
-        For each X, shorter paths come first.
-
-        Args:
-            take: the function. Its arguments are the index of T's read that overlooks X, and the
-                path from X to Y. If it returns true, no further paths from this X are passed.
-        """
-        order = self.order
-        program = order.programs[stranger]
-        allowed = ~self.order.descendants[stranger]
-        ends, own = order.earlier[stranger] | order.overlooking(stranger), 0
-        for key in program.writes:
-            own |= order.writers[key]
-            ends |= order.writers[key]
-        for where in program.reads:
-            ends |= order.writers.get(program.steps[where].key, 0)
-        ends &= allowed
-        complete = True
-        for at, where in enumerate(program.reads):
-            step = program.steps[where]
-            assert step.source is not None
-            if step.possible:
-                continue
-            versions = self._answer_changes(step) & allowed
-            if self.level in _WHOLE_SNAPSHOT and look.ordered:
-                versions &= ~own  # SOUND BECAUSE T may not overlook an X that writes a key of T
-            nearest = list(_nearest_writers(versions, step.source, look.near))
-            complete &= not look.near or len(nearest) == versions.bit_count()
-            for x in nearest:
-                if not ends >> x:  # no transaction from X on can close a cycle
-                    continue
-                if look.window and abs(x - stranger) > look.window:
-                    complete = False
-                    continue
-                if ends >> x & 1 and take(at, (x,)):
-                    continue
-                reach = ends
-                if look.window:
-                    reach &= (1 << max(x, stranger) + look.window) - 1
-                paths = self._paths(x, reach, allowed, work, look.nodes)
-                if not any(take(at, path) for path in islice(paths, look.most or None)):
-                    complete &= bool(work.left) and not look.most
-            if not work.left:
-                return False
-        return complete
-
-    def _paths(
-        self, x: int, ends: int, allowed: int, work: Work, nodes: int
-    ) -> Iterator[tuple[int, ...]]:
-        """Yield a shortest path from X to each other possible Y, shorter paths first."""
-        allowed &= (1 << ends.bit_length()) - 1
-        parent: dict[int, int] = {}
-        seen, todo = 1 << x, [x]
-        for done, node in enumerate(todo):
-            if not work.left or (nodes and done >= nodes):
-                return
-            work.spend(1)
-            new = self.order.conflicts[node] & allowed & ~seen
-            seen |= new
-            for y in bits(new & ends):
-                path, step = [y], node
-                while step != x:
-                    path.append(step)
-                    step = parent[step]
-                yield (x, *reversed(path))
-            for y in bits(new):
-                parent[y] = node
-                todo.append(y)
-
-    def _answer_changes(self, step: Access) -> int:
-        """Return the writers of a key's versions whose absence a read may notice."""
-        order = self.order
-        versions = order.writers.get(step.key, 0)
-        if step.test is None or step.key in order.blind:
-            return versions
-        shown, before = order.shown(step)
-        found = shown
-        for i in bits(versions):
-            if before:
-                found |= 1 << i
-            before = bool(shown >> i & 1)
-        return found
 
     def candidates(self, stranger: int, at: int, path: tuple[int, ...]) -> Iterator[Candidate]:
         """Yield candidates in which T overlooks X.
@@ -243,8 +124,8 @@ class Strangers:
         for sources in read:
             every |= sources
         if not program.tested:
-            if (found := self._largest(stranger, at, path, (least, every, read))) is not None:
-                yield found
+            if (candidate := self._largest(stranger, at, path, (least, every, read))) is not None:
+                yield candidate
             return
         tried = set[tuple[int, tuple[int, ...]]]()
         for proof, needed, answers in self._ways_to_prove(stranger, at, path[-1]):
@@ -252,10 +133,10 @@ class Strangers:
                 (least | needed, every | needed, read),
                 (least | needed, least | needed, []),
             ):
-                one = self._largest(stranger, at, path, parts, proof=proof, answers=answers)
-                if one is not None and (one.members, one.sources) not in tried:
-                    tried.add((one.members, one.sources))
-                    yield one
+                candidate = self._largest(stranger, at, path, parts, proof=proof, answers=answers)
+                if candidate is not None and (candidate.members, candidate.sources) not in tried:
+                    tried.add((candidate.members, candidate.sources))
+                    yield candidate
 
     def candidates_within(
         self, stranger: int, at: int, path: tuple[int, ...], members: int
@@ -263,10 +144,12 @@ class Strangers:
         """Yield candidates whose set K is ``members``, as :meth:`candidates` does."""
         tried = set[tuple[int, ...]]()
         for proof, _, answers in self._ways_to_prove(stranger, at, path[-1]):
-            one = self.candidate_within(stranger, at, path, members, proof=proof, answers=answers)
-            if one is not None and one.sources not in tried:
-                tried.add(one.sources)
-                yield one
+            candidate = self.candidate_within(
+                stranger, at, path, members, proof=proof, answers=answers
+            )
+            if candidate is not None and candidate.sources not in tried:
+                tried.add(candidate.sources)
+                yield candidate
 
     def _ways_to_prove(self, stranger: int, at: int, y: int) -> Iterator[tuple[int, int, _Rows]]:
         for proof, needed in self._proofs(stranger, y):
@@ -289,18 +172,18 @@ class Strangers:
     ) -> Candidate | None:
         """Return the candidate with the largest K that is tried, from the least K to every."""
         least, every, read = parts
-        found = self.candidate_within(stranger, at, path, every, proof=proof, answers=answers)
-        if found is not None or every == least:
-            return found
-        found = self.candidate_within(stranger, at, path, least, proof=proof, answers=answers)
-        if found is not None:
+        largest = self.candidate_within(stranger, at, path, every, proof=proof, answers=answers)
+        if largest is not None or every == least:
+            return largest
+        largest = self.candidate_within(stranger, at, path, least, proof=proof, answers=answers)
+        if largest is not None:
             for sources in read:
-                more = found.members | sources
+                more = largest.members | sources
                 larger = self.candidate_within(
                     stranger, at, path, more, proof=proof, answers=answers
                 )
-                found = larger or found
-        return found
+                largest = larger or largest
+        return largest
 
     def _proofs(self, stranger: int, y: int) -> Iterator[tuple[int, int]]:
         """Yield versions that T also overlooks and members of K that make an answer prove more.
@@ -311,7 +194,7 @@ class Strangers:
         not lock a row that it does not find, so K also has versions that are not shown.
         """
         yield 0, 0
-        order, found = self.order, set[int]()
+        order, yielded = self.order, set[int]()
         program, allowed = order.programs[stranger], ~order.descendants[stranger]
         for where in program.reads:
             step = program.steps[where]
@@ -321,8 +204,8 @@ class Strangers:
             later = order.shown(step)[0] & allowed & -(1 << y)
             for shown in bits(later):
                 after = writers & -(2 << shown)
-                if after and after not in found:
-                    found.add(after)
+                if after and after not in yielded:
+                    yielded.add(after)
                     yield after, 0
             if self.level in ("ra", "cc", "rc"):
                 for hidden in bits(writers & -(2 << y) & ~later):
@@ -380,7 +263,7 @@ class Strangers:
         step = program.steps[program.reads[at]]
         kept = order.earlier[stranger] if self.level != "rc" else 0  # T cannot overlook these
         locked: Collection[int] = ()
-        if self.level in _WHOLE_SNAPSHOT:
+        if self.level in WHOLE_SNAPSHOT:
             locked = program.writes
         for written in locked:
             kept |= order.writers[written]
@@ -465,18 +348,18 @@ class Strangers:
         self, program: ExecutedProgram, first: int, shown: Mapping[int, bool] = _NOTHING_CHANGED
     ) -> int:
         """Return the transactions that would wait for T or make T fail after T's first steps."""
-        order, found = self.order, 0
+        order, waiting = self.order, 0
         alone, shared = program.locked_keys(first, shown)
         for key in alone:
-            found |= order.locking.get(key, 0) | order.sharing.get(key, 0)
+            waiting |= order.locking.get(key, 0) | order.sharing.get(key, 0)
         for key in shared:
-            found |= order.locking.get(key, 0)
+            waiting |= order.locking.get(key, 0)
         if self.level == "snapshots":
             # SOUND BECAUSE a statement fails if it locks a row with a version after its snapshot.
             for keys in program.locked_keys(None, shown):
                 for key in keys:
-                    found |= order.writers.get(key, 0)
-        return found
+                    waiting |= order.writers.get(key, 0)
+        return waiting
 
     def smallest_part(self, stranger: int, path: tuple[int, ...]) -> int:
         """Return the smallest set K for a path: all that the path and T's session depend on."""
@@ -523,20 +406,3 @@ class Strangers:
             found |= follow
             todo.extend(bits(follow))
         return found
-
-
-def _nearest_writers(versions: int, source: int, near: int) -> Iterator[int]:
-    """Yield the writers of a key alternately from both sides of a version, nearest first."""
-    before = versions & (2 << source) - 1 if source >= 0 else 0
-    after = versions & ~before
-    count = 0
-    while (before or after) and not (near and count >= near):
-        if before:
-            last = before.bit_length() - 1
-            yield last
-            before ^= 1 << last
-        if after:
-            low = after & -after
-            yield low.bit_length() - 1
-            after ^= low
-        count += 1

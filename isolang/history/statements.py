@@ -65,8 +65,8 @@ class SentStatement(Struct, frozen=True):
 
     def __str__(self) -> str:
         lock = f" for {self.lock}" if self.lock else ""
-        held = f" holding {' '.join(self.holds)}" if self.holds else ""
-        return f"{self.number}{lock}{held}{' shown' if self.shown else ''}"
+        others = f" holding {' '.join(self.holds)}" if self.holds else ""
+        return f"{self.number}{lock}{others}{' shown' if self.shown else ''}"
 
     @property
     def guards(self) -> bool:

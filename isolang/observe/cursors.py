@@ -21,7 +21,7 @@ from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable
 from isolang.observe.versions.operations import record_statement
 
-_MOST_HELD = 1000  # the largest number of cursors that wait for rows after their transactions
+_MOST_WAITING = 1000  # the largest number of cursors that wait for rows after their transactions
 
 
 class Cursor(Struct, gc=False):
@@ -33,7 +33,7 @@ class Cursor(Struct, gc=False):
         skips: whether it was moved otherwise than by fetching the next rows, so that the rows
             fetched are not all rows up to the last one.
         recorded: whether the reads of its query have been recorded.
-        held: whether its transaction has ended.
+        outlived: whether its transaction has ended.
     """
 
     done: ExecutedStatement
@@ -41,7 +41,7 @@ class Cursor(Struct, gc=False):
     holds: bool
     skips: bool = False
     recorded: bool = False
-    held: bool = False
+    outlived: bool = False
 
 
 class Cursors:
@@ -98,24 +98,26 @@ class Cursors:
         """Forget the cursors that a transaction declared after the savepoint it returned to."""
         kept = {id(position) for position in one.bound}
         for name, cursor in [*self._open.items()]:
-            is_open = cursor.transaction is one and not (cursor.recorded or cursor.held)
+            is_open = cursor.transaction is one and not (cursor.recorded or cursor.outlived)
             if is_open and id(cursor.done.position) not in kept:
                 del self._open[name]
 
     def end(self, one: SeenTransaction, outcome: Outcome) -> None:
         """Note that a transaction ends: its cursors close, unless they hold."""
         for name, cursor in [*self._open.items()]:
-            if cursor.transaction is not one or cursor.held:
+            if cursor.transaction is not one or cursor.outlived:
                 continue
             if not cursor.holds or outcome == "fail":
                 self.close(name)
                 continue
             if outcome != "ok":
                 self._record(cursor, cut=True)
-            cursor.held = True
-            one.held += not cursor.recorded
-        waiting = [cursor for cursor in self._open.values() if cursor.held and not cursor.recorded]
-        for cursor in waiting[:-_MOST_HELD]:
+            cursor.outlived = True
+            one.open_cursors += not cursor.recorded
+        waiting = [
+            cursor for cursor in self._open.values() if cursor.outlived and not cursor.recorded
+        ]
+        for cursor in waiting[:-_MOST_WAITING]:
             self._record(cursor, cut=True)
 
     def close_all(self) -> None:
@@ -135,7 +137,7 @@ class Cursors:
         if cursor.recorded:
             return
         cursor.recorded = True
-        if one.held < 0:  # the history has not waited for the rows, and has counted that
+        if one.open_cursors < 0:  # the history has not waited for the rows, and has counted that
             return
         history = self._observation.history
         caller, history.caller = history.caller, "" if done.note is None else done.note.caller
@@ -149,6 +151,6 @@ class Cursors:
             record_statement(self._observation, one, done, skips=cursor.skips)
         one.bound = [position for position in one.bound if position is not done.position]
         history.caller = caller
-        if cursor.held:
-            one.held -= 1
+        if cursor.outlived:
+            one.open_cursors -= 1
             history.note_reads(one)

@@ -19,7 +19,7 @@ class SessionLocks:
 
     def __init__(self) -> None:
         """Hold no locks."""
-        self.held: Counter[str] = Counter()
+        self.current: Counter[str] = Counter()
 
     def note(self, done: ExecutedStatement, one: SeenTransaction | None) -> None:
         """Note the locks that a statement took for its transaction or its session, or released."""
@@ -28,16 +28,16 @@ class SessionLocks:
             return
         for call in statement.locks:
             if call.until == "now" and call.arguments == (0, 0):
-                self.held.clear()
+                self.current.clear()
                 continue
             name = lock_name(call, statement.part, done.parameters)
             if not name:
                 continue
             name += SHARED * call.shared
             if call.until == "session":
-                self.held[name] += 1
+                self.current[name] += 1
             elif call.until == "now":
-                self.held[name] -= 1
-                self.held = +self.held
+                self.current[name] -= 1
+                self.current = +self.current
             elif one is not None:
                 one.locks.setdefault(name, len(one.savepoints))

@@ -272,7 +272,7 @@ class Session:
         if made.kind in ("savepoint", "release", "back") and not is_noted:
             return
         locks = "" if done.statement.declares else made.lock
-        one.execute(locks, self._locks.held)
+        one.execute(locks, self._locks.current)
         if done.position is not None:
             done.position.statement = one.statement
 
@@ -289,7 +289,7 @@ class Session:
         lower = text.lower()
         if lower.split()[:2] == ["discard", "all"]:
             self.cursors.close_all()
-            self._locks.held.clear()
+            self._locks.current.clear()
         level = _LEVEL.search(lower)
         if level and "default_transaction_isolation" in lower:
             self.default_level = level[1]

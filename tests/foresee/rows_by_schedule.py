@@ -55,7 +55,7 @@ def _random_program(
     draw: random.Random, values: dict[str, int | None], most: int
 ) -> list[Statement]:
     """A transaction that runs alone after others left these values, which it changes."""
-    made: list[Statement] = []
+    statements: list[Statement] = []
     unwritten = set(rows.KEYS)
     for number in range(1, draw.choice(range(1, most + 1)) + 1):
         kind = draw.choice(["scan", "scan", "get", "write", "write", "delete", "all", "all"])
@@ -63,7 +63,7 @@ def _random_program(
         if kind in ("scan", "get"):
             lock = draw.choice(["", "", "update", "share"])
             key = "" if kind == "scan" else draw.choice(rows.KEYS)
-            made.append(Statement(kind, key, lock=lock, number=number))
+            statements.append(Statement(kind, key, lock=lock, number=number))
             continue
         keys, reads = [draw.choice(rows.KEYS)], []
         if kind == "all":
@@ -72,20 +72,23 @@ def _random_program(
             kind = draw.choice(["write", "write", "delete"])
         unique = kind == "delete" or value < 2 or (len(keys) == 1 and value not in values.values())
         if keys and unwritten.issuperset(keys) and unique:
-            made += reads + [Statement(kind, key, value, number=number) for key in keys]
+            statements += reads + [Statement(kind, key, value, number=number) for key in keys]
             unwritten -= set(keys)
             values.update(dict.fromkeys(keys, None if kind == "delete" else value))
-    return made or [Statement("scan", number=1)]
+    return statements or [Statement("scan", number=1)]
 
 
 def inserts(run: Rows) -> set[tuple[int, str]]:
     """The keys whose row a transaction inserts in the run."""
     last, inserted = dict.fromkeys(rows.KEYS, INITIAL), set()
     for i, program in enumerate(run.programs):
-        for one in program:
-            if one.kind == "write" and run.version(one.key, last[one.key]) is None:
-                inserted.add((i, one.key))
-        last |= {one.key: i for one in program if one.kind in ("write", "delete")}
+        for statement in program:
+            if (
+                statement.kind == "write"
+                and run.version(statement.key, last[statement.key]) is None
+            ):
+                inserted.add((i, statement.key))
+        last |= {statement.key: i for statement in program if statement.kind in ("write", "delete")}
     return inserted
 
 
@@ -94,7 +97,9 @@ def inserts(run: Rows) -> set[tuple[int, str]]:
 
 def _sent(program: Sequence[Statement]) -> list[list[tuple[int, Statement]]]:
     """The operations of each SQL statement, with their places."""
-    return [list(group) for _, group in groupby(enumerate(program), key=lambda one: one[1].number)]
+    return [
+        list(group) for _, group in groupby(enumerate(program), key=lambda pair: pair[1].number)
+    ]
 
 
 def played(run: Rows, schedule: Schedule, *, whole_snapshot: bool) -> dict[int, Answers]:
@@ -105,59 +110,63 @@ def played(run: Rows, schedule: Schedule, *, whole_snapshot: bool) -> dict[int, 
     inserted = inserts(run)
     uncommitted: set[int] = set()  # the unique values of the stranger's rows
 
-    def check_indexes(i: int, one: Statement, own: set[str]) -> None:
-        if one.kind == "delete":
+    def check_indexes(i: int, statement: Statement, written: set[str]) -> None:
+        if statement.kind == "delete":
             return
-        if (i, one.key) in inserted and run.version(one.key, last[one.key]) is not None:
+        if (i, statement.key) in inserted and run.version(
+            statement.key, last[statement.key]
+        ) is not None:
             raise _Refused
-        values = {run.version(key, last[key]) for key in rows.KEYS if key not in own}
-        if one.value > 1 and (one.value in values or (i != stranger and one.value in uncommitted)):
+        values = {run.version(key, last[key]) for key in rows.KEYS if key not in written}
+        if statement.value > 1 and (
+            statement.value in values or (i != stranger and statement.value in uncommitted)
+        ):
             raise _Refused
-        if one.value > 1 and i == stranger:
-            uncommitted.add(one.value)
+        if statement.value > 1 and i == stranger:
+            uncommitted.add(statement.value)
 
     def execute(
-        i: int, sent: Sequence[tuple[int, Statement]], seen: Mapping[str, int], own: set[str]
+        i: int, sent: Sequence[tuple[int, Statement]], seen: Mapping[str, int], written: set[str]
     ) -> tuple[set[str], set[str]]:
         """Execute a statement; return the keys that it locks, against all and against writers."""
         alone, shared = set[str](), set[str]()
-        writes = [one for _, one in sent if one.kind in ("write", "delete")]
-        for at, one in sent:
-            for key in one.reads():
-                shown = key in own or run.answer(one, key, seen[key]) != ABSENT
-                if key not in own:
-                    answers[i][at, key] = run.answer(one, key, seen[key])
+        writes = [statement for _, statement in sent if statement.kind in ("write", "delete")]
+        for at, statement in sent:
+            for key in statement.reads():
+                shown = key in written or run.answer(statement, key, seen[key]) != ABSENT
+                if key not in written:
+                    answers[i][at, key] = run.answer(statement, key, seen[key])
                     if writes and shown != (run.answers[i][at, key] != ABSENT):
                         raise _Refused
-                if shown and one.lock:
-                    (alone if one.lock == "update" else shared).add(key)
-        alone |= {one.key for one in writes}
-        for one in writes:
-            check_indexes(i, one, own | {one.key})
-            own.add(one.key)
+                if shown and statement.lock:
+                    (alone if statement.lock == "update" else shared).add(key)
+        alone |= {statement.key for statement in writes}
+        for statement in writes:
+            check_indexes(i, statement, written | {statement.key})
+            written.add(statement.key)
         return alone, shared - alone
 
     def run_alone(i: int, alone: set[str], shared: set[str]) -> None:
-        answers[i], own = {}, set[str]()
+        answers[i], written = {}, set[str]()
         for sent in _sent(run.programs[i]):
-            own_alone, own_shared = execute(i, sent, last, own)
+            own_alone, own_shared = execute(i, sent, last, written)
             if own_alone & (alone | shared) or own_shared & alone:
                 raise _Refused
-        last.update(dict.fromkeys(own, i))
+        last.update(dict.fromkeys(written, i))
 
     for i in before:
         run_alone(i, set(), set())
     snapshot = dict(last)
-    answers[stranger], own = {}, set[str]()
+    answers[stranger], written = {}, set[str]()
     alone, shared = set[str](), set[str]()
     mine = _sent(run.programs[stranger])
     for sent in mine[:first]:
-        more, others = execute(stranger, sent, snapshot, own)
+        more, others = execute(stranger, sent, snapshot, written)
         alone, shared = alone | more, shared | others
     for i in between:
         run_alone(i, alone, shared)
     for sent in mine[first:]:
-        locked = execute(stranger, sent, snapshot if whole_snapshot else last, own)
+        locked = execute(stranger, sent, snapshot if whole_snapshot else last, written)
         if whole_snapshot and any(last[k] != snapshot[k] for some in locked for k in some):
             raise _Refused
     return answers
@@ -240,7 +249,8 @@ def edn(run: Rows) -> str:
     initial = len(lines) - run.n
     for i, program in enumerate(run.programs):
         noted = " ".join(
-            f'"{one.number}{" for " + one.lock if one.lock else ""}"' for one in program
+            f'"{statement.number}{" for " + statement.lock if statement.lock else ""}"'
+            for statement in program
         )
         lines[initial + i] = f"{lines[initial + i][:-1]}, :statements [{noted}]}}"
     lines.append(f'{UNIQUE_COMMENT}{{"t": [["k"], ["u"]]}}')
@@ -258,8 +268,8 @@ def compared(run: Rows, at: str) -> tuple[tuple[bool, bool], tuple[bool, bool]]:
         history = isolang.load_history(path)
         numbers = levels_of(at).run(history).numbers
         order = [number - min(numbers) for number in numbers]  # the initial rows may come first
-        found = searched_history(history, at)
+        searched = searched_history(history, at)
     in_order = Rows([run.sessions[i] for i in order], [run.programs[i] for i in order], run.initial)
     whole = at == "postgresql-repeatable-read"
     first = predicted(in_order, whole_snapshot=whole)
-    return (first, first or possible(in_order, whole_snapshot=whole)), found
+    return (first, first or possible(in_order, whole_snapshot=whole)), searched

@@ -43,8 +43,8 @@ def scan(number: int, lock: str = "") -> Statement:
 def test_a_few_runs_agree_with_the_definitions(at: str) -> None:
     """Nothing is missed, and nothing is extra."""
     for run in rows.random_runs(7, 3, 25):
-        expected, found = rows.compared(run, at)
-        assert found == expected, run.programs
+        expected, searched = rows.compared(run, at)
+        assert searched == expected, run.programs
 
 
 @pytest.mark.slow
@@ -56,8 +56,8 @@ def test_the_search_predicts_what_the_definitions_do(
     """Nothing is missed, and nothing is extra, for both rules."""
     yes = 0
     for run in rows.random_runs(seed, n, count):
-        expected, found = rows.compared(run, at)
-        assert found == expected, run.programs
+        expected, searched = rows.compared(run, at)
+        assert searched == expected, run.programs
         yes += expected[1]
     assert yes
 
@@ -66,8 +66,8 @@ def test_the_search_predicts_what_the_definitions_do(
 def test_a_few_runs_agree_with_all_schedules(at: str) -> None:
     """Of a database with locks and unique indexes."""
     for run in schedules.random_runs(7, 3, 25):
-        expected, found = schedules.compared(run, at)
-        assert found == expected, run.programs
+        expected, searched = schedules.compared(run, at)
+        assert searched == expected, run.programs
 
 
 @pytest.mark.slow
@@ -77,8 +77,8 @@ def test_the_search_predicts_what_schedules_do(at: str, seed: int, n: int, count
     """Nothing is missed, and nothing is extra, for both rules."""
     yes = 0
     for run in schedules.random_runs(seed, n, count):
-        expected, found = schedules.compared(run, at)
-        assert found == expected, run.programs
+        expected, searched = schedules.compared(run, at)
+        assert searched == expected, run.programs
         yes += expected[1]
     assert yes
 
@@ -105,8 +105,8 @@ def test_a_run_that_was_once_missed(
 ) -> None:
     """Only the second rule predicts something."""
     monkeypatch.setattr(rows, "KEYS", tuple(initial))
-    expected, found = rows.compared(Rows(sessions, programs, initial), at)
-    assert found == expected == (False, True)
+    expected, searched = rows.compared(Rows(sessions, programs, initial), at)
+    assert searched == expected == (False, True)
 
 
 BY_SCHEDULE: list[tuple[Case, bool]] = [
@@ -139,8 +139,8 @@ BY_SCHEDULE: list[tuple[Case, bool]] = [
 def test_a_run_whose_schedules_were_once_mistaken(case: Case, predicted: bool) -> None:
     """Locks, statements that write what they find, and unique indexes."""
     at, sessions, programs, initial = case
-    expected, found = schedules.compared(Rows(sessions, programs, initial), at)
-    assert found == expected
+    expected, searched = schedules.compared(Rows(sessions, programs, initial), at)
+    assert searched == expected
     assert expected[1] == predicted
 
 
@@ -211,13 +211,13 @@ def test_a_prediction_does_not_rest_on_a_possible_fact(tmp_path: Path) -> None:
     path.write_text(SKEW % (READ, ""))
     assert predict(isolang.load_history(path), "rc").found
     path.write_text(SKEW % ("", f", :perhaps [[0 {READ}]]"))
-    found = predict(isolang.load_history(path), "rc")
-    assert (found.outcome, found.gave_up) == (
+    predictions = predict(isolang.load_history(path), "rc")
+    assert (predictions.outcome, predictions.gave_up) == (
         "gave up",
         (f"the search does not consider everything: {isolang.load_history(path).lacking()}",),
     )
-    found = predict(isolang.load_history(path), "psi", "si")
-    assert "1 of 2 transactions were left out" in " ".join(found.gave_up)
+    predictions = predict(isolang.load_history(path), "psi", "si")
+    assert "1 of 2 transactions were left out" in " ".join(predictions.gave_up)
 
 
 def test_what_was_not_seen_is_named(tmp_path: Path) -> None:
@@ -227,8 +227,8 @@ def test_what_was_not_seen_is_named(tmp_path: Path) -> None:
         '{:type :ok, :process 0, :value [[:r "x" nil]]}\n'
         '{:type :ok, :process 1, :value [[:r "x" nil]]}\n;:unseen {"limits": ["2 rows (1)"]}\n'
     )
-    found = predict(isolang.load_history(path), "rc")
-    assert found.outcome == "gave up"
-    assert found.gave_up == ("the search does not consider everything: not seen: 2 rows (1)",)
+    predictions = predict(isolang.load_history(path), "rc")
+    assert predictions.outcome == "gave up"
+    assert predictions.gave_up == ("the search does not consider everything: not seen: 2 rows (1)",)
     allowed = isolang.load_history(path, allow_unseen=["limits"])
     assert predict(allowed, "rc").outcome == "nothing found"

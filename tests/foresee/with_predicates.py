@@ -87,23 +87,23 @@ class Rows:
 
     def external(self, i: int) -> Iterator[tuple[int, str]]:
         """The reads of a transaction that do not see its own write."""
-        own = set()
+        written = set()
         for at, statement in enumerate(self.programs[i]):
-            yield from ((at, key) for key in statement.reads() if key not in own)
+            yield from ((at, key) for key in statement.reads() if key not in written)
             if statement.kind in ("write", "delete"):
-                own.add(statement.key)
+                written.add(statement.key)
 
     def replayed(self, order: Sequence[int]) -> list[dict[tuple[int, str], int]]:
         """What everybody is answered if they run in this order, each alone."""
         last = dict.fromkeys(KEYS, INITIAL)
-        found: list[dict[tuple[int, str], int]] = [{} for _ in range(self.n)]
+        answers: list[dict[tuple[int, str], int]] = [{} for _ in range(self.n)]
         for i in order:
             for at, key in self.external(i):
-                found[i][at, key] = self.answer(self.programs[i][at], key, last[key])
+                answers[i][at, key] = self.answer(self.programs[i][at], key, last[key])
             for statement in self.programs[i]:
                 if statement.kind in ("write", "delete"):
                     last[statement.key] = i
-        return found
+        return answers
 
     def so(self, a: int, b: int) -> bool:
         return a < b and self.sessions[a] == self.sessions[b]
@@ -149,10 +149,10 @@ def _explanations(h: Rows) -> Iterator[_Explained]:
         yield _Explained(h, seen)
 
 
-def _so_wr(one: _Explained) -> set[tuple[int, int]]:
-    h = one.rows
-    found = {(a, b) for a in range(h.n) for b in range(h.n) if h.so(a, b)}
-    return found | {(w, i) for i in range(h.n) for w in one.seen[i].values() if w != INITIAL}
+def _so_wr(explained: _Explained) -> set[tuple[int, int]]:
+    h = explained.rows
+    edges = {(a, b) for a in range(h.n) for b in range(h.n) if h.so(a, b)}
+    return edges | {(w, i) for i in range(h.n) for w in explained.seen[i].values() if w != INITIAL}
 
 
 def ser(h: Rows) -> bool:
@@ -166,14 +166,14 @@ def ser(h: Rows) -> bool:
 
 def si(h: Rows) -> bool:
     """Some version orders make (so | wr | ww) ; rw? acyclic."""
-    for one in _explanations(h):
-        base = _so_wr(one)
+    for explained in _explanations(h):
+        base = _so_wr(explained)
         for orders in product(*(list(permutations(h.writers[key])) for key in KEYS)):
             versions = dict(zip(KEYS, orders, strict=True))
             depends = base | {pair for order in orders for pair in combinations(order, 2)}
             rw = set()
             for reader in range(h.n):
-                for (_, key), w in one.seen[reader].items():
+                for (_, key), w in explained.seen[reader].items():
                     order = versions[key]
                     later = order[order.index(w) + 1 :] if w != INITIAL else order
                     rw |= {(reader, writer) for writer in later if writer != reader}
@@ -183,12 +183,12 @@ def si(h: Rows) -> bool:
 
 
 def _has_commit_order(
-    one: _Explained, must_see: Callable[[int, int, tuple[int, str]], bool]
+    explained: _Explained, must_see: Callable[[int, int, tuple[int, str]], bool]
 ) -> bool:
     """Some order has so and wr, and the read version last of those the reader must have seen."""
-    h, edges = one.rows, _so_wr(one)
+    h, edges = explained.rows, _so_wr(explained)
     for reader in range(h.n):
-        for (at, key), source in one.seen[reader].items():
+        for (at, key), source in explained.seen[reader].items():
             for other in h.writers[key]:
                 if other in (source, reader) or not must_see(other, reader, (at, key)):
                     continue
@@ -199,17 +199,17 @@ def _has_commit_order(
 
 
 def ra(h: Rows) -> bool:
-    for one in _explanations(h):
-        direct = _so_wr(one)
-        if _has_commit_order(one, lambda other, reader, _, d=direct: (other, reader) in d):
+    for explained in _explanations(h):
+        direct = _so_wr(explained)
+        if _has_commit_order(explained, lambda other, reader, _, d=direct: (other, reader) in d):
             return True
     return False
 
 
 def cc(h: Rows) -> bool:
-    for one in _explanations(h):
-        before = closure(h.n, _so_wr(one))
-        if _has_commit_order(one, lambda other, reader, _, b=before: (other, reader) in b):
+    for explained in _explanations(h):
+        before = closure(h.n, _so_wr(explained))
+        if _has_commit_order(explained, lambda other, reader, _, b=before: (other, reader) in b):
             return True
     return False
 
@@ -217,12 +217,14 @@ def cc(h: Rows) -> bool:
 def rc(h: Rows) -> bool:
     """The same, of the versions that earlier statements saw."""
 
-    def must_see(other: int, reader: int, read: tuple[int, str], one: _Explained) -> bool:
-        return any(w == other and at < read[0] for (at, _), w in one.seen[reader].items())
+    def must_see(other: int, reader: int, read: tuple[int, str], explained: _Explained) -> bool:
+        return any(w == other and at < read[0] for (at, _), w in explained.seen[reader].items())
 
     return any(
-        _has_commit_order(one, lambda other, reader, read, x=one: must_see(other, reader, read, x))
-        for one in _explanations(h)
+        _has_commit_order(
+            explained, lambda other, reader, read, x=explained: must_see(other, reader, read, x)
+        )
+        for explained in _explanations(h)
     )
 
 
@@ -234,7 +236,7 @@ LEVELS: dict[str, Callable[[Rows], bool]] = {"ser": ser, "si": si, "ra": ra, "cc
 
 def depends_on(run: Rows) -> set[tuple[int, int]]:
     """Pairs of so and wr; an answer without a row depends on the version that took it away."""
-    found = {(a, b) for a in range(run.n) for b in range(run.n) if run.so(a, b)}
+    edges = {(a, b) for a in range(run.n) for b in range(run.n) if run.so(a, b)}
     for i in range(run.n):
         for (at, key), answer in run.answers[i].items():
             versions = [INITIAL, *(w for w in run.writers[key] if w < i)]
@@ -244,8 +246,8 @@ def depends_on(run: Rows) -> set[tuple[int, int]]:
                 last = max((n for n, yes in enumerate(shown) if yes), default=-1)
                 source = versions[last + 1] if last >= 0 else INITIAL
             if source != INITIAL:
-                found.add((source, i))
-    return found
+                edges.add((source, i))
+    return edges
 
 
 def one_stranger(run: Rows) -> Iterator[Rows]:
@@ -298,17 +300,17 @@ def exists(histories: Iterator[Rows], at: str) -> bool:
 
 def random_program(draw: random.Random, most: int) -> list[Statement]:
     """Up to ``most`` statements; a key is written once."""
-    found: list[Statement] = []
+    statements: list[Statement] = []
     for _ in range(draw.choice(range(1, most + 1))):
         kind = draw.choice(["scan", "get", "write", "write", "delete"])
         key = draw.choice(KEYS)
         if kind in ("write", "delete"):
-            if any(s.kind in ("write", "delete") and s.key == key for s in found):
+            if any(s.kind in ("write", "delete") and s.key == key for s in statements):
                 continue
             if draw.random() < 0.7:
-                found.append(Statement("get", key))
-        found.append(Statement(kind, "" if kind == "scan" else key, draw.choice([0, 1, 1])))
-    return found
+                statements.append(Statement("get", key))
+        statements.append(Statement(kind, "" if kind == "scan" else key, draw.choice([0, 1, 1])))
+    return statements
 
 
 def random_runs(seed: int, n: int, count: int, most: int = 2) -> Iterator[Rows]:
@@ -332,13 +334,13 @@ def history_of(h: Rows) -> History:
         return {"v": value, "w": writer, "u": value if value > 1 else None}
 
     def ops(i: int) -> Iterator[tuple[Any, ...]]:
-        own: dict[str, dict[str, Any] | None] = {}
+        written: dict[str, dict[str, Any] | None] = {}
         for at, statement in enumerate(h.programs[i]):
             kind, key = statement.kind, statement.key
             shown = {}
             for name in statement.reads():
-                if name in own:
-                    value = own[name]
+                if name in written:
+                    value = written[name]
                     if value is not None and (kind == "get" or value["v"] == 1):
                         shown["t", name] = value
                 elif (answer := h.answers[i][at, name]) != ABSENT:
@@ -348,8 +350,10 @@ def history_of(h: Rows) -> History:
             elif kind == "get":
                 yield ("r", ("t", key), shown.get(("t", key)))
             else:
-                own[key] = row(key, i)
-                yield ("delete", ("t", key)) if kind == "delete" else ("w", ("t", key), own[key])
+                written[key] = row(key, i)
+                yield (
+                    ("delete", ("t", key)) if kind == "delete" else ("w", ("t", key), written[key])
+                )
 
     initial = [("w", ("t", key), row(key, INITIAL)) for key in KEYS if h.initial[key] is not None]
     first = [Transaction(initial, session="first", status="initial")] if initial else []

@@ -162,7 +162,7 @@ def test_a_cursor_that_outlives_its_transaction(connection):
     """Its rows belong to the transaction that declared it, which waits to be written."""
     connection.run(DECLARE.format("WITH HOLD "), tag("DECLARE CURSOR"), status=b"I")
     declared = connection.transactions[0]
-    assert (declared.outcome, declared.held) == ("ok", 1)
+    assert (declared.outcome, declared.open_cursors) == ("ok", 1)
     connection.run('FETCH 1 IN "C"', row(b"4", ONE), tag("FETCH 1"), status=b"I")
     connection.history.flush()
     assert connection.history.written == 0

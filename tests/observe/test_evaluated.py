@@ -4,7 +4,7 @@ import pytest
 from observe.random_conditions import play
 
 from isolang.history.predicate_words import condition_in_words
-from isolang.observe.history.completed import write_evaluated
+from isolang.observe.history.classes import write_evaluated
 from isolang.observe.history.evaluated import EvaluatedConditions
 from isolang.observe.history.images import RowImages
 from isolang.observe.history.lines import EvaluatedRead

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from isolang.history.not_seen import unseen_line
-from isolang.observe.history.completed import write_evaluated
+from isolang.observe.history.classes import write_evaluated
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.lines import settle_possible_facts, without_predicate_reads
 from isolang.observe.history.orders import write_orders
@@ -19,8 +19,8 @@ def complete_file(
 ) -> Unseen:
     """Complete the file of a closed history, and return what was not seen.
 
-    The conditions that the server evaluated are written, predicate reads of doubtful tables are
-    left out, possible facts are settled, and the orders of unseen reads that cannot matter are
+    Conditions that the server evaluated become predicate reads. Predicate reads of doubtful tables
+    are left out, possible facts are settled, and the orders of unseen reads that cannot matter are
     added. A comment at the end says what was not seen.
 
     Args:
@@ -37,8 +37,7 @@ def complete_file(
         settle_possible_facts(path, history.keeps_from_start, other)
         shutil.move(other, path)
     if trusts_server:
-        undecided = {*history.doubtful, *history.unordered}
-        decided = history.windows.decide(undecided, accepted, refused)
+        decided = history.windows.decide({*history.doubtful, *history.unordered}, accepted, refused)
         for read in decided.reads:
             history.unseen.note_decided(read.what, read.text, read.caller)
         if decided.orders:

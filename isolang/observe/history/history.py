@@ -240,11 +240,11 @@ class ObservedHistory:
         for _, what, one in self._events:
             if one.outcome is None or one.end >= oldest or one.awaits_log:
                 break
-            if one.held > 0:
+            if one.open_cursors > 0:
                 if not everything and self._events[-1][0] - one.end < _LONGEST_WAIT:
                     break
                 self.unseen.note(CURSORS)
-                one.held = -1
+                one.open_cursors = -1
             done += 1
             if what:
                 self._unfinished.discard(one.begin)

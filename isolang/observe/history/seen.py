@@ -197,7 +197,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         locks: the advisory locks and locks of tables that it holds until its end, by name, each
             with the number of savepoints that were set before.
         holds: the locks that it or its session held at its current statement.
-        held: how many cursors may still return rows after its end; -1 if it was written before.
+        open_cursors: how many cursors may still return rows after its end; -1 if it was written
+            before.
     """
 
     process: int
@@ -233,7 +234,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
     unseen_tables: list[Table] = field(default_factory=list)
     has_doubtful_times: bool = False
     first_line: int = 0
-    held: int = 0
+    open_cursors: int = 0
     locks: dict[str, int] = field(default_factory=dict)
     holds: tuple[str, ...] = ()
 

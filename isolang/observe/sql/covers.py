@@ -179,12 +179,12 @@ class _CoverReader:
         equation = self._names.equation(begin, end)
         if equation is not None and self._is_comparable(equation):
             numbers = [number for number, _ in equation]
-            targets = [n for n in numbers if n == left or (left < 0 and not self._is_left(n))]
+            targets = [n for n in numbers if n == left or (left < 0 and not self._is_outer(n))]
             for number in targets:
                 self._equations[number].append(equation)
             self._requires_more |= len(targets) < (1 if left >= 0 else 2)
             return
-        numbers = [n for n in range(len(self._sources)) if left < 0 and not self._is_left(n)]
+        numbers = [n for n in range(len(self._sources)) if left < 0 and not self._is_outer(n)]
         for number in numbers if left < 0 else [left]:
             if not self._condition(number, begin, end).why:
                 self._parts[number].append((begin, end))
@@ -231,7 +231,7 @@ class _CoverReader:
             for column in columns
         )
 
-    def _is_left(self, number: int) -> bool:
+    def _is_outer(self, number: int) -> bool:
         return self._sources[number].join == "left"
 
     def _ordered(self) -> Iterator[CoveredTable]:
@@ -244,7 +244,7 @@ class _CoverReader:
             )
             read = next(linked, None)
             if read is None:
-                number = next((n for n in waiting if not self._is_left(n)), waiting[0])
+                number = next((n for n in waiting if not self._is_outer(n)), waiting[0])
                 read = CoveredTable(
                     number, self._whole_condition(number), tuple(self._parts[number])
                 )
@@ -276,7 +276,7 @@ class _CoverReader:
         else:
             rank = 2 if equal else 3 if condition.among else 4 if condition.columns else 5
         is_parent = any(frozenset({read.column}) in table.unique for read in self._linked(number))
-        return self._is_left(number), rank, not is_parent, number
+        return self._is_outer(number), rank, not is_parent, number
 
     def _leaves(self) -> Iterator[CoveredTable]:
         """Yield the reads of the tables that are compared with one other table, in one column."""
@@ -290,7 +290,7 @@ class _CoverReader:
     ) -> Iterator[CoveredTable]:
         """Yield the reads of leaves whose values come from all other tables that may drop rows."""
         by_number = {read.number: read for read in reads}
-        required = {n for n in by_number if not self._is_left(n)}
+        required = {n for n in by_number if not self._is_outer(n)}
         for read in reads:
             above, at = {read.number}, read
             while at.other >= 0:
@@ -303,7 +303,7 @@ class _CoverReader:
         """Return whether each row that the cover reads is in a joined row."""
         first, *others = range(len(self._sources))
         return not self._equations[first] and all(
-            self._is_left(number) and len(self._equations[number]) == 1 for number in others
+            self._is_outer(number) and len(self._equations[number]) == 1 for number in others
         )
 
 

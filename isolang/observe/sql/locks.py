@@ -137,7 +137,7 @@ def _argument(token: Token, parameters: Parameters) -> str | None:
 
 
 def _shortened(name: str) -> str:
-    """Return a name that may stand in a history."""
+    """Return the name to use in a history."""
     if _PLAIN.fullmatch(name):
         return name
     kind, _, rest = name.partition("/")

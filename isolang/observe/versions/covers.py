@@ -19,7 +19,7 @@ _MOST_KEPT: Final = 50
 
 
 class CoverFact(Struct, frozen=True):
-    """That a read of one table found these rows, and no others.
+    """The rows of one table that a read found; it found no others.
 
     Attributes:
         perhaps: whether the read only may have decided the answer.

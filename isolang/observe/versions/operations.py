@@ -113,7 +113,7 @@ def record_statement(
     if skips:
         record = operations.record_some_rows
     operations.all_matched = is_last or not plan.locks
-    # A savepoint that was set since stands behind the operations, which its rollback keeps.
+    # The operations precede a savepoint that was set since, so its rollback keeps them.
     is_before = plan.kind == "select" and position.savepoints < len(one.savepoints)
     if (is_last and not is_before) or plan.locks or plan.kind != "select":
         record()

@@ -191,7 +191,7 @@ class _Client(asyncio.Protocol):
         self.wire.call, self._gate = call, gate
         self.transport: Any = None
         self.paused = False  # true if too many bytes are waiting for the catalogue
-        self._is_held = False
+        self._is_paused = False
         self._server: _Server | None = None
         self._failure = ""  # why the server cannot be reached
 
@@ -231,14 +231,14 @@ class _Client(asyncio.Protocol):
 
     def hold(self) -> None:
         """Read nothing from the application for a while."""
-        if self._listener.pause is None or self._is_held:
+        if self._listener.pause is None or self._is_paused:
             return
-        self._is_held = True
+        self._is_paused = True
         self.transport.pause_reading()
         asyncio.get_running_loop().call_later(self._listener.pause(), self._end_hold)
 
     def _end_hold(self) -> None:
-        self._is_held = False
+        self._is_paused = False
         if not self.paused and not self.transport.is_closing():
             self.transport.resume_reading()
 

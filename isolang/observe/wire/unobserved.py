@@ -22,7 +22,7 @@ HERE = "127.0.0.1"
 
 
 class _NoHistory(Struct):
-    """The part of a history that a connection needs if nothing is recorded."""
+    """A history for connections of which nothing is recorded."""
 
     unseen: Unseen
 
