@@ -189,8 +189,8 @@ class Strangers(OverlookedPaths):
         """Yield versions that T also overlooks and members of K that make an answer prove more.
 
         A row that is not shown proves nothing if it may not have been there yet. So T overlooks
-        what was written after a version that is shown. If a row that was there is not shown, this
-        proves that T saw Y or a later version, so K also has later versions. In a schedule, T does
+        what was written after a shown version. If a row that was there is not shown, this proves
+        that T saw Y or a later version, so K also has later versions. In a schedule, T does
         not lock a row that it does not find, so K also has versions that are not shown.
         """
         yield 0, 0
