@@ -117,8 +117,9 @@ class Strangers(OverlookedPaths):
         least = self.smallest_part(stranger, path)
         read = [
             order.ancestors[source]
-            for where in program.reads
-            if (source := self._depends_on(program.steps[where])) not in (INITIAL, stranger)
+            for step in (program.steps[where] for where in program.reads)
+            if step.source is not None
+            and (source := order.dependency(step, step.source)) not in (INITIAL, stranger)
         ]
         every = least
         for sources in read:
@@ -155,10 +156,6 @@ class Strangers(OverlookedPaths):
         for proof, needed in self._proofs(stranger, y):
             for answers in self._row_by_row(self.order.programs[stranger], at):
                 yield proof, needed, answers
-
-    def _depends_on(self, step: Access) -> int:
-        assert step.source is not None
-        return self.order.dependency(step, step.source)
 
     def _largest(
         self,
@@ -291,9 +288,9 @@ class Strangers(OverlookedPaths):
                 visible &= (2 << answers[n]) - 1 if answers[n] != INITIAL else 0
             versions = order.writers.get(other.key, 0) & visible
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
-        if not self._notices(program.steps[program.reads[at]], sources[at], x, members):
+        if not _notices(order, step, sources[at], members, x):
             return None
-        if not self._closes(stranger, y, sources, members):
+        if not self._closes(stranger, y, sources, members, missed):
             return None
         if self.meets_unique_index(stranger, members, first, missed):
             return None
@@ -324,13 +321,9 @@ class Strangers(OverlookedPaths):
             or indexes.are_broken_by(members)
         )
 
-    def _notices(self, step: Access, source: int, x: int, members: int) -> bool:
-        """Return whether a read's answer shows that it overlooked X."""
-        if step.test is None or self.order.shows(step, source):
-            return True
-        return bool(self.order.contradicting(step, source) & members & 1 << x)
-
-    def _closes(self, stranger: int, y: int, sources: Sequence[int], members: int) -> bool:
+    def _closes(
+        self, stranger: int, y: int, sources: Sequence[int], members: int, missed: int
+    ) -> bool:
         """Return whether T depends on Y, or may depend on it."""
         order, program = self.order, self.order.programs[stranger]
         if (order.earlier[stranger] | order.overlooking(stranger)) >> y & 1:
@@ -340,7 +333,9 @@ class Strangers(OverlookedPaths):
         for where, source in zip(program.reads, sources, strict=True):
             step = program.steps[where]
             writers = order.writers.get(step.key, 0)
-            if writers >> y & 1 and y <= order.dependency(step, source, members):
+            if writers >> y & 1 and any(
+                y <= order.dependency(step, source, some) for some in (members, members & ~missed)
+            ):
                 return True
         return False
 
@@ -406,3 +401,10 @@ class Strangers(OverlookedPaths):
             found |= follow
             todo.extend(bits(follow))
         return found
+
+
+def _notices(order: Arrangement, step: Access, source: int, members: int, x: int) -> bool:
+    """Return whether a read's answer shows that it overlooked X."""
+    if step.test is None or order.shows(step, source):
+        return True
+    return bool(order.contradicting(step, source) & members & 1 << x)
