@@ -30,7 +30,7 @@ or locks these rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
@@ -259,11 +259,9 @@ class Strangers(OverlookedPaths):
         x, y = path[0], path[-1]
         step = program.steps[program.reads[at]]
         kept = order.earlier[stranger] if self.level != "rc" else 0  # T cannot overlook these
-        locked: Collection[int] = ()
         if self.level in WHOLE_SNAPSHOT:
-            locked = program.writes
-        for written in locked:
-            kept |= order.writers[written]
+            for written in program.writes:
+                kept |= order.writers[written]
         first = 0
         if self.level in SCHEDULED_RULES:
             first = steps_before_overlooked(program, at, self.level)
@@ -363,7 +361,7 @@ class Strangers(OverlookedPaths):
         found = self.order.ancestors[earlier.bit_length() - 1] if earlier else 0
         for i in path:
             found |= self.order.ancestors[i]
-        return found
+        return found | self.unique.deleting(found)
 
     def _overlooked_transactions(self, late: int, members: int, kept: int) -> int:
         """Return all transactions that T overlooks if it overlooks some versions.
