@@ -361,7 +361,7 @@ class Strangers(OverlookedPaths):
         found = self.order.ancestors[earlier.bit_length() - 1] if earlier else 0
         for i in path:
             found |= self.order.ancestors[i]
-        return found | self.unique.deleting(found)
+        return found | self.unique.deleting(found, ~self.order.descendants[stranger])
 
     def _overlooked_transactions(self, late: int, members: int, kept: int) -> int:
         """Return all transactions that T overlooks if it overlooks some versions.
