@@ -145,6 +145,10 @@ BY_SCHEDULE: list[tuple[Case, bool]] = [
     (("postgresql-read-committed", (0, 1, 2, 3),
       [[delete("x", 1)], [write("x", 1, 1)], [scan(1), scan(2), delete("x", 3)],
        [write("x", 1, 1), write("y", 1, 2)]], {"x": 0, "y": 0}), True),
+    # A transaction that does not depend on anything writes the row that an overlooked one deletes.
+    (("postgresql-read-committed", (0, 1, 2, 3),
+      [[scan(1)], [scan(1), scan(2), write("y", 2, 2)], [write("x", 1, 2)], [delete("x", 2)]],
+      {"x": 0, "y": 1}), True),
     # An INSERT fails if the row that another transaction deleted is there.
     (("postgresql-read-committed", (0, 1, 1),
       [[scan(1), scan(2), delete("y", 2)],
