@@ -129,7 +129,7 @@ class Strangers(OverlookedPaths):
                 yield candidate
             return
         tried = set[tuple[int, tuple[int, ...]]]()
-        for proof, needed, answers in self._ways_to_prove(stranger, at, path[-1]):
+        for proof, needed, answers in self._ways_to_prove(stranger, at, path[0], path[-1]):
             for parts in (
                 (least | needed, every | needed, read),
                 (least | needed, least | needed, []),
@@ -144,7 +144,7 @@ class Strangers(OverlookedPaths):
     ) -> Iterator[Candidate]:
         """Yield candidates whose set K is ``members``, as :meth:`candidates` does."""
         tried = set[tuple[int, ...]]()
-        for proof, _, answers in self._ways_to_prove(stranger, at, path[-1]):
+        for proof, _, answers in self._ways_to_prove(stranger, at, path[0], path[-1]):
             candidate = self.candidate_within(
                 stranger, at, path, members, proof=proof, answers=answers
             )
@@ -152,9 +152,11 @@ class Strangers(OverlookedPaths):
                 tried.add(candidate.sources)
                 yield candidate
 
-    def _ways_to_prove(self, stranger: int, at: int, y: int) -> Iterator[tuple[int, int, _Rows]]:
-        for proof, needed in self._proofs(stranger, y):
-            for answers in self._row_by_row(self.order.programs[stranger], at):
+    def _ways_to_prove(
+        self, stranger: int, at: int, x: int, y: int
+    ) -> Iterator[tuple[int, int, _Rows]]:
+        for proof, needed in self._proofs(stranger, at, x, y):
+            for answers in _row_by_row(self.order, self.level, stranger, at):
                 yield proof, needed, answers
 
     def _largest(
@@ -182,13 +184,14 @@ class Strangers(OverlookedPaths):
                 largest = larger or largest
         return largest
 
-    def _proofs(self, stranger: int, y: int) -> Iterator[tuple[int, int]]:
+    def _proofs(self, stranger: int, at: int, x: int, y: int) -> Iterator[tuple[int, int]]:
         """Yield versions that T also overlooks and members of K that make an answer prove more.
 
         A row that is not shown proves nothing if it may not have been there yet. So T overlooks
         what was written after a shown version. If a row that was there is not shown, this proves
         that T saw Y or a later version, so K also has later versions. In a schedule, T does
-        not lock a row that it does not find, so K also has versions that are not shown.
+        not lock a row that it does not find, so K also has versions that are not shown. If X's
+        version is not shown, T notices that it overlooks X only if it is shown an earlier version.
         """
         yield 0, 0
         order, yielded = self.order, set[int]()
@@ -221,22 +224,11 @@ class Strangers(OverlookedPaths):
                 for version in bits(every):
                     needed |= order.ancestors[version]
                 yield 0, needed
-
-    def _row_by_row(self, program: ExecutedProgram, at: int) -> Iterator[_Rows]:
-        """Yield the ways to see the other rows of the predicate read that overlooks X.
-
-        Only at rc, a predicate read may see its rows in different states.
-        """
-        yield "seen together"
-        scan = program.steps[program.reads[at]].scan
-        if self.level != "rc" or scan < 0:
-            return
-        yield {}
-        for n, where in enumerate(program.reads):
-            step = program.steps[where]
-            if step.scan == scan and n != at:
-                for version in (INITIAL, *bits(self.order.writers.get(step.key, 0))):
-                    yield {n: version}
+        step = program.steps[program.reads[at]]
+        if step.test is not None and not order.shows(step, x):
+            before = order.shown(step)[0] & allowed & (1 << x) - 1
+            if before:
+                yield 0, order.ancestors[before.bit_length() - 1]
 
     def candidate_within(
         self,
@@ -361,7 +353,7 @@ class Strangers(OverlookedPaths):
         found = self.order.ancestors[earlier.bit_length() - 1] if earlier else 0
         for i in path:
             found |= self.order.ancestors[i]
-        return found | self.unique.deleting(found)
+        return found | self.unique.deleting(found, ~self.order.descendants[stranger])
 
     def _overlooked_transactions(self, late: int, members: int, kept: int) -> int:
         """Return all transactions that T overlooks if it overlooks some versions.
@@ -406,3 +398,21 @@ def _notices(order: Arrangement, step: Access, source: int, members: int, x: int
     if step.test is None or order.shows(step, source):
         return True
     return bool(order.contradicting(step, source) & members & 1 << x)
+
+
+def _row_by_row(order: Arrangement, level: OverlookRule, stranger: int, at: int) -> Iterator[_Rows]:
+    """Yield the ways to see the other rows of the predicate read that overlooks X.
+
+    Only at rc, a predicate read may see its rows in different states.
+    """
+    yield "seen together"
+    program = order.programs[stranger]
+    scan = program.steps[program.reads[at]].scan
+    if level != "rc" or scan < 0:
+        return
+    yield {}
+    for n, where in enumerate(program.reads):
+        step = program.steps[where]
+        if step.scan == scan and n != at:
+            for version in (INITIAL, *bits(order.writers.get(step.key, 0))):
+                yield {n: version}

@@ -48,14 +48,22 @@ class UniqueIndexes:
                     return True
         return False
 
-    def deleting(self, members: int) -> int:
-        """Return what must run before members that insert rows which were there before."""
+    def deleting(self, members: int, allowed: int) -> int:
+        """Return what must run before members that insert rows which were there before.
+
+        Args:
+            allowed: the transactions that can run before them.
+        """
         order, needed = self._order, 0
         for i in bits(members & self._may_meet):
             for step in order.programs[i].steps:
-                before = order.writers.get(step.key, 0) & (1 << i) - 1
-                if step.inserts and before:
-                    needed |= order.ancestors[before.bit_length() - 1]
+                before = order.writers.get(step.key, 0) & (1 << i) - 1 & allowed
+                while step.inserts and before:
+                    last = before.bit_length() - 1
+                    if not self._is_present(step.key, 1 << last):
+                        needed |= order.ancestors[last]
+                        break
+                    before ^= 1 << last
         return needed
 
     def make_wait(self, steps: Iterable[Access]) -> int:

@@ -135,6 +135,20 @@ BY_SCHEDULE: list[tuple[Case, bool]] = [
       [[delete("x", 2)], [write("y", 1, 1), write("x", 1, 2)],
        [get("y", 1, "update"), scan(2), delete("x", 2), delete("y", 2), scan(3)]],
       {"x": 0, "y": None}), True),
+    # An INSERT fails if only the stranger, which has not ended, deletes the row.
+    (("postgresql-read-committed", (0, 1, 0, 2),
+      [[write("y", 0, 1), scan(2), scan(3), delete("x", 3)], [scan(1), write("y", 2, 2)],
+       [get("x", 1, "update")], [write("x", 1, 1), scan(3)]], {"x": 1, "y": 0}), False),
+    (("postgresql-read-committed", (0, 1),
+      [[scan(1), scan(2), delete("x", 2)], [write("x", 1, 1)]], {"x": 1, "y": 0}), False),
+    # The stranger and an earlier transaction delete the row, and one inserts it in between.
+    (("postgresql-read-committed", (0, 1, 2, 3),
+      [[delete("x", 1)], [write("x", 1, 1)], [scan(1), scan(2), delete("x", 3)],
+       [write("x", 1, 1), write("y", 1, 2)]], {"x": 0, "y": 0}), True),
+    # A transaction that does not depend on anything writes the row that an overlooked one deletes.
+    (("postgresql-read-committed", (0, 1, 2, 3),
+      [[scan(1)], [scan(1), scan(2), write("y", 2, 2)], [write("x", 1, 2)], [delete("x", 2)]],
+      {"x": 0, "y": 1}), True),
     # An INSERT fails if the row that another transaction deleted is there.
     (("postgresql-read-committed", (0, 1, 1),
       [[scan(1), scan(2), delete("y", 2)],

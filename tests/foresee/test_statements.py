@@ -171,12 +171,12 @@ def test_library_levels_know_no_locks(tmp_path: Path) -> None:
 def test_templates_have_updates(ops: str, statements: str, expected: str, tmp_path: Path) -> None:
     """A read and the write of its row are an update by one statement, or behind a lock."""
     text = f"{{:process 0, :type :ok, :value [{ops}], :statements {statements}}}\n"
-    found = extract(read(tmp_path, text)).templates
-    (line,) = shown(found)
+    extracted = extract(read(tmp_path, text)).templates
+    (line,) = shown(extracted)
     assert line.partition(") ")[2] == expected
     again = templates(parse_templates(line))
     for level in ("mvrc", "si"):
-        one, other = (decide(of, dict.fromkeys(of.programs, level)) for of in (found, again))
+        one, other = (decide(of, dict.fromkeys(of.programs, level)) for of in (extracted, again))
         assert one.standing == other.standing
 
 
