@@ -153,7 +153,7 @@ class Strangers(OverlookedPaths):
 
     def _ways_to_prove(self, stranger: int, at: int, y: int) -> Iterator[tuple[int, int, _Rows]]:
         for proof, needed in self._proofs(stranger, y):
-            for answers in self._row_by_row(self.order.programs[stranger], at):
+            for answers in _row_by_row(self.order, self.level, self.order.programs[stranger], at):
                 yield proof, needed, answers
 
     def _depends_on(self, step: Access) -> int:
@@ -189,7 +189,7 @@ class Strangers(OverlookedPaths):
         """Yield versions that T also overlooks and members of K that make an answer prove more.
 
         A row that is not shown proves nothing if it may not have been there yet. So T overlooks
-        what was written after a version that is shown. If a row that was there is not shown, this
+        what was written after a shown version. If a row that was there is not shown, this
         proves that T saw Y or a later version, so K also has later versions. In a schedule, T does
         not lock a row that it does not find, so K also has versions that are not shown.
         """
@@ -224,22 +224,6 @@ class Strangers(OverlookedPaths):
                 for version in bits(every):
                     needed |= order.ancestors[version]
                 yield 0, needed
-
-    def _row_by_row(self, program: ExecutedProgram, at: int) -> Iterator[_Rows]:
-        """Yield the ways to see the other rows of the predicate read that overlooks X.
-
-        Only at rc, a predicate read may see its rows in different states.
-        """
-        yield "seen together"
-        scan = program.steps[program.reads[at]].scan
-        if self.level != "rc" or scan < 0:
-            return
-        yield {}
-        for n, where in enumerate(program.reads):
-            step = program.steps[where]
-            if step.scan == scan and n != at:
-                for version in (INITIAL, *bits(self.order.writers.get(step.key, 0))):
-                    yield {n: version}
 
     def candidate_within(
         self,
@@ -406,3 +390,24 @@ class Strangers(OverlookedPaths):
             found |= follow
             todo.extend(bits(follow))
         return found
+
+
+def _row_by_row(
+    order: Arrangement, level: str, program: ExecutedProgram, at: int
+) -> Iterator[_Rows]:
+    order: Arrangement, level: str, program: ExecutedProgram, at: int
+) -> Iterator[_Rows]:
+    """Yield the ways to see the other rows of the predicate read that overlooks X.
+
+    Only at rc, a predicate read may see its rows in different states.
+    """
+    yield "seen together"
+    scan = program.steps[program.reads[at]].scan
+    if level != "rc" or scan < 0:
+        return
+    yield {}
+    for n, where in enumerate(program.reads):
+        step = program.steps[where]
+        if step.scan == scan and n != at:
+            for version in (INITIAL, *bits(order.writers.get(step.key, 0))):
+                yield {n: version}
