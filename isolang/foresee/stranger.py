@@ -30,7 +30,7 @@ or locks these rows.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final, Literal, TypeAlias
 
@@ -117,8 +117,9 @@ class Strangers(OverlookedPaths):
         least = self.smallest_part(stranger, path)
         read = [
             order.ancestors[source]
-            for where in program.reads
-            if (source := self._depends_on(program.steps[where])) not in (INITIAL, stranger)
+            for step in (program.steps[where] for where in program.reads)
+            if step.source is not None
+            and (source := order.dependency(step, step.source)) not in (INITIAL, stranger)
         ]
         every = least
         for sources in read:
@@ -153,12 +154,8 @@ class Strangers(OverlookedPaths):
 
     def _ways_to_prove(self, stranger: int, at: int, y: int) -> Iterator[tuple[int, int, _Rows]]:
         for proof, needed in self._proofs(stranger, y):
-            for answers in _row_by_row(self.order, self.level, self.order.programs[stranger], at):
+            for answers in self._row_by_row(self.order.programs[stranger], at):
                 yield proof, needed, answers
-
-    def _depends_on(self, step: Access) -> int:
-        assert step.source is not None
-        return self.order.dependency(step, step.source)
 
     def _largest(
         self,
@@ -189,8 +186,8 @@ class Strangers(OverlookedPaths):
         """Yield versions that T also overlooks and members of K that make an answer prove more.
 
         A row that is not shown proves nothing if it may not have been there yet. So T overlooks
-        what was written after a shown version. If a row that was there is not shown, this
-        proves that T saw Y or a later version, so K also has later versions. In a schedule, T does
+        what was written after a shown version. If a row that was there is not shown, this proves
+        that T saw Y or a later version, so K also has later versions. In a schedule, T does
         not lock a row that it does not find, so K also has versions that are not shown.
         """
         yield 0, 0
@@ -225,6 +222,22 @@ class Strangers(OverlookedPaths):
                     needed |= order.ancestors[version]
                 yield 0, needed
 
+    def _row_by_row(self, program: ExecutedProgram, at: int) -> Iterator[_Rows]:
+        """Yield the ways to see the other rows of the predicate read that overlooks X.
+
+        Only at rc, a predicate read may see its rows in different states.
+        """
+        yield "seen together"
+        scan = program.steps[program.reads[at]].scan
+        if self.level != "rc" or scan < 0:
+            return
+        yield {}
+        for n, where in enumerate(program.reads):
+            step = program.steps[where]
+            if step.scan == scan and n != at:
+                for version in (INITIAL, *bits(self.order.writers.get(step.key, 0))):
+                    yield {n: version}
+
     def candidate_within(
         self,
         stranger: int,
@@ -246,11 +259,9 @@ class Strangers(OverlookedPaths):
         x, y = path[0], path[-1]
         step = program.steps[program.reads[at]]
         kept = order.earlier[stranger] if self.level != "rc" else 0  # T cannot overlook these
-        locked: Collection[int] = ()
         if self.level in WHOLE_SNAPSHOT:
-            locked = program.writes
-        for written in locked:
-            kept |= order.writers[written]
+            for written in program.writes:
+                kept |= order.writers[written]
         first = 0
         if self.level in SCHEDULED_RULES:
             first = steps_before_overlooked(program, at, self.level)
@@ -275,9 +286,9 @@ class Strangers(OverlookedPaths):
                 visible &= (2 << answers[n]) - 1 if answers[n] != INITIAL else 0
             versions = order.writers.get(other.key, 0) & visible
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
-        if not self._notices(program.steps[program.reads[at]], sources[at], x, members):
+        if not _notices(order, step, sources[at], members, x):
             return None
-        if not self._closes(stranger, y, sources, members):
+        if not self._closes(stranger, y, sources, members, missed):
             return None
         if self.meets_unique_index(stranger, members, first, missed):
             return None
@@ -308,13 +319,9 @@ class Strangers(OverlookedPaths):
             or indexes.are_broken_by(members)
         )
 
-    def _notices(self, step: Access, source: int, x: int, members: int) -> bool:
-        """Return whether a read's answer shows that it overlooked X."""
-        if step.test is None or self.order.shows(step, source):
-            return True
-        return bool(self.order.contradicting(step, source) & members & 1 << x)
-
-    def _closes(self, stranger: int, y: int, sources: Sequence[int], members: int) -> bool:
+    def _closes(
+        self, stranger: int, y: int, sources: Sequence[int], members: int, missed: int
+    ) -> bool:
         """Return whether T depends on Y, or may depend on it."""
         order, program = self.order, self.order.programs[stranger]
         if (order.earlier[stranger] | order.overlooking(stranger)) >> y & 1:
@@ -324,7 +331,9 @@ class Strangers(OverlookedPaths):
         for where, source in zip(program.reads, sources, strict=True):
             step = program.steps[where]
             writers = order.writers.get(step.key, 0)
-            if writers >> y & 1 and y <= order.dependency(step, source, members):
+            if writers >> y & 1 and any(
+                y <= order.dependency(step, source, some) for some in (members, members & ~missed)
+            ):
                 return True
         return False
 
@@ -352,7 +361,7 @@ class Strangers(OverlookedPaths):
         found = self.order.ancestors[earlier.bit_length() - 1] if earlier else 0
         for i in path:
             found |= self.order.ancestors[i]
-        return found
+        return found | self.unique.deleting(found)
 
     def _overlooked_transactions(self, late: int, members: int, kept: int) -> int:
         """Return all transactions that T overlooks if it overlooks some versions.
@@ -392,22 +401,8 @@ class Strangers(OverlookedPaths):
         return found
 
 
-def _row_by_row(
-    order: Arrangement, level: str, program: ExecutedProgram, at: int
-) -> Iterator[_Rows]:
-    order: Arrangement, level: str, program: ExecutedProgram, at: int
-) -> Iterator[_Rows]:
-    """Yield the ways to see the other rows of the predicate read that overlooks X.
-
-    Only at rc, a predicate read may see its rows in different states.
-    """
-    yield "seen together"
-    scan = program.steps[program.reads[at]].scan
-    if level != "rc" or scan < 0:
-        return
-    yield {}
-    for n, where in enumerate(program.reads):
-        step = program.steps[where]
-        if step.scan == scan and n != at:
-            for version in (INITIAL, *bits(order.writers.get(step.key, 0))):
-                yield {n: version}
+def _notices(order: Arrangement, step: Access, source: int, members: int, x: int) -> bool:
+    """Return whether a read's answer shows that it overlooked X."""
+    if step.test is None or order.shows(step, source):
+        return True
+    return bool(order.contradicting(step, source) & members & 1 << x)

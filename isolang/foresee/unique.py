@@ -48,6 +48,16 @@ class UniqueIndexes:
                     return True
         return False
 
+    def deleting(self, members: int) -> int:
+        """Return what must run before members that insert rows which were there before."""
+        order, needed = self._order, 0
+        for i in bits(members & self._may_meet):
+            for step in order.programs[i].steps:
+                before = order.writers.get(step.key, 0) & (1 << i) - 1
+                if step.inserts and before:
+                    needed |= order.ancestors[before.bit_length() - 1]
+        return needed
+
     def make_wait(self, steps: Iterable[Access]) -> int:
         """Return the transactions that wait if other writes have not been committed yet."""
         order, waiting = self._order, 0

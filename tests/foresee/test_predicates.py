@@ -89,6 +89,9 @@ ONCE_MISTAKEN: list[Case] = [
      {"x": None, "y": 0}),
     ("rc", (0, 0, 1), [[get("x"), delete("x")], [SCAN], [write("x", 1), SCAN]],
      {"x": None, "y": 1}),
+    # The absence of a row proves that one transaction was seen, if another is overlooked.
+    ("ra", (0, 1, 2), [[get("y"), write("y", 0)], [write("y", 0), get("x"), write("x", 1)],
+                       [SCAN, SCAN]], {"x": None, "y": 1}),
     # The stranger notices a write only after an earlier transaction of the writer's session.
     ("si", (0, 1, 1), [[SCAN, write("y", 1), get("z")], [get("x"), write("x", 1)],
                        [get("x"), write("x", 0), SCAN]], {"x": 0, "y": 0, "z": 0}),
@@ -127,6 +130,11 @@ BY_SCHEDULE: list[tuple[Case, bool]] = [
     (("postgresql-read-committed", (0, 1, 2),
       [[scan(1), delete("x", 1)], [delete("y", 1), write("x", 1, 3)],
        [scan(1, "update"), scan(2, "share")]], {"x": 1, "y": 0}), True),
+    # An INSERT succeeds if a transaction that does not depend on anything deletes the row first.
+    (("postgresql-read-committed", (0, 1, 2),
+      [[delete("x", 2)], [write("y", 1, 1), write("x", 1, 2)],
+       [get("y", 1, "update"), scan(2), delete("x", 2), delete("y", 2), scan(3)]],
+      {"x": 0, "y": None}), True),
     # An INSERT fails if the row that another transaction deleted is there.
     (("postgresql-read-committed", (0, 1, 1),
       [[scan(1), scan(2), delete("y", 2)],
