@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.history import columns as c
+from isolang.history.carrying import CarriedRead, Carrying, Kind
 from isolang.history.inserted import InsertedRead, InsertedScan, with_inserted
 from isolang.history.objects import numbered_operations
 from isolang.history.session_tables import is_session_key, is_session_predicate
@@ -25,63 +26,9 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.history.statements import SentStatement
 
-Kind: TypeAlias = Literal["checked", "computed", "session", "other"]
-"""Why a read is carried.
-
-``checked``: the transaction writes the row, or changes the predicate. ``computed``: it does so only
-by UPDATEs that compute from the row itself. ``session``: the row is of a table of sessions.
-``other``: the transaction writes other rows only.
-"""
-
 _WRITES: Final = frozenset({c.WRITE, c.APPEND})
 _MOST: Final = 5_000_000  # the rows that one call may list that predicate reads did not return
 _CHUNK: Final = 200  # the predicate reads of one such call
-
-
-class CarriedRead(Struct, frozen=True, kw_only=True):
-    """A read that a later transaction of the same request has as well.
-
-    Attributes:
-        reader: the number of the transaction that it is carried to.
-        source: the number of the transaction that read.
-        op: the number of the read in the history without carried reads; -1 for a predicate read.
-        scan: the number of the predicate read there; -1 for another read.
-        without: of a predicate read, the numbers of the keys that it is not carried for.
-    """
-
-    reader: int
-    source: int
-    op: int = -1
-    scan: int = -1
-    without: tuple[int, ...] = ()
-    kind: Kind = "checked"
-
-    def plain(self) -> list[Any]:
-        """Return the read as written in a certificate."""
-        return [self.reader, self.source, self.op, self.scan, list(self.without)]
-
-
-class Carrying(Struct, frozen=True, kw_only=True):
-    """The carried reads of a history, with the history as it was recorded.
-
-    Attributes:
-        reads: the carried reads, in the order of their readers.
-        noted: reads that are carried only to find out what they would change.
-        plain: the history without carried reads.
-        units: the number of units.
-        without_unit: the number of committed transactions that belong to no unit.
-        unclear: the names of units whose transactions overlap, or whose order is not known.
-        names: the name of the transaction that a read was carried from, and whether its reader
-            writes only other rows; by the positions of the reader and of the read.
-    """
-
-    reads: tuple[CarriedRead, ...]
-    noted: tuple[CarriedRead, ...]
-    plain: History
-    units: int
-    without_unit: int
-    unclear: tuple[str, ...]
-    names: Mapping[tuple[int, int], tuple[str, bool]]
 
 
 def with_carried_reads(history: History, *, everything: bool = False) -> History:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from msgspec import Struct, field
 
 from isolang._native import Columns
+from isolang.history.carrying import Carrying
 
 if TYPE_CHECKING:
-    from isolang.history.carried import Carrying
     from isolang.history.remarks import Named, Remark
     from isolang.history.statements import Statements
 

@@ -24,8 +24,8 @@ from isolang.observe.versions.operations import record_statement
 _MOST_WAITING = 1000  # the largest number of cursors that wait for rows after their transactions
 
 
-class Cursor(Struct, gc=False):
-    """A cursor of a session.
+class OpenCursor(Struct, gc=False):
+    """An open cursor of a session.
 
     Attributes:
         done: the execution of its query, with the rows fetched so far.
@@ -49,9 +49,9 @@ class Cursors:
 
     def __init__(self, observation: Observation) -> None:
         self._observation = observation
-        self._open: dict[str, Cursor] = {}
+        self._open: dict[str, OpenCursor] = {}
 
-    def named(self, name: str) -> Cursor | None:
+    def named(self, name: str) -> OpenCursor | None:
         """Return an open cursor; ``None`` if it was not seen to be declared."""
         return self._open.get(name)
 
@@ -69,7 +69,7 @@ class Cursors:
         done.position.statement = one.statement
         if not done.statement.plan.locks:
             done.answered = self._observation.history.ticket()[0]
-        self._open[declared.name] = Cursor(done, one, declared.holds)
+        self._open[declared.name] = OpenCursor(done, one, declared.holds)
 
     def is_unknown(self, request: CursorRequest) -> bool:
         """Return whether a statement uses a cursor that was not seen to be declared."""
@@ -131,7 +131,7 @@ class Cursors:
         if cursor is not None:
             self._record(cursor, cut=True)
 
-    def _record(self, cursor: Cursor, *, cut: bool = False) -> None:
+    def _record(self, cursor: OpenCursor, *, cut: bool = False) -> None:
         """Record the reads of a cursor's query; all its rows were fetched, unless it is cut."""
         one, done = cursor.transaction, cursor.done
         if cursor.recorded:

@@ -40,7 +40,7 @@ def note_settings(observation: Observation, statement: PreparedStatement) -> Non
 def note_definition(
     observation: Observation,
     rewriter: StatementRewriter,
-    one: SeenTransaction,
+    transaction: SeenTransaction,
     statement: PreparedStatement,
 ) -> None:
     """Note a statement that defines, alters or truncates tables, or defines a function."""
@@ -49,7 +49,7 @@ def note_definition(
         observation.epoch += 1  # the names of functions have changed
         unseen.note(DEFINITIONS, text)
         return
-    one.altered = True
+    transaction.altered = True
     note_change(observation)
     if statement.plan.kind == "truncate":
         for name in statement.plan.tables:

@@ -41,27 +41,26 @@ class TransactionNames:
         """Return a new transaction that begins with a statement."""
         if done.ticket[0] < self._last_end:
             # SOUND BECAUSE: the statement was sent before the last transaction had ended, so the
-            # two transactions overlap. The transactions of one session must not overlap, so a new
-            # session begins.
+            # two transactions overlap. Those of one session must not overlap, so a new one begins.
             self._begin_session()
-        one = self._history.begin(self._process, done.ticket, implicit=implicit)
+        transaction = self._history.begin(self._process, done.ticket, implicit=implicit)
         comment = _COMMENT.match(done.statement.text)
         if self.label or comment:
-            one.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
+            transaction.labels = tuple(n for n in (self.label, comment[1] if comment else "") if n)
         if self.label and self._observation.application_is_unit:
-            one.name_unit("application_name", self.label)
+            transaction.name_unit("application_name", self.label)
         if self._call:
-            one.client = self._call
-            one.name_unit("call", f"call {self._call}")
-        return one
+            transaction.client = self._call
+            transaction.name_unit("call", f"call {self._call}")
+        return transaction
 
     def begin_unseen(self) -> SeenTransaction:
         """Return a new transaction whose begin was not recognised."""
         return self._history.begin(self._process, self._history.ticket())
 
-    def end(self, one: SeenTransaction, outcome: Outcome) -> None:
+    def end(self, transaction: SeenTransaction, outcome: Outcome) -> None:
         """Note that a transaction has ended."""
-        self._last_end = one.end
+        self._last_end = transaction.end
         if outcome == "info":
             self._begin_session()
 
@@ -69,26 +68,26 @@ class TransactionNames:
         self._process = self._history.process()
         self._processes.clear()
 
-    def name_call(self, one: SeenTransaction, done: ExecutedStatement) -> None:
+    def name_call(self, transaction: SeenTransaction, done: ExecutedStatement) -> None:
         """Note the caller of a statement, and the application's call that its transaction is of.
 
         Each call has a session of its own, because calls that share a connection are not ordered by
         the application.
         """
         note = done.note
-        one.caller = "" if note is None else note.caller
-        if note is None or not note.client or one.client:
+        transaction.caller = "" if note is None else note.caller
+        if note is None or not note.client or transaction.client:
             return
-        one.client = note.client
-        one.name_unit("call", f"call {note.client}")
-        if note.label and note.label not in one.labels:
-            one.labels = (*one.labels, note.label)
+        transaction.client = note.client
+        transaction.name_unit("call", f"call {note.client}")
+        if note.label and note.label not in transaction.labels:
+            transaction.labels = (*transaction.labels, note.label)
         if note.client not in self._processes:
             self._processes[note.client] = self._history.process()
-        one.process = self._processes[note.client]
+        transaction.process = self._processes[note.client]
 
     def name_statement(
-        self, one: SeenTransaction, done: ExecutedStatement, session_locks: Collection[str]
+        self, transaction: SeenTransaction, done: ExecutedStatement, session_locks: Collection[str]
     ) -> None:
         """Name a statement that is executed for the first time.
 
@@ -99,15 +98,15 @@ class TransactionNames:
         if made.kind in ("savepoint", "release", "back") and not is_noted:
             return
         locks = "" if done.statement.declares else made.lock
-        one.execute(locks, session_locks)
+        transaction.execute(locks, session_locks)
         if done.position is not None:
-            done.position.statement = one.statement
+            done.position.statement = transaction.statement
 
 
-def name_by_comments(one: SeenTransaction, text: str) -> None:
+def name_by_comments(transaction: SeenTransaction, text: str) -> None:
     """Name the request and the program of a transaction as the comments of a statement do."""
     for source, name in units_of_statement(text).items():
-        one.name_unit(source, name)
+        transaction.name_unit(source, name)
     program = program_of_statement(text)
-    if program and program not in one.labels:
-        one.labels = (*one.labels, program)
+    if program and program not in transaction.labels:
+        transaction.labels = (*transaction.labels, program)

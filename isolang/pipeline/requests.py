@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import asdict, replace
 
-from isolang.history.carried import Kind, with_noted_reads
+from isolang.history.carried import with_noted_reads
+from isolang.history.carrying import Kind
 from isolang.history.session_tables import SESSION_TABLES
 from isolang.limits import Deadline
 from isolang.options import Options

@@ -98,7 +98,7 @@ SKEW = """
 @pytest.mark.parametrize("at", [REPEATABLE_READ, READ_COMMITTED])
 def test_a_write_skew_with_locks(at: str, locks: list[str], found: bool, tmp_path: Path) -> None:
     """A lock in one of them is not enough: the other one may read first, and end last."""
-    kept = [one * one.startswith(" holding") for one in locks]
+    kept = [lock * lock.startswith(" holding") for lock in locks]
     noted = [f'["1{a}" "2{a}" "3{b}"]' for a, b in zip(locks, kept, strict=True)]
     predictions = predict(read(tmp_path, SKEW % tuple(noted)), at)
     assert predictions.outcome == ("found" if found else "nothing found")

@@ -61,7 +61,8 @@ CREATE TRIGGER remove AFTER DELETE ON o FOR EACH ROW EXECUTE FUNCTION remove();
 )
 
 _SUM = "array_agg(w ORDER BY w)"
-# $k is a key, $a a small number, $q a larger one, and $n a number that nobody else has.
+# $k is a key, $a a small number, $q a larger one, and $n a number that no other statement has. Each
+# write of a row sets w, and each SELECT shows it: so the answers show which versions were read.
 STATEMENTS = {
     "key": ["SELECT * FROM c WHERE id = $k", "SELECT * FROM o WHERE id = $k",
             "SELECT * FROM l WHERE id = $k", "SELECT * FROM t WHERE id = $k"],
@@ -87,7 +88,7 @@ STATEMENTS = {
     "join": ["SELECT o.id, o.w, c.w FROM o JOIN c ON o.c_id = c.id WHERE c.kind = $a",
              "SELECT o.w, l.w FROM o LEFT JOIN l ON l.o_id = o.id WHERE o.id = $k",
              "SELECT c.w FROM c JOIN o ON o.c_id = c.id JOIN l ON l.o_id = o.id WHERE l.q = $q",
-             "SELECT c.id FROM c LEFT JOIN o ON o.c_id = c.id LEFT JOIN l ON l.o_id = o.id"
+             "SELECT c.w, o.w, l.w FROM c LEFT JOIN o ON o.c_id = c.id LEFT JOIN l ON l.o_id = o.id"
              " WHERE o.st = $a OR l.q = $q"],
     "block": ["SELECT DISTINCT kind, w FROM c WHERE kind > $a",
               "SELECT ARRAY(SELECT w FROM l WHERE q = $q ORDER BY 1)",
@@ -97,7 +98,7 @@ STATEMENTS = {
               f"SELECT kind, {_SUM} FROM c GROUP BY kind HAVING count(*) > 1"],
     "limit": ["SELECT id, w FROM l WHERE q >= $a ORDER BY q DESC, id LIMIT $k",
               "SELECT id, w FROM o ORDER BY note, id DESC LIMIT $k",
-              "SELECT id FROM o WHERE st = $a ORDER BY id LIMIT 1 FOR UPDATE",
+              "SELECT id, w FROM o WHERE st = $a ORDER BY id LIMIT 1 FOR UPDATE",
               f"SELECT max(id), {_SUM} FROM c",
               "SELECT id, w FROM j ORDER BY f DESC NULLS LAST, id LIMIT $k"],
     "lock": ["SELECT id, w FROM o WHERE st = $a FOR UPDATE",
@@ -120,7 +121,7 @@ STATEMENTS = {
     "delete": ["DELETE FROM l WHERE id = $k", "DELETE FROM l WHERE q = $q",
                "DELETE FROM o WHERE id = $k", "DELETE FROM j WHERE doc->>'a' = '$a' AND id > 2"],
     "compound": ["WITH x AS (UPDATE o SET w = $n, st = 2 WHERE st = $a RETURNING id)"
-                 " SELECT count(*) FROM x",
+                 " SELECT id FROM x",
                  "INSERT INTO l SELECT $n + id, id, st, $n FROM o WHERE st = $a",
                  "WITH x AS (DELETE FROM l WHERE q = $q RETURNING id, o_id, q)"
                  " INSERT INTO l SELECT $n + id, o_id, q, $n FROM x",

@@ -19,13 +19,13 @@ def held(connection):
 
     def after(*texts):
         connection.run("BEGIN", tag("BEGIN"))
-        for text, *answer in [one if isinstance(one, tuple) else (one,) for one in texts]:
+        for text, *answer in [text if isinstance(text, tuple) else (text,) for text in texts]:
             connection.run(text, *map(row, answer), tag("DONE"))
             connection.session.transaction.seen.clear()
             connection.run(READ, row(b"4", ONE), tag("SELECT 1"))
         operations = connection.session.transaction.operations
         connection.run("COMMIT", tag("COMMIT"), status=b"I")
-        return [one.statement.partition(" holding ")[2] for one in operations]
+        return [operation.statement.partition(" holding ")[2] for operation in operations]
 
     return after
 
@@ -78,11 +78,11 @@ def test_names_of_locks(text, names):
 
 def test_a_name_of_other_signs_is_a_hash():
     """What stands in a history has no blanks or quotes."""
-    texts = [f"SELECT pg_advisory_xact_lock(hashtext('{one}'))" for one in ("a b", "a c", "a b")]
+    texts = [f"SELECT pg_advisory_xact_lock(hashtext('{text}'))" for text in ("a b", "a c", "a b")]
     parts = [[*tokens(text)] for text in texts]
-    one, other, again = (lock_name(*lock_calls(part), part, Parameters()) for part in parts)
-    assert one == again != other
-    assert " " not in one
+    name, other, again = (lock_name(*lock_calls(part), part, Parameters()) for part in parts)
+    assert name == again != other
+    assert " " not in name
 
 
 @pytest.mark.parametrize(
@@ -106,5 +106,5 @@ def test_rows_that_a_cursor_locks(connection):
     written = row(b'["7", "9", "6", "(0,2)", [2], "9", "7", "(0,3)", [2], [[2, 9]], null]')
     connection.run("UPDATE t SET v = 9 WHERE id = 2", written, tag("UPDATE 1"))
     connection.run("FETCH ALL c", row(b"4", ONE), tag("FETCH 1"))
-    statements = [one.statement for one in connection.session.transaction.operations]
+    statements = [read.statement for read in connection.session.transaction.operations]
     assert statements == ["2", "3 for update"]

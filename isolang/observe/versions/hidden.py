@@ -31,7 +31,7 @@ def count_hidden(facts: StatementFacts) -> None:
     """Count the reads and writes hidden by the statement's form."""
     made, unseen = facts.statement.plan, facts.observation.history.unseen
     if made.kind != "insert":
-        unseen.read.update([name_parts(one)[-1] for one in made.tables])
+        unseen.read.update([name_parts(name)[-1] for name in made.tables])
     in_log = [what for what in facts.statement.unseen if _log_shows(facts, what)]
     hidden = {*facts.statement.unseen}.difference(in_log)
     # SOUND BECAUSE: an INSERT with a subquery counts that, too.
@@ -52,12 +52,12 @@ def count_hidden(facts: StatementFacts) -> None:
     for table in facts.statement.triggered:
         _note_functions(facts, table.readers)
     if facts.done.mark:
-        one = facts.transaction
-        one.awaits_log = True
-        one.operations.append(
+        transaction = facts.transaction
+        transaction.awaits_log = True
+        transaction.operations.append(
             LoggedWrites(
                 facts.done.mark, facts.shown, facts.statement.text, tuple(in_log),
-                one.statement, one.caller,
+                transaction.statement, transaction.caller,
             )
         )  # fmt: skip
 

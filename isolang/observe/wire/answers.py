@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from isolang.observe.cursors import Cursor
+from isolang.observe.cursors import OpenCursor
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import PREPARED_EARLIER, SETTINGS
@@ -177,7 +177,7 @@ class AnswerRewriter:
             place = buffer.index(b"\0", place) + 19
         return message(b"T", I16.pack(keep) + buffer[at + 2 : place])
 
-    def _cursor_of(self, statement: PreparedStatement) -> Cursor | None:
+    def _cursor_of(self, statement: PreparedStatement) -> OpenCursor | None:
         """Return the cursor whose rows a statement returns; ``None`` if there is none."""
         request = statement.requests
         if request is None or request.what != "fetch":
