@@ -50,3 +50,30 @@ def test_the_result_has_another_expression_of_that_name(selected):
 def test_a_qualified_name_is_the_column_of_the_table(selected):
     """Whatever the result calls so, as ORMs write it."""
     assert order_of(selected, "t.n") == ("n", False)
+
+
+def kind_of(text, rows):
+    """The kind of unseen activity, and whether all rows of a condition were seen."""
+    part = list(tokens(text))
+    made = plan(part, frozenset({"count"}))
+    condition = parse_condition(part, *made.sources[0].where, lambda names: names[-1])
+    statement = PreparedStatement(plan=made, text=text, part=part, condition=condition)
+    done = ExecutedStatement(statement=statement, ticket=(0, 0), rows=1)
+    kind, predicate, _ = predicate_of(done, TABLE, rows, "", read_committed=False)
+    return kind, bool(predicate)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["SELECT id, count(*) OVER () FROM t LIMIT 1", "SELECT n, count(*) FROM t GROUP BY n LIMIT 1",
+     "SELECT n, count(*) FROM t WHERE n > 0 GROUP BY n ORDER BY n LIMIT 1",
+     "SELECT id, sum(n) OVER w FROM t WINDOW w AS (PARTITION BY n) ORDER BY id LIMIT 1"],
+)  # fmt: skip
+def test_a_row_that_others_decide(text):
+    """What LIMIT leaves out may be in the answer all the same: a page with the number of all rows."""
+    assert kind_of(text, 1) == (LIMITED, False)
+
+
+def test_one_row_for_all():
+    assert kind_of("SELECT count(*) FROM t LIMIT 1", 3) == ("", True)
+    assert kind_of("SELECT id, n FROM t LIMIT 1", 1) == ("", False)

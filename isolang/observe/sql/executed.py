@@ -248,6 +248,8 @@ def _kind_beyond_limit(
         return LIMITED, None, None
     if max(found, done.rows) < most:
         return None, None, None
+    if _combines_rows(statement):
+        return LIMITED, None, None
     if not (made.order[1] and found):
         return "", None, None
     order = _first_order_column(statement, source, table)
@@ -255,6 +257,13 @@ def _kind_beyond_limit(
         return None, order, None
     ranks = _ranks(statement, source)
     return (LIMITED if ranks is None else None), None, ranks
+
+
+def _combines_rows(statement: PreparedStatement) -> bool:
+    """Return whether a row of the answer may depend on other rows than its own: groups, windows."""
+    if any(source.how == "all" for source in statement.plan.sources):
+        return True
+    return any(token.text == "over" for token in statement.part)
 
 
 def _ranks(statement: PreparedStatement, source: StatementTable) -> ServerExpression | None:
