@@ -70,7 +70,7 @@ def kind_of(text, rows):
      "SELECT id, sum(n) OVER w FROM t WINDOW w AS (PARTITION BY n) ORDER BY id LIMIT 1"],
 )  # fmt: skip
 def test_a_row_that_others_decide(text):
-    """What LIMIT leaves out may be in the answer all the same: a page with the number of all rows."""
+    """What LIMIT leaves out may be in the answer: a page with the number of all rows."""
     assert kind_of(text, 1) == (LIMITED, False)
 
 
