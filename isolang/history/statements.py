@@ -9,19 +9,15 @@ templates use them.
 
 from __future__ import annotations
 
-import io
-import mmap
 import re
-import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import DecodeError, Struct, json
 
 from isolang.errors import HistoryError
+from isolang.history.line_fields import fields_of_file, fields_of_text
 
 Lock: TypeAlias = Literal["", "update", "no key update", "share", "key share"]
 """How a SELECT locks the rows it reads until its transaction ends; empty if it takes no locks."""
@@ -84,23 +80,7 @@ def read_statements(path: str) -> Mapping[int, Statements]:
     Raises:
         HistoryError: a ``:statements`` field is malformed.
     """
-    try:
-        about = Path(path).stat()
-        # a pipe cannot be read a second time
-        regular = stat.S_ISREG(about.st_mode) and about.st_size
-        return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
-    except OSError:
-        return {}
-
-
-@lru_cache(maxsize=4)
-def _read(path: str, changed: int, size: int) -> Mapping[int, Statements]:
-    with Path(path).open("rb") as file:
-        # Most files have no such field, and reading a large file line by line is slow.
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            if all(text.find(field) < 0 for field in (_FIELD, _JSON_FIELD)):
-                return {}
-        return _statements_by_line(file, path)
+    return fields_of_file(path, (_FIELD, _JSON_FIELD), _statements_by_line)
 
 
 def statements_in(text: bytes, name: str) -> Mapping[int, Statements]:
@@ -109,9 +89,7 @@ def statements_in(text: bytes, name: str) -> Mapping[int, Statements]:
     Raises:
         HistoryError: a ``:statements`` field is malformed.
     """
-    if _FIELD not in text and _JSON_FIELD not in text:
-        return {}
-    return _statements_by_line(io.BytesIO(text), name)
+    return fields_of_text(text, name, (_FIELD, _JSON_FIELD), _statements_by_line)
 
 
 def _statements_by_line(lines: Iterable[bytes], name: str) -> Mapping[int, Statements]:

@@ -7,18 +7,14 @@ requests, too (:mod:`isolang.history.carried`).
 
 from __future__ import annotations
 
-import io
-import mmap
 import re
-import stat
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
-from pathlib import Path
 from typing import Final
 
 from msgspec import DecodeError, Struct, json
 
 from isolang.errors import HistoryError
+from isolang.history.line_fields import fields_of_file, fields_of_text
 
 _FIELD: Final = b":unit"
 _FIELDS: Final = (_FIELD, b":type", b":process")
@@ -38,23 +34,7 @@ def read_units(path: str) -> Mapping[int, str]:
     Raises:
         HistoryError: a ``:unit`` field is malformed.
     """
-    try:
-        about = Path(path).stat()
-        # a pipe cannot be read a second time
-        regular = stat.S_ISREG(about.st_mode) and about.st_size
-        return _read(path, about.st_mtime_ns, about.st_size) if regular else {}
-    except OSError:
-        return {}
-
-
-@lru_cache(maxsize=4)
-def _read(path: str, changed: int, size: int) -> Mapping[int, str]:
-    with Path(path).open("rb") as file:
-        # Most files have no such field, and reading a large file line by line is slow.
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-            if all(text.find(field) < 0 for field in (_FIELD, _JSON_FIELD)):
-                return {}
-        return _units_by_line(file, path)
+    return fields_of_file(path, (_FIELD, _JSON_FIELD), _units_by_line)
 
 
 def units_in(text: bytes, name: str) -> Mapping[int, str]:
@@ -63,9 +43,7 @@ def units_in(text: bytes, name: str) -> Mapping[int, str]:
     Raises:
         HistoryError: a ``:unit`` field is malformed.
     """
-    if _FIELD not in text and _JSON_FIELD not in text:
-        return {}
-    return _units_by_line(io.BytesIO(text), name)
+    return fields_of_text(text, name, (_FIELD, _JSON_FIELD), _units_by_line)
 
 
 def _units_by_line(lines: Iterable[bytes], name: str) -> Mapping[int, str]:
