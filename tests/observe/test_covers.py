@@ -415,3 +415,15 @@ def test_applications_see_no_difference(observed, server):
         assert seen == other
     assert "errors" not in observed.stop()
     assert observed.verdict("sser") == "valid"
+
+
+def test_texts_that_differ_in_constants_have_one_cover():
+    """An application that writes values into its texts sends a new text with each request."""
+    rewriter = Rewriter(DatabaseFacts(version=180000))
+    rewriter.tables |= shop()
+    text = "SELECT o.id FROM o JOIN n ON o.a = n.a WHERE n.id = {}"
+    covers = [
+        rewriter.prepare(text.format(number), may_ask=True).statements[0].cover for number in (1, 2)
+    ]
+    assert covers[0] is not None
+    assert covers[0].cover is covers[1].cover

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from operator import is_
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -315,12 +316,14 @@ class Rewriter:
         self._database = database
         self.tables: dict[str, Table | None] = {}
         self._texts: dict[str, Prepared] = {}
+        self._covers: dict[int, tuple[StatementTable, Sequence[Table], Cover | None]] = {}
         self._joins: dict[int, tuple[StatementTable, KeyJoin | None]] = {}
 
     def forget(self) -> None:
         """Clear the caches of tables and rewritten statements, in case a name has a new meaning."""
         self.tables.clear()
         self._texts.clear()
+        self._covers.clear()
         self._joins.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
@@ -512,9 +515,7 @@ class Rewriter:
         joined = tuple(other for other in sources if other.text == source.text)
         tables = [self.tables.get(other.name) for other in joined]
         known = tuple(table for table in tables if table is not None and not table.why)
-        if len(known) < len(joined) or _joins_otherwise(part):
-            return None
-        cover = cover_of(part, joined, known)
+        cover = self._cover_of(part, joined, known) if len(known) == len(joined) else None
         if cover is None:
             return None
         number = next(n for n, other in enumerate(joined) if other is source)
@@ -526,6 +527,19 @@ class Rewriter:
         )
 
     def _cover(
+    def _cover_of(
+        self, part: Sequence[Token], sources: Sequence[StatementTable], tables: Sequence[Table]
+    ) -> Cover | None:
+        """Return reads that decide the rows of a join, which depend only on the join's shape."""
+        first = sources[0]
+        source, described, cover = self._covers.get(id(first), (None, (), None))
+        if source is first and all(map(is_, described, tables)):
+            return cover
+        cover = None if _joins_otherwise(part) else cover_of(part, sources, tables)
+        if len(self._covers) < _MOST_CACHED:
+            self._covers[id(first)] = first, tables, cover
+        return cover
+
         self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
     ) -> ReportedCover | None:
         """Return the cover of a join, and what reports its rows if the join does not."""
@@ -534,7 +548,7 @@ class Rewriter:
         if len(reported) < len(planned.sources) or planned.kind != "select":
             return None
         tables = [one.table for one in reported]
-        cover = None if _joins_otherwise(part) else cover_of(part, planned.sources, tables)
+        cover = self._cover_of(part, planned.sources, tables)
         if cover is None or not is_complete(part):
             return None
         only = planned.partial == JOINS
