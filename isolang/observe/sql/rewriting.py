@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
 from operator import is_
@@ -256,21 +256,18 @@ class DatabaseFacts(Struct, kw_only=True):
         self.defers |= any(True for _ in answer(DEFERRED_TRIGGERS))
         self.shapes.clear()
 
-    def functions_called(self, part: Sequence[Token], names: AbstractSet[str]) -> list[str]:
-        """Return the functions of the database that a statement may call.
-
-        Args:
-            names: the names followed by a parenthesis in the statement.
-        """
+    def functions_behind_words(self, part: Sequence[Token]) -> tuple[str, ...]:
+        """Return the functions that a statement may call without naming them."""
         called = self.called_by_words
-        words = (
-            called.keys() & {"", *map(catalogue_name, {one.text for one in part})} if called else ()
-        )
-        named = names & (self.functions.keys() | self.defined)
-        return [
-            *(one for name in sorted(named) for one in sorted(self.functions.get(name, [name]))),
-            *(one for word in sorted(words) for one in sorted(called[word])),
-        ]
+        if not called:
+            return ()
+        words = called.keys() & {"", *map(catalogue_name, {one.text for one in part})}
+        return tuple(one for word in sorted(words) for one in sorted(called[word]))
+
+    def functions_named(self, names: AbstractSet[str]) -> Iterator[str]:
+        """Yield the functions of the database with names that a parenthesis follows."""
+        for name in sorted(names & (self.functions.keys() | self.defined)):
+            yield from sorted(self.functions.get(name, [name]))
 
     @property
     def returns_old_rows(self) -> bool:
@@ -294,6 +291,7 @@ class StatementShape(Struct, frozen=True):
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
         names: as for :class:`PreparedStatement`.
+        called: the functions behind its operators, casts and domains.
         compound: the plan with several queries; ``None`` if there is no such plan.
     """
 
@@ -302,6 +300,7 @@ class StatementShape(Struct, frozen=True):
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
     names: tuple[str, ...] | None = None
+    called: tuple[str, ...] = ()
     compound: CompoundPlan | None = None
 
 
@@ -316,15 +315,15 @@ class Rewriter:
         self._database = database
         self.tables: dict[str, Table | None] = {}
         self._texts: dict[str, Prepared] = {}
-        self._covers: dict[int, tuple[StatementTable, Sequence[Table], Cover | None]] = {}
         self._joins: dict[int, tuple[StatementTable, KeyJoin | None]] = {}
+        self._covers: dict[int, tuple[StatementTable, Sequence[Table], Cover | None]] = {}
 
     def forget(self) -> None:
         """Clear the caches of tables and rewritten statements, in case a name has a new meaning."""
         self.tables.clear()
         self._texts.clear()
-        self._covers.clear()
         self._joins.clear()
+        self._covers.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
         """Return a text in the form to send to the server."""
@@ -377,7 +376,8 @@ class Rewriter:
             encloses = not redefined and (cursor is None or _may_enclose(cursor))
             seen = self._blocks(found, part) if encloses else ()
             planned = found.wrapped if seen and found.wrapped else found.plan
-            reported, addition, unseen = self._edit_of(part, planned)
+            functions = (*self._database.functions_named(planned.names), *found.called)
+            reported, addition, unseen = self._edit_of(planned, functions)
             if redefined and planned.sources:
                 reported, addition, unseen = (), "", (*unseen, ALTERED)
             redefined = redefined or _may_redefine(part, planned)
@@ -407,7 +407,7 @@ class Rewriter:
                     cover=cover,
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
-                    functions=tuple(self._database.functions_called(part, planned.names)),
+                    functions=functions,
                     triggered=_triggered(planned, self.tables),
                     logged=cursor is None and may_write_unseen(part, unseen, reported),
                     declares=cursor,
@@ -451,6 +451,7 @@ class Rewriter:
                 _condition(part, made),
                 *_plan_with_blocks(part, made, facts.aggregates),
                 names=tables_read(part) if compound is None else compound.tables,
+                called=facts.functions_behind_words(part),
                 compound=compound,
             )
             if len(shapes) < 4 * _MOST_CACHED and len(name) < _LONGEST_SHAPE:
@@ -526,7 +527,6 @@ class Rewriter:
             cover=BlockCover(cover, joined, known, number),
         )
 
-    def _cover(
     def _cover_of(
         self, part: Sequence[Token], sources: Sequence[StatementTable], tables: Sequence[Table]
     ) -> Cover | None:
@@ -540,6 +540,7 @@ class Rewriter:
             self._covers[id(first)] = first, tables, cover
         return cover
 
+    def _cover(
         self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
     ) -> ReportedCover | None:
         """Return the cover of a join, and what reports its rows if the join does not."""
@@ -570,12 +571,14 @@ class Rewriter:
         )
 
     def _edit_of(
-        self, part: Sequence[Token], planned: StatementPlan
+        self, planned: StatementPlan, functions: Collection[str] = ()
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
-        """Return the reported tables, the text to add, and the unseen kinds."""
-        unseen = [*planned.unseen]
-        if self._database.functions_called(part, planned.names):
-            unseen.append(CALLED)
+        """Return the reported tables, the text to add, and the unseen kinds.
+
+        Args:
+            functions: the functions that the statement may call.
+        """
+        unseen = [*planned.unseen, *([CALLED] if functions else ())]
         reported: list[ReportedTable] = []
         texts: list[str] = []
         for one in planned.sources:
@@ -653,7 +656,7 @@ def _compound(
     additions: list[str] = []
     for one in compound.members:
         own = part[slice(*one.tokens)]
-        reported, addition, kinds = rewriter._edit_of(own, one.plan)
+        reported, addition, kinds = rewriter._edit_of(one.plan)
         if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
             return None
         unseen += kinds
@@ -677,7 +680,7 @@ def _compound(
             return None
         unseen.append(SUBQUERIES)
         hidden |= {source.name for source in sources}
-    functions = tuple(rewriter._database.functions_called(part, whole.names))
+    functions = (*rewriter._database.functions_named(whole.names), *found.called)
     unseen += [CALLED] if functions else []
     unseen = list(dict.fromkeys(unseen))
     queries = [one for one in members if one.member is not None and one.member.name]
