@@ -195,6 +195,16 @@ class PreparedStatement(Struct, kw_only=True):
             self.columns += (None, *added)
 
     @property
+    def described(self) -> Iterator[Table]:
+        """Yield the tables whose row versions are returned, as all sessions share them.
+
+        Those in the columns of covers are copies, which do not say that a table was altered since.
+        """
+        yield from (one.table for one in self.columns if one is not None)
+        for block in self.blocks:
+            yield from block.cover.tables if block.cover is not None else ()
+
+    @property
     def adds_to_partitions(self) -> bool:
         """Return whether the statement may insert rows into partitions, and returns them."""
         kinds = [one.plan.kind for one in self.members] or [self.plan.kind]
