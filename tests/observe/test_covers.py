@@ -447,11 +447,11 @@ def record(tmp_path):
     rewriter = Rewriter(observation.database)
     rewriter.tables |= shop()
 
-    def recorded(text, *altered):
+    def recorded(text, *altered, rows=0):
         (statement,) = rewriter.prepare(text, may_ask=False).statements
         for name in altered:
             rewriter.tables[name].altered = True
-        done = ExecutedStatement(statement=statement, ticket=history.ticket())
+        done = ExecutedStatement(statement=statement, ticket=history.ticket(), rows=rows)
         transaction = history.begin(0, done.ticket)
         StatementOperations(StatementFacts(observation, transaction, done)).record()
         return transaction.operations, {**history.unseen}
@@ -465,3 +465,10 @@ def test_a_table_of_a_block_that_was_altered(record, name):
     text = "SELECT id FROM c WHERE id IN (SELECT o.c_id FROM o JOIN n ON o.a = n.a WHERE n.id > 1)"
     assert record(text)[0]
     assert record(text, name) == ([], {ALTERED: 1})
+
+
+@pytest.mark.parametrize("text", ["c WHERE kind = 1", "c LEFT JOIN o ON o.c_id = c.id"])
+def test_an_aggregate_whose_row_is_cut_off(record, text):
+    """The server sends no row for LIMIT 0, which does not say that the table has none."""
+    assert record(f"SELECT count(*) FROM {text} LIMIT 0") == ([], {})
+    assert record(f"SELECT count(*) FROM {text} LIMIT 1", rows=1)[0]
