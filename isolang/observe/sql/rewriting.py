@@ -127,6 +127,7 @@ class PreparedStatement(Struct, kw_only=True):
     """An application's statement, as sent to the server.
 
     Attributes:
+        shown: the text as the history shows it.
         reported: the tables whose row versions are returned by the statement, each in a column
             after the application's columns.
         hidden: whether the server returns rows that the application must not receive.
@@ -182,7 +183,7 @@ class PreparedStatement(Struct, kw_only=True):
     tag: str = ""
 
     def __post_init__(self) -> None:
-        self.shown = one_line(self.text, _LONGEST_SHOWN)
+        self.shown = self.shown or one_line(self.text, _LONGEST_SHOWN)
         if self.columns:
             return
         self.columns = self.reported
@@ -661,6 +662,7 @@ def _compound(
         return None
     known = rewriter.tables
     whole = compound.plan
+    shown = one_line(whole_text, _LONGEST_SHOWN)
     unseen = [*whole.unseen]
     members: list[PreparedStatement] = []
     additions: list[str] = []
@@ -673,7 +675,7 @@ def _compound(
         additions.append(addition)
         members.append(
             PreparedStatement(
-                plan=one.plan, text=whole_text, part=own, reported=reported,
+                plan=one.plan, text=whole_text, shown=shown, part=own, reported=reported,
                 condition=one.condition, member=one,
                 names=tuple(source.name for source in one.plan.sources),
                 tables=tuple(column.table for column in reported),
@@ -702,7 +704,7 @@ def _compound(
         columns += tuple(reported for one in queries for reported in one.reported)
     tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
     statement = PreparedStatement(
-        plan=whole, text=whole_text, part=part,
+        plan=whole, text=whole_text, shown=shown, part=part,
         reported=tuple(reported for one in members for reported in one.reported),
         hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
         names=tuple(hidden), tables=tuple(map(known.get, hidden)), members=tuple(members),
