@@ -979,7 +979,9 @@ def _proposed_rows(reader: Reader, at: int, end: int, depth: int = 0) -> int:
         if reader.text(behind) != ",":
             break
         behind += 1
-    return rows
+    # Behind UNION are more rows, and LIMIT leaves some out.
+    is_whole = reader.word(behind) in ("on", "returning") or reader.text(behind) in (")", "")
+    return rows if is_whole else 0
 
 
 _CONSTANT_WORDS: Final = frozenset({
