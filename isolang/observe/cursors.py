@@ -30,6 +30,7 @@ class OpenCursor(Struct, gc=False):
     Attributes:
         done: the execution of its query, with the rows fetched so far.
         transaction: the transaction that declared it.
+        holds: whether it outlives this transaction (WITH HOLD).
         skips: whether it was moved otherwise than by fetching the next rows, so that the rows
             fetched are not all rows up to the last one.
         recorded: whether the reads of its query have been recorded.

@@ -14,7 +14,7 @@ class SessionLocks:
     """The advisory locks that a session holds until it releases them.
 
     Attributes:
-        held: the locks by name, each with how often the session has taken it.
+        current: the locks by name, each with how often the session has taken it.
     """
 
     def __init__(self) -> None:

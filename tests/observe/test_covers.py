@@ -7,7 +7,11 @@ import pytest
 from observe.test_blocks import answers
 from observe.test_joins import shop, table
 
+from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.seen import RowVersion
+from isolang.observe.observation import Observation
+from isolang.observe.postgres import POSTGRES
+from isolang.observe.sql.catalogue import Tables
 from isolang.observe.sql.covers import CoveredStatement, cover_of
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.joins import ColumnNames, split_condition
@@ -15,7 +19,10 @@ from isolang.observe.sql.lexer import tokens
 from isolang.observe.sql.plan import plan
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.rewriting import DatabaseFacts, PreparedStatement, Rewriter
+from isolang.observe.unseen import ALTERED
 from isolang.observe.versions.covers import JoinedRows, cover_facts
+from isolang.observe.versions.facts import StatementFacts
+from isolang.observe.versions.operations import StatementOperations
 
 
 def parsed(text, tables=None):
@@ -415,3 +422,53 @@ def test_applications_see_no_difference(observed, server):
         assert seen == other
     assert "errors" not in observed.stop()
     assert observed.verdict("sser") == "valid"
+
+
+def test_texts_that_differ_in_constants_have_one_cover():
+    """An application that writes values into its texts sends a new text with each request."""
+    rewriter = Rewriter(DatabaseFacts(version=180000))
+    rewriter.tables |= shop()
+    text = "SELECT o.id FROM o JOIN n ON o.a = n.a WHERE n.id = {}"
+    covers = [
+        rewriter.prepare(text.format(number), may_ask=True).statements[0].cover for number in (1, 2)
+    ]
+    assert covers[0] is not None
+    assert covers[0].cover is covers[1].cover
+
+
+@pytest.fixture
+def record(tmp_path):
+    """Return the operations of a statement without rows, and what is not seen."""
+    history = ObservedHistory(tmp_path / "observed.edn")
+    observation = Observation(
+        dialect=POSTGRES.dialect, versions=POSTGRES.versions, history=history, tables=Tables(),
+        database=DatabaseFacts(version=180000, aggregates=frozenset({"count"})), most_rows=9,
+    )  # fmt: skip
+    rewriter = Rewriter(observation.database)
+    rewriter.tables |= shop()
+
+    def recorded(text, *altered, rows=0):
+        (statement,) = rewriter.prepare(text, may_ask=False).statements
+        for name in altered:
+            rewriter.tables[name].altered = True
+        done = ExecutedStatement(statement=statement, ticket=history.ticket(), rows=rows)
+        transaction = history.begin(0, done.ticket)
+        StatementOperations(StatementFacts(observation, transaction, done)).record()
+        return transaction.operations, {**history.unseen}
+
+    return recorded
+
+
+@pytest.mark.parametrize("name", ["o", "n"])
+def test_a_table_of_a_block_that_was_altered(record, name):
+    """What a statement prepared before says of its rows is of the table as it was."""
+    text = "SELECT id FROM c WHERE id IN (SELECT o.c_id FROM o JOIN n ON o.a = n.a WHERE n.id > 1)"
+    assert record(text)[0]
+    assert record(text, name) == ([], {ALTERED: 1})
+
+
+@pytest.mark.parametrize("text", ["c WHERE kind = 1", "c LEFT JOIN o ON o.c_id = c.id"])
+def test_an_aggregate_whose_row_is_cut_off(record, text):
+    """The server sends no row for LIMIT 0, which does not say that the table has none."""
+    assert record(f"SELECT count(*) FROM {text} LIMIT 0") == ([], {})
+    assert record(f"SELECT count(*) FROM {text} LIMIT 1", rows=1)[0]

@@ -95,6 +95,22 @@ def test_an_insert_that_a_row_was_in_the_way_of(record):
     assert unseen == {NO_ROW: 1}
 
 
+@pytest.mark.parametrize(
+    "rows",
+    ["SELECT unnest('{3,4}'::int[]), 1", "(VALUES (3, 1), (4, 1))",
+     "OVERRIDING USER VALUE VALUES (3, 1), (4, 1)", "VALUES (3, 1) UNION ALL SELECT 4, 1",
+     "VALUES (3, 1), (4, 1) LIMIT 1"],
+)  # fmt: skip
+def test_an_insert_of_other_rows_than_those_of_values(record, rows):
+    """Nobody knows how many rows it proposed, nor which of them existed."""
+    answer = b'["7", null, null, null, null, "9", "7", "(0,3)", [3], [[3, 1]], null]'
+    text = f"INSERT INTO t (id, v) {rows} ON CONFLICT (id) DO NOTHING"
+    assert record(text) == ([], {NO_ROW: 1})
+    operations, unseen = record(text, answer)
+    assert keys(operations) == [("WrittenRow", [None, ("3", "7(0,3)")])]
+    assert unseen == {NO_ROW: 2}
+
+
 def test_what_is_not_seen(record, table):
     """More rows than are recorded, rows of another table by this name, and a table that changed."""
     three = b"9 7 (0,3) [3]"

@@ -29,6 +29,7 @@ from isolang.observe.sql.plan import (
     StatementTable,
     aggregates_all,
     from_tables,
+    is_in_catalogue,
 )
 from isolang.observe.unseen import LIMITED, SHAPES, SUBQUERIES
 
@@ -204,9 +205,7 @@ class _BlockReader:
             end += 1
         if self._own and not begin:
             return ()  # each row of the result has a column for this block
-        place = reader.find({"from"}, begin, end, depth)
-        while place < end and reader.word(place - 1) == "distinct":  # IS DISTINCT FROM
-            place = reader.find({"from"}, place + 1, end, depth)
+        place = reader.find_from(begin, end, depth)
         stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth) if place < end else end
         tables = []
         at = place + 1
@@ -224,8 +223,7 @@ class _BlockReader:
             at = self._after_next_source(at, stop, depth)
         if not tables:
             return ()
-        catalogues = ("pg_", "information_schema.")
-        if items > len(tables) or any(name.startswith(catalogues) for name, _ in tables):
+        if items > len(tables) or any(is_in_catalogue(name) for name, _ in tables):
             raise RefusedError(SUBQUERIES)
         behind = stop
         where = (0, 0)

@@ -269,6 +269,13 @@ class Reader:
             behind += 1
         return behind + 1
 
+    def find_from(self, begin: int, end: int, depth: int = 0) -> int:
+        """Return the position of FROM; ``end`` if there is none. IS DISTINCT FROM is none."""
+        at = self.find({"from"}, begin, end, depth)
+        while at < end and self.word(at - 1) == "distinct":
+            at = self.find({"from"}, at + 1, end, depth)
+        return at
+
     def name(self, at: int) -> str:
         """Return the qualified name at a position; empty if there is none."""
         if not self.is_name(at):
@@ -495,9 +502,7 @@ def from_tables(reader: Reader, at: int, end: int) -> FromTables:
 
 def _select_plan(reader: Reader, aggregates: Collection[str]) -> StatementPlan:
     part, end = reader.part, len(reader.part)
-    begin = reader.find({"from"}, 0, end)
-    while begin < end and reader.word(begin - 1) == "distinct":  # IS DISTINCT FROM
-        begin = reader.find({"from"}, begin + 1, end)
+    begin = reader.find_from(0, end)
     if reader.find({"into"}, 0, end) < end:
         return StatementPlan(kind="ddl", unseen=(COPIED,))
     if not any(reader.word(n) in ("from", "table") for n in range(end)):
@@ -679,10 +684,7 @@ def _clause_position(reader: Reader, words: set[str], begin: int, *, aggregated:
 
 def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
     """Return whether the SELECT at a position aggregates all its rows into one."""
-    depth = reader.depth[begin]
-    end = begin + 1
-    while end < len(reader.part) and reader.depth[end] >= depth:
-        end += 1
+    depth, end = reader.depth[begin], end_of_block(reader, begin)
     stop = reader.find({"from"}, begin, end, depth)
     rest = {"group", "having", "union", "intersect", "except"}
     return reader.find(rest, begin, end, depth) == end and _calls_aggregate(
@@ -766,9 +768,7 @@ def _write_plan(reader: Reader, word: str) -> StatementPlan:
         partial = "subqueries"
         if word != "insert" or _reads_tables(reader, at):
             unseen.append(SUBQUERIES)
-    others = reader.find({"from"} if word == "update" else {"using"}, at, end)
-    while others < end and reader.word(others - 1) == "distinct":
-        others = reader.find({"from"}, others + 1, end)
+    others = reader.find_from(at, end) if word == "update" else reader.find({"using"}, at, end)
     if word != "insert" and others < end:
         unseen.append("other tables of UPDATE and DELETE")
         partial = "other tables"
@@ -979,7 +979,9 @@ def _proposed_rows(reader: Reader, at: int, end: int, depth: int = 0) -> int:
         if reader.text(behind) != ",":
             break
         behind += 1
-    return rows
+    # Behind UNION are more rows, and LIMIT leaves some out.
+    is_whole = reader.word(behind) in ("on", "returning") or reader.text(behind) in (")", "")
+    return rows if is_whole else 0
 
 
 _CONSTANT_WORDS: Final = frozenset({

@@ -6,7 +6,7 @@ key, and its values are constants, the statement itself says which keys existed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from isolang.observe.sql.catalogue import Table
@@ -32,7 +32,9 @@ def skipped_keys(
     reader = Reader(part)
     if table.triggers or not _conflicts_on_key(reader, table):
         return None
-    proposed = [*_proposed_keys(reader, table, parameters)]
+    proposed = _proposed_keys(reader, table, parameters)
+    if proposed is None:
+        return None
     existing = [key for key in proposed if key is not None and key not in written]
     if len(existing) != len(proposed) - len(written) or len({*proposed}) != len(proposed):
         return None
@@ -63,22 +65,23 @@ def _names(reader: Reader, begin: int, end: int) -> list[str] | None:
 
 def _proposed_keys(
     reader: Reader, table: Table, parameters: Parameters
-) -> Iterator[tuple[Any, ...] | None]:
-    """Yield the primary key of each row that an INSERT proposes; ``None`` if it is not certain."""
+) -> list[tuple[Any, ...] | None] | None:
+    """Return the primary key of each row that an INSERT proposes; ``None`` for an uncertain one.
+
+    Return ``None`` if it is not certain which rows it proposes: other rows than those of VALUES.
+    """
     *_, at = insert_target(reader, 2)
     names: list[str] | None = [*table.names.values()]
     if reader.text(at) == "(" and reader.word(at + 1) not in ("select", "with", "values"):
         names = _names(reader, at, reader.close(at))
         at = reader.close(at)
     if names is None or reader.word(at) != "values":
-        return
-    at += 1
-    while reader.text(at) == "(":
-        yield _key(reader, at, names, table, parameters)
-        at = reader.close(at)
-        if reader.text(at) != ",":
-            return
-        at += 1
+        return None
+    keys: list[tuple[Any, ...] | None] = []
+    while reader.text(at) in ("values", ","):
+        keys.append(_key(reader, at + 1, names, table, parameters))
+        at = reader.close(at + 1)
+    return keys if reader.word(at) == "on" else None
 
 
 def _key(

@@ -110,9 +110,11 @@ class StatementQueries:
         if word == "insert":
             return
         self._read[name] = None
-        begin = reader.find({"from" if word == "update" else "using"}, at, query.end, depth)
-        while begin < query.end and reader.word(begin - 1) == "distinct":
-            begin = reader.find({"from"}, begin + 1, query.end, depth)
+        begin = (
+            reader.find_from(at, query.end, depth)
+            if word == "update"
+            else reader.find({"using"}, at, query.end, depth)
+        )
         if begin < query.end:
             stops = {"on"} if word == "merge" else CLAUSES - {"on"}
             stop = reader.find(stops, begin + 1, query.end, depth)
@@ -160,9 +162,7 @@ class StatementQueries:
     def _from(self, begin: int, end: int) -> tuple[int, int]:
         """Return the token range from a SELECT's FROM to the clause behind; empty without FROM."""
         reader, depth = self._reader, self._reader.depth[begin]
-        place = reader.find({"from"}, begin, end, depth)
-        while place < end and reader.word(place - 1) == "distinct":
-            place = reader.find({"from"}, place + 1, end, depth)
+        place = reader.find_from(begin, end, depth)
         return place, reader.find(CLAUSES - {"on"}, place + 1, end, depth) if place < end else end
 
     def _note_tables(self, begin: int, end: int) -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from operator import is_
 from typing import Any, Final
 
 from msgspec import Struct, field
@@ -126,6 +127,7 @@ class PreparedStatement(Struct, kw_only=True):
     """An application's statement, as sent to the server.
 
     Attributes:
+        shown: the text as the history shows it.
         reported: the tables whose row versions are returned by the statement, each in a column
             after the application's columns.
         hidden: whether the server returns rows that the application must not receive.
@@ -181,7 +183,7 @@ class PreparedStatement(Struct, kw_only=True):
     tag: str = ""
 
     def __post_init__(self) -> None:
-        self.shown = one_line(self.text, _LONGEST_SHOWN)
+        self.shown = self.shown or one_line(self.text, _LONGEST_SHOWN)
         if self.columns:
             return
         self.columns = self.reported
@@ -192,6 +194,16 @@ class PreparedStatement(Struct, kw_only=True):
             added += self.cover.tables
         if added:
             self.columns += (None, *added)
+
+    @property
+    def described(self) -> Iterator[Table]:
+        """Yield the tables whose row versions are returned, as all sessions share them.
+
+        Those in the columns of covers are copies, which do not say that a table was altered since.
+        """
+        yield from (one.table for one in self.columns if one is not None)
+        for block in self.blocks:
+            yield from block.cover.tables if block.cover is not None else ()
 
     @property
     def adds_to_partitions(self) -> bool:
@@ -255,21 +267,18 @@ class DatabaseFacts(Struct, kw_only=True):
         self.defers |= any(True for _ in answer(DEFERRED_TRIGGERS))
         self.shapes.clear()
 
-    def functions_called(self, part: Sequence[Token], names: AbstractSet[str]) -> list[str]:
-        """Return the functions of the database that a statement may call.
-
-        Args:
-            names: the names followed by a parenthesis in the statement.
-        """
+    def functions_behind_words(self, part: Sequence[Token]) -> tuple[str, ...]:
+        """Return the functions that a statement may call without naming them."""
         called = self.called_by_words
-        words = (
-            called.keys() & {"", *map(catalogue_name, {one.text for one in part})} if called else ()
-        )
-        named = names & (self.functions.keys() | self.defined)
-        return [
-            *(one for name in sorted(named) for one in sorted(self.functions.get(name, [name]))),
-            *(one for word in sorted(words) for one in sorted(called[word])),
-        ]
+        if not called:
+            return ()
+        words = called.keys() & {"", *map(catalogue_name, {one.text for one in part})}
+        return tuple(one for word in sorted(words) for one in sorted(called[word]))
+
+    def functions_named(self, names: AbstractSet[str]) -> Iterator[str]:
+        """Yield the functions of the database with names that a parenthesis follows."""
+        for name in sorted(names & (self.functions.keys() | self.defined)):
+            yield from sorted(self.functions.get(name, [name]))
 
     @property
     def returns_old_rows(self) -> bool:
@@ -293,6 +302,7 @@ class StatementShape(Struct, frozen=True):
         wrapped: the plan that also returns the row versions of query blocks; ``None`` if there is
             no such plan.
         names: as for :class:`PreparedStatement`.
+        called: the functions behind its operators, casts and domains.
         compound: the plan with several queries; ``None`` if there is no such plan.
     """
 
@@ -301,6 +311,7 @@ class StatementShape(Struct, frozen=True):
     wrapped: StatementPlan | None = None
     conditions: tuple[ParsedCondition, ...] = ()
     names: tuple[str, ...] | None = None
+    called: tuple[str, ...] = ()
     compound: CompoundPlan | None = None
 
 
@@ -316,12 +327,14 @@ class Rewriter:
         self.tables: dict[str, Table | None] = {}
         self._texts: dict[str, Prepared] = {}
         self._joins: dict[int, tuple[StatementTable, KeyJoin | None]] = {}
+        self._covers: dict[int, tuple[StatementTable, Sequence[Table], Cover | None]] = {}
 
     def forget(self) -> None:
         """Clear the caches of tables and rewritten statements, in case a name has a new meaning."""
         self.tables.clear()
         self._texts.clear()
         self._joins.clear()
+        self._covers.clear()
 
     def prepare(self, text: str, *, may_ask: bool) -> Prepared:
         """Return a text in the form to send to the server."""
@@ -374,7 +387,8 @@ class Rewriter:
             encloses = not redefined and (cursor is None or _may_enclose(cursor))
             seen = self._blocks(found, part) if encloses else ()
             planned = found.wrapped if seen and found.wrapped else found.plan
-            reported, addition, unseen = self._edit_of(part, planned)
+            functions = (*self._database.functions_named(planned.names), *found.called)
+            reported, addition, unseen = self._edit_of(planned, functions)
             if redefined and planned.sources:
                 reported, addition, unseen = (), "", (*unseen, ALTERED)
             redefined = redefined or _may_redefine(part, planned)
@@ -404,7 +418,7 @@ class Rewriter:
                     cover=cover,
                     names=None if ALTERED in unseen else found.names,
                     tables=tuple(map(self.tables.get, found.names or ())),
-                    functions=tuple(self._database.functions_called(part, planned.names)),
+                    functions=functions,
                     triggered=_triggered(planned, self.tables),
                     logged=cursor is None and may_write_unseen(part, unseen, reported),
                     declares=cursor,
@@ -448,6 +462,7 @@ class Rewriter:
                 _condition(part, made),
                 *_plan_with_blocks(part, made, facts.aggregates),
                 names=tables_read(part) if compound is None else compound.tables,
+                called=facts.functions_behind_words(part),
                 compound=compound,
             )
             if len(shapes) < 4 * _MOST_CACHED and len(name) < _LONGEST_SHAPE:
@@ -512,9 +527,7 @@ class Rewriter:
         joined = tuple(other for other in sources if other.text == source.text)
         tables = [self.tables.get(other.name) for other in joined]
         known = tuple(table for table in tables if table is not None and not table.why)
-        if len(known) < len(joined) or _joins_otherwise(part):
-            return None
-        cover = cover_of(part, joined, known)
+        cover = self._cover_of(part, joined, known) if len(known) == len(joined) else None
         if cover is None:
             return None
         number = next(n for n, other in enumerate(joined) if other is source)
@@ -525,6 +538,19 @@ class Rewriter:
             cover=BlockCover(cover, joined, known, number),
         )
 
+    def _cover_of(
+        self, part: Sequence[Token], sources: Sequence[StatementTable], tables: Sequence[Table]
+    ) -> Cover | None:
+        """Return reads that decide the rows of a join, which depend only on the join's shape."""
+        first = sources[0]
+        source, described, cover = self._covers.get(id(first), (None, (), None))
+        if source is first and all(map(is_, described, tables)):
+            return cover
+        cover = None if _joins_otherwise(part) else cover_of(part, sources, tables)
+        if len(self._covers) < _MOST_CACHED:
+            self._covers[id(first)] = first, tables, cover
+        return cover
+
     def _cover(
         self, part: Sequence[Token], planned: StatementPlan, reported: Sequence[ReportedTable]
     ) -> ReportedCover | None:
@@ -534,7 +560,7 @@ class Rewriter:
         if len(reported) < len(planned.sources) or planned.kind != "select":
             return None
         tables = [one.table for one in reported]
-        cover = None if _joins_otherwise(part) else cover_of(part, planned.sources, tables)
+        cover = self._cover_of(part, planned.sources, tables)
         if cover is None or not is_complete(part):
             return None
         only = planned.partial == JOINS
@@ -556,12 +582,14 @@ class Rewriter:
         )
 
     def _edit_of(
-        self, part: Sequence[Token], planned: StatementPlan
+        self, planned: StatementPlan, functions: Collection[str] = ()
     ) -> tuple[tuple[ReportedTable, ...], str, tuple[str, ...]]:
-        """Return the reported tables, the text to add, and the unseen kinds."""
-        unseen = [*planned.unseen]
-        if self._database.functions_called(part, planned.names):
-            unseen.append(CALLED)
+        """Return the reported tables, the text to add, and the unseen kinds.
+
+        Args:
+            functions: the functions that the statement may call.
+        """
+        unseen = [*planned.unseen, *([CALLED] if functions else ())]
         reported: list[ReportedTable] = []
         texts: list[str] = []
         for one in planned.sources:
@@ -634,19 +662,20 @@ def _compound(
         return None
     known = rewriter.tables
     whole = compound.plan
+    shown = one_line(whole_text, _LONGEST_SHOWN)
     unseen = [*whole.unseen]
     members: list[PreparedStatement] = []
     additions: list[str] = []
     for one in compound.members:
         own = part[slice(*one.tokens)]
-        reported, addition, kinds = rewriter._edit_of(own, one.plan)
+        reported, addition, kinds = rewriter._edit_of(one.plan)
         if len(reported) < len(one.plan.sources) or _output(one, reported) is None:
             return None
         unseen += kinds
         additions.append(addition)
         members.append(
             PreparedStatement(
-                plan=one.plan, text=whole_text, part=own, reported=reported,
+                plan=one.plan, text=whole_text, shown=shown, part=own, reported=reported,
                 condition=one.condition, member=one,
                 names=tuple(source.name for source in one.plan.sources),
                 tables=tuple(column.table for column in reported),
@@ -663,7 +692,7 @@ def _compound(
             return None
         unseen.append(SUBQUERIES)
         hidden |= {source.name for source in sources}
-    functions = tuple(rewriter._database.functions_called(part, whole.names))
+    functions = (*rewriter._database.functions_named(whole.names), *found.called)
     unseen += [CALLED] if functions else []
     unseen = list(dict.fromkeys(unseen))
     queries = [one for one in members if one.member is not None and one.member.name]
@@ -675,7 +704,7 @@ def _compound(
         columns += tuple(reported for one in queries for reported in one.reported)
     tag = "INSERT 0" if compound.writes == "insert" else compound.writes.upper()
     statement = PreparedStatement(
-        plan=whole, text=whole_text, part=part,
+        plan=whole, text=whole_text, shown=shown, part=part,
         reported=tuple(reported for one in members for reported in one.reported),
         hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
         names=tuple(hidden), tables=tuple(map(known.get, hidden)), members=tuple(members),

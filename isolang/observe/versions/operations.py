@@ -89,10 +89,10 @@ class StatementOperations:
         """Record the statement's reads and writes, and count those that cannot be seen."""
         statement = self._facts.statement
         count_hidden(self._facts)
-        if any(one is not None and one.table.altered for one in statement.columns):
+        if any(table.altered for table in statement.described):
             self._facts.note_unseen(ALTERED)
         elif self._facts.observation.database.roles_change and any(
-            one is not None and one.table.secured for one in statement.columns
+            table.secured for table in statement.described
         ):
             self._facts.transaction.unclear = True
             self._facts.note_unseen(RULES)

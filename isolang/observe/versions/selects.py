@@ -29,6 +29,8 @@ class SelectOperations:
     def add(self) -> None:
         """Record the rows read by a SELECT from each of its tables."""
         statement = self._facts.statement
+        if statement.plan.single and not self._facts.done.rows:
+            return  # LIMIT 0 has cut off the row, so the answer shows nothing
         found: dict[int, list[RowVersion]] = {id(one): [] for one in statement.reported}
         for reported, text in self._facts.done.reported:
             if (versions := found.get(id(reported))) is not None:
