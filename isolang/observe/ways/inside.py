@@ -123,8 +123,9 @@ class InsideProxy:
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
         unseen, self.clients = self._observer.complete(into, accepted)
-        with into.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(unseen_phrases(self.outside)))
+        if outside := unseen_phrases(self.outside):
+            with into.open("a", encoding="utf-8") as file:
+                file.write(unseen_line(outside))
         self._completed = into, unseen, ended
         return into
 
