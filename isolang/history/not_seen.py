@@ -18,7 +18,8 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -46,7 +47,7 @@ _LACKING: Final = re.compile(rb"^;:unseen(?! \{\}$)|:perhaps[\s,]*\[", re.MULTIL
 _BEGIN: Final = UNSEEN_COMMENT.encode()
 _OBSERVED: Final = OBSERVED_FIELD.encode()
 _FIRST_MAP: Final = re.compile(
-    rb"^\{:index \d+, :type :invoke, :process \d+, :time \d+, %s," % _OBSERVED, re.MULTILINE
+    rb"\{:index \d+, :type :invoke, :process \d+, :time \d+, %s," % _OBSERVED
 )
 
 
@@ -111,13 +112,18 @@ def _lacks_end(text: bytes, ends: Sequence[int]) -> bool:
     Args:
         ends: the ascending positions of the comments about what was not seen.
     """
-    if _OBSERVED not in text:  # a search for the pattern is slow in a large file
-        return False
-    begins = [begin.start() for begin in _FIRST_MAP.finditer(text)]
-    return any(
-        bisect(ends, begin) == bisect(ends, after)
-        for begin, after in zip(begins, [*begins[1:], len(text)], strict=True)
-    )
+    places = [*_begins(text), len(text)]
+    return any(bisect(ends, begin) == bisect(ends, after) for begin, after in pairwise(places))
+
+
+def _begins(text: bytes) -> Iterator[int]:
+    """Yield where each recording in a text begins that says that it has an end."""
+    at = text.find(_OBSERVED)  # far quicker than a search for the pattern
+    while at >= 0:
+        begin = text.rfind(b"\n", 0, at) + 1
+        if _FIRST_MAP.match(text, begin):
+            yield begin
+        at = text.find(_OBSERVED, at + 1)
 
 
 def not_allowed(
