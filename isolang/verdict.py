@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import ClassVar, Final, Literal, NoReturn, TypeAlias
+from typing import Any, ClassVar, Final, Literal, NoReturn, TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import asdict
 
 from isolang.caveat import Caveat, caveats_in
 from isolang.certify.certificate import Certificate
@@ -183,3 +184,16 @@ class Unknown(_BaseVerdict, frozen=True, kw_only=True):
 
 
 Verdict: TypeAlias = Valid | Invalid | Unknown
+
+
+def unknown_instead(
+    verdict: Valid | Invalid, reason: str, cause: Cause, **changes: object
+) -> Unknown:
+    """Return the verdict *unknown* in place of another one, whose proof does not count."""
+    shared = {
+        name: value
+        for name, value in asdict(verdict).items()
+        if name in Unknown.__struct_fields__ and name not in ("certified", "certified_reason")
+    }
+    fields: dict[str, Any] = {**shared, **changes}
+    return Unknown(**fields, reason=reason, cause=cause)

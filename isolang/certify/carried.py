@@ -27,6 +27,7 @@ from isolang.history.columns import (
 from isolang.history.objects import numbered_operations
 
 if TYPE_CHECKING:
+    from isolang.history.carrying import Carrying
     from isolang.history.history import History
 
 _UNKNOWN_END: Final = 2**63 - 1
@@ -46,27 +47,39 @@ Carried: TypeAlias = tuple[int, int, int, int, tuple[int, ...]]
 """The reader, the source, the read or -1, the predicate read or -1, and the keys left out."""
 
 
-def check_carried_reads(history: History, stated: Sequence[Sequence[Any]] | None = None) -> None:
-    """Check that a history has the reads that its units carry, and no others.
+def check_stated_reads(history: History, stated: Sequence[Sequence[Any]]) -> None:
+    """Check that a certificate states the carried reads of a history.
 
-    Args:
-        stated: the carried reads that a certificate states; ``None`` without a certificate.
+    Whether the history has the right ones is a matter of :func:`check_carried_reads`.
 
     Raises:
-        CertificateRejected: if the history or the certificate has other carried reads.
+        CertificateRejected: if the certificate states others.
     """
-    carrying = history.carrying
-    if carrying is None:
+    if history.carrying is None:
         if stated:
             raise CertificateRejected("carried: the history was read without --unit request")
         return
+    got = sorted((*map(int, read[:4]), tuple(map(int, read[4]))) for read in stated)
+    _compare("carried", got, _carried_in(history.carrying))
+
+
+def check_carried_reads(history: History) -> None:
+    """Check that a history has the reads that its units carry, and no others.
+
+    Raises:
+        CertificateRejected: if the history has other carried reads.
+    """
+    carrying = history.carrying
+    if carrying is None:
+        return
     rules = CarryRules(carrying.plain, everything=history.options.get("carry") == "all")
     expected = sorted(rules.carried())
-    if stated is not None:
-        got = sorted((*map(int, read[:4]), tuple(map(int, read[4]))) for read in stated)
-        _compare("carried", got, expected)
-    _compare("the history", sorted((*r.plain()[:4], r.without) for r in carrying.reads), expected)
+    _compare("the history", _carried_in(carrying), expected)
     _check_operations(history, carrying.plain, rules, expected)
+
+
+def _carried_in(carrying: Carrying) -> list[Carried]:
+    return sorted((r.reader, r.source, r.op, r.scan, r.without) for r in carrying.reads)
 
 
 def _compare(where: str, got: Sequence[Any], expected: Sequence[Carried]) -> None:

@@ -260,7 +260,7 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
         NotCertifiedError: if the checkers cannot decide the proof for this specification or
             history; or if the history lacks what a valid verdict needs.
     """
-    from isolang.certify.carried import check_carried_reads
+    from isolang.certify.carried import check_stated_reads
     from isolang.certify.verification import accept
 
     if certificate.history_sha256 != history.sha256:
@@ -278,7 +278,7 @@ def verify(certificate: Certificate, history: History, spec: Spec) -> Acceptance
         )
     if certificate.verdict == "valid":
         _require_whole(history)
-    check_carried_reads(history, () if certificate.carried is None else certificate.carried)
+    check_stated_reads(history, () if certificate.carried is None else certificate.carried)
     return accept(certificate.about(history), spec, certificate.proof)
 
 

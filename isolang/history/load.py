@@ -17,9 +17,14 @@ from isolang.history.detect import Guess, detect, has_cobra_records
 from isolang.history.formats import FORMATS, WORKLOADS, find_format, list_format_names
 from isolang.history.history import History
 from isolang.history.initial import declare_numbered
-from isolang.history.not_seen import read_unseen
-from isolang.history.possible import count_possible_facts, possible_places, with_possible_facts
-from isolang.history.readers.reading import Files, Reading
+from isolang.history.not_seen import NO_END, read_unseen
+from isolang.history.possible import (
+    count_possible_facts,
+    possible_places,
+    with_possible_facts,
+    with_silent_predicate_reads,
+)
+from isolang.history.readers.reading import Files, Reading, quantity
 from isolang.history.sources import HistoryInput, natural_sort_key, plain_name, read_source
 from isolang.history.versions import version_notes
 from isolang.options import ReadOptions
@@ -97,6 +102,13 @@ def _read(source: HistoryInput, options: ReadOptions, timeout: float) -> History
     digest = _Digest(files)
     possible = sum(count_possible_facts(text, file) for file, text in files) if name == "edn" else 0
     unseen = read_unseen(files[0][1], files[0][0]) if name == "edn" and files else {}
+    if NO_END in unseen and NO_END not in options.allow_unseen:
+        ((file, text),) = files
+        text, silenced = with_silent_predicate_reads(text)
+        files = ((file, text),)
+        if silenced:
+            number = quantity(silenced, "predicate read")
+            ignored += (f"{number} of a recording without an end, because no audit confirmed them",)
     lazy: dict[str, Any] = {}
     if possible and options.possible_facts == "count":
         lazy["possible"] = possible_places(files[0][1])

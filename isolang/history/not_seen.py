@@ -1,18 +1,25 @@
 """Reads and writes what the observer of a recorded application could not see.
 
-A recording ends with a comment if something was not seen: ``;:unseen {"conditions":
+A recording ends with a comment on what was not seen: ``;:unseen {"conditions":
 ["conditions that isolang cannot evaluate (2; first: SELECT …)"]}``. This JSON map has phrases by
 kind; :data:`isolang.observe.unseen.KINDS` lists the kinds. A history that lacks operations may hide
 a violation. Therefore no verdict on it is valid, unless each kind is harmless, or is named by the
 reading option ``allow_unseen``. A violation stays one, because further operations only add
 restrictions.
+
+The first map of a recording has ``:observed true``, which says that such a comment follows at the
+end, even if it names nothing. If it is missing, the observer was killed or still runs, or the file
+was cut. What the observer had yet to write then counts as not seen. Predicate reads say nothing, as
+only the audit at the end tells whether a writer that is not in the recording contradicts them.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping
+from bisect import bisect
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -20,6 +27,14 @@ import msgspec
 from isolang.errors import HistoryError
 
 UNSEEN_COMMENT: Final = ";:unseen"
+OBSERVED_FIELD: Final = ":observed true"
+"""The field of the first map of a recording that ends with a comment on what was not seen."""
+NO_END: Final = "end"
+"""The kind of what a recording without an end lacks."""
+_NO_END_PHRASE: Final = (
+    "what the observer had yet to write, because the recording has no end (the observer was killed "
+    "or still runs, or the file was cut)"
+)
 HARMLESS_KINDS: Final = frozenset({"decided", "unread"})
 """The kinds that cannot change a verdict on the recording, although other runs may differ there."""
 LACKS_FACTS: Final = (
@@ -28,8 +43,12 @@ LACKS_FACTS: Final = (
     "check judges the whole file"
 )
 """Why a verdict is not valid that considered only the transactions in a log."""
-_LACKING: Final = re.compile(rb"^;:unseen|:perhaps[\s,]*\[", re.MULTILINE)
+_LACKING: Final = re.compile(rb"^;:unseen(?! \{\}$)|:perhaps[\s,]*\[", re.MULTILINE)
 _BEGIN: Final = UNSEEN_COMMENT.encode()
+_OBSERVED: Final = OBSERVED_FIELD.encode()
+_FIRST_MAP: Final = re.compile(
+    rb"\{:index \d+, :type :invoke, :process \d+, :time \d+, %s," % _OBSERVED
+)
 
 
 def names_lacking(lines: bytes) -> bool:
@@ -42,19 +61,17 @@ def names_lacking(lines: bytes) -> bool:
 
 
 def unseen_line(phrases: Mapping[str, Collection[str]]) -> str:
-    r"""Return the line of a recording for what was not seen; empty if everything was seen.
+    r"""Return the last line of a recording, which says what was not seen.
 
-    >>> unseen_line({"limits": ["rows that LIMIT may have left out (1)"]})
-    ';:unseen {"limits": ["rows that LIMIT may have left out (1)"]}\n'
+    >>> unseen_line({"limits": ["rows that LIMIT may have left out (1)"]}), unseen_line({})
+    (';:unseen {"limits": ["rows that LIMIT may have left out (1)"]}\n', ';:unseen {}\n')
     """
-    if not phrases:
-        return ""
     kinds = {kind: [*listed] for kind, listed in phrases.items()}
     return f"{UNSEEN_COMMENT} {json.dumps(kinds)}\n"
 
 
 def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
-    r"""Return what was not seen of a recording, by kind; empty if its text has no such comment.
+    r"""Return what was not seen of a recording, by kind; empty if its text names nothing.
 
     Several comments, as in recordings that were joined, count together.
 
@@ -65,8 +82,10 @@ def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
         HistoryError: a comment is malformed.
     """
     phrases: dict[str, tuple[str, ...]] = {}
+    ends = []
     at = 0 if text.startswith(_BEGIN) else text.find(b"\n" + _BEGIN) + 1
     while at or text.startswith(_BEGIN, at):
+        ends.append(at)
         end = text.find(b"\n", at)
         comment = text[at + len(_BEGIN) : end if end >= 0 else len(text)]
         try:
@@ -82,7 +101,29 @@ def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
         at = text.find(b"\n" + _BEGIN, at) + 1
         if not at:
             break
+    if _lacks_end(text, ends):
+        phrases[NO_END] = (*phrases.get(NO_END, ()), _NO_END_PHRASE)
     return phrases
+
+
+def _lacks_end(text: bytes, ends: Sequence[int]) -> bool:
+    """Return whether some recording in a text has no end before the next one begins.
+
+    Args:
+        ends: the ascending positions of the comments about what was not seen.
+    """
+    places = [*_begins(text), len(text)]
+    return any(bisect(ends, begin) == bisect(ends, after) for begin, after in pairwise(places))
+
+
+def _begins(text: bytes) -> Iterator[int]:
+    """Yield where each recording in a text begins that says that it has an end."""
+    at = text.find(_OBSERVED)  # far quicker than a search for the pattern
+    while at >= 0:
+        begin = text.rfind(b"\n", 0, at) + 1
+        if _FIRST_MAP.match(text, begin):
+            yield begin
+        at = text.find(_OBSERVED, at + 1)
 
 
 def not_allowed(

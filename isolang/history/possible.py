@@ -30,6 +30,8 @@ FIELD: Final = b":perhaps"
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[#\']?[\[{(]|[\]})]|;[^\n]*|[^\s,"\[\]{}()]+')
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"')
 _NESTED: Final = re.compile(rb":perhaps[\s,]*\[[\s,]*\[")
+_STRING_OR_PREDICATE_READ: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|\[:rp[\s,]|\[:r-not-in[\s,]')
+_SILENT_READ: Final = b"[:rp [:not :true] {}]"
 _OPENING: Final = (b"[", b"{", b"(")
 _CLOSING: Final = (b"]", b"}", b")")
 _DETAILS: Final = (b":statements", b":callers", b":rows")
@@ -102,6 +104,31 @@ def _versions(text: bytes) -> list[tuple[str, str]]:
     """Return versions as an operation names them, each with its table."""
     names = [json.loads(name) for name in _STRING.findall(text)]
     return [*zip(names[::2], names[1::2], strict=True)]
+
+
+def with_silent_predicate_reads(text: bytes) -> tuple[bytes, int]:
+    """Return the text of a recording with predicate reads that say nothing, and their number.
+
+    No line and no operation changes its place.
+
+    >>> with_silent_predicate_reads(b'{:value [[:rp {:table "t" :where [:= :a 1]} {}] [:w :x 1]]}')
+    (b'{:value [[:rp [:not :true] {}] [:w :x 1]]}', 1)
+    """
+    lines = text.split(b"\n")
+    silenced = 0
+    for place, line in enumerate(lines):
+        if line.startswith(b";") or not (b"[:rp" in line or b"[:r-not-in" in line):
+            continue
+        kept: list[bytes] = []
+        at = 0
+        for token in _STRING_OR_PREDICATE_READ.finditer(line):
+            begin = token.start()
+            if begin >= at and not token[0].startswith(b'"'):
+                kept += (line[at:begin], _SILENT_READ)
+                _, at = next(_forms(line, begin, len(line)), (begin, len(line)))
+                silenced += 1
+        lines[place] = b"".join([*kept, line[at:]])
+    return b"\n".join(lines), silenced
 
 
 def possible_places(text: bytes) -> Mapping[int, frozenset[int]]:

@@ -415,15 +415,11 @@ def unseen_phrases(unseen: Unseen) -> dict[str, tuple[str, ...]]:
 
 def unknown_if_unseen(verdict: Valid, unseen: Unseen, accepted: Collection[str]) -> Valid | Unknown:
     """Return the verdict, or *unknown* if there is unseen activity of an unaccepted kind."""
-    from msgspec.structs import asdict
-
-    from isolang.verdict import Unknown
+    from isolang.verdict import unknown_instead
 
     reason, kinds = reason_for_unknown(unseen, accepted)
     if not kinds:
         return verdict
     names = ", ".join(f'"{kind}"' for kind in kinds)
-    proof = ("witness", "certified", "certified_reason")
-    fields = {name: value for name, value in asdict(verdict).items() if name not in proof}
     hint = f"hint: allow_unseen={{{names}}} accepts this"
-    return Unknown(**fields, reason=f"{reason}; {hint}", cause="unseen")
+    return unknown_instead(verdict, f"{reason}; {hint}", "unseen")

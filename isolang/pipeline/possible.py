@@ -11,18 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from isolang.history.not_seen import allowing_hint, unseen_reason
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline import superseded
-from isolang.verdict import Invalid, Unknown, Valid, Verdict
+from isolang.verdict import Invalid, Unknown, Valid, Verdict, unknown_instead
 
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.language.classify.route import Route
-    from isolang.solvers.answer import Cause
 
 LOST_FACTS: Final = (
     "the history was changed after it was read, and lacks the facts that only may have decided "
@@ -52,7 +51,7 @@ def judge(
     if not isinstance(verdict, Valid) or not (unseen := history.harmful_unseen()):
         return verdict
     reason = f"{unseen_reason(unseen)}; {allowing_hint(unseen)}"
-    return _not_valid(history, verdict, reason, "unseen")
+    return unknown_instead(verdict, reason, "unseen", history=history)
 
 
 def _judge_facts(
@@ -72,7 +71,7 @@ def _judge_facts(
         if not history.lacks_facts:
             return verdict
         reason = f"possible facts: {LOST_FACTS}"
-        return _not_valid(history, verdict, reason, "possible facts")
+        return unknown_instead(verdict, reason, "possible facts", history=history)
     progress("with all facts")
     other = superseded.judge(whole, route, deadline, options, progress, simplest=simplest)
     if isinstance(other, Valid):
@@ -96,15 +95,7 @@ def _unknown(history: History, other: Invalid) -> Unknown:
         f"all that may have decided them, the history violates it ({other.violation.anomaly}). It "
         f"depends on {'; '.join(named[:_MOST_NAMED]) or 'facts that are not certain'}{more}"
     )
-    return _not_valid(history, other, reason, "possible facts")
-
-
-def _not_valid(history: History, verdict: Valid | Invalid, reason: str, cause: Cause) -> Unknown:
-    """Return the verdict *unknown* in place of another one."""
-    shared = Unknown.__struct_fields__
-    fields = {name: value for name, value in asdict(verdict).items() if name in shared}
-    fields |= {"history": history, "certified": False, "certified_reason": ""}
-    return Unknown(**{**fields, "reason": reason, "cause": cause})
+    return unknown_instead(other, reason, "possible facts", history=history)
 
 
 def possible_facts_of(verdict: Invalid) -> list[str]:

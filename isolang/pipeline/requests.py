@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from isolang.history.carried import with_noted_reads
 from isolang.history.carrying import Kind
@@ -18,7 +18,7 @@ from isolang.history.session_tables import SESSION_TABLES
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.decision import decide
-from isolang.verdict import Invalid, Unknown, Valid, Verdict
+from isolang.verdict import Invalid, Unknown, Valid, Verdict, unknown_instead
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
@@ -46,21 +46,23 @@ def about_requests(
     carrying = verdict.history.carrying
     assert carrying is not None
     if not carrying.units:
-        return _unknown(
+        return unknown_instead(
             verdict,
             "units: no transaction names its request, so no request was judged; hint: name it with "
             ":unit in the history, isolation.call, or a comment such as /*unit='7'*/ or "
             "/*traceparent='00-…'*/ (docs/observe.md)",
+            "units",
         )
     if carrying.unclear:
         names = ", ".join(carrying.unclear[:_SHOWN])
         more = len(carrying.unclear) - _SHOWN
         these = f"{names} and {more} more" if more > 0 else names
-        return _unknown(
+        return unknown_instead(
             verdict,
             "units: the transactions of a request overlap in time, or their order is not known: "
             f"{these}; what they read before they wrote is not known. Without them the history "
             f"satisfies {verdict.spec.name}",
+            "units",
         )
     notes = list(verdict.notes)
     if without := carrying.without_unit:
@@ -105,13 +107,3 @@ def _note(verdict: Invalid, kinds: tuple[Kind, ...]) -> str:
     these = f" ({who})" if who else ""
     why = ", or ".join(_WHY[kind] for kind in kinds)
     return f"not counted: {verdict.violation.anomaly} of requests{these}, {why}"
-
-
-def _unknown(verdict: Valid, reason: str) -> Unknown:
-    shared = Unknown.__struct_fields__
-    fields = {name: value for name, value in asdict(verdict).items() if name in shared}
-    fields |= {
-        "history": verdict.history, "spec": verdict.spec, "seconds": verdict.seconds,
-        "certified": False, "certified_reason": "",
-    }  # fmt: skip
-    return Unknown(**{**fields, "reason": reason, "cause": "units"})

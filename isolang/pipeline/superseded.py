@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from isolang.errors import HistoryError
 from isolang.history.superseded import (
@@ -24,7 +24,7 @@ from isolang.history.superseded import (
 from isolang.limits import Deadline
 from isolang.options import Options
 from isolang.pipeline.decision import decide
-from isolang.verdict import Invalid, Unknown, Valid, Verdict
+from isolang.verdict import Invalid, Unknown, Valid, Verdict, unknown_instead
 
 if TYPE_CHECKING:
     from isolang.history.history import History
@@ -98,11 +98,6 @@ def _unknown(
     history: History, verdict: Invalid, other: Valid | Unknown, reads: list[SupersededRead]
 ) -> Unknown:
     """Return the verdict *unknown* for a history that is invalid only with its superseded reads."""
-    shared = Unknown.__struct_fields__
-    fields = {name: value for name, value in asdict(verdict).items() if name in shared}
-    fields |= {
-        "history": history, "seconds": other.seconds, "certified": False, "certified_reason": ""
-    }  # fmt: skip
     remaining = "satisfies it" if isinstance(other, Valid) else f"is not decided ({other.reason})"
     reason = (
         f"superseded reads: {in_words(history, reads[0])}, with another result: right if the "
@@ -111,4 +106,6 @@ def _unknown(
         f"it {remaining}; hint: --superseded-reads (superseded_reads in Python) ignore, if every "
         "program uses what it read under the lock, or count"
     )
-    return Unknown(**{**fields, "reason": reason, "cause": "superseded reads"})
+    return unknown_instead(
+        verdict, reason, "superseded reads", history=history, seconds=other.seconds
+    )

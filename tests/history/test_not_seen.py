@@ -67,6 +67,100 @@ def test_every_kind_has_to_be_allowed():
     assert 'read with allow_unseen ["shapes", "limits"]' in map(str, verdict.history.caveats)
 
 
+RECORDED = """\
+{:index 0, :type :invoke, :process 0, :time 0, :observed true, :f :init, :value {["t" 1] {:v 0}}}
+{:index 1, :type :ok, :process 0, :time 0, :f :init, :value {["t" 1] {:v 0}}}
+{:index 2, :type :invoke, :process 1, :time 1, :f :txn, :value [[:w ["t" 1] {:v 1}]]}
+{:index 3, :type :ok, :process 1, :time 2, :value [[:r ["t" 1] {:v 0}] [:w ["t" 1] {:v 1}]]}
+"""
+ANOTHER = """\
+{:index 8, :type :invoke, :process 4, :time 7, :observed true, :f :txn, :value [[:w ["u" 1] {}]]}
+{:index 9, :type :ok, :process 4, :time 8, :f :txn, :value [[:w ["u" 1] {}]]}
+"""
+END = ";:unseen {}\n"
+# A row that a writer outside the recording deleted.
+MISSED = """\
+{:index 4, :type :invoke, :process 2, :time 3, :f :txn, :value []}
+{:index 5, :type :ok, :process 2, :time 4, :f :txn, :value [[:rp {:table "t" :where :true} {}]]}
+"""
+LOST = """\
+{:index 6, :type :invoke, :process 3, :time 5, :f :txn, :value [[:w ["t" 1] {:v 2}]]}
+{:index 7, :type :ok, :process 3, :time 6, :value [[:r ["t" 1] {:v 0}] [:w ["t" 1] {:v 2}]]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome"),
+    [
+        (RECORDED + END, "valid"),
+        (RECORDED, "unknown"),
+        (RECORDED + UNSEEN, "unknown"),
+        (RECORDED + END + ANOTHER + END, "valid"),
+        (RECORDED + ANOTHER + END, "unknown"),
+        (RECORDED + END + ANOTHER, "unknown"),
+        (RECORDED.replace(" :observed true,", ""), "valid"),
+        (RECORDED.replace("{:v 1}", '{:v ", :observed true,"}') + END, "valid"),
+    ],
+    ids=["whole", "killed", "unseen", "joined", "the first killed", "the second killed", "old",
+         "a value"],
+)  # fmt: skip
+def test_a_recording_without_an_end_is_never_valid(text, outcome):
+    verdict = isolang.check(read(text), "ser")
+    assert verdict.outcome == outcome, verdict
+    assert outcome == "valid" or verdict.cause == "unseen"
+
+
+def test_a_recording_that_was_cut_is_never_valid():
+    whole = RECORDED + UNSEEN.replace("limits", "decided") + ";:unseen {}\n"
+    assert isolang.check(read(whole), "ser").outcome == "valid"
+    for end, letter in enumerate(RECORDED):
+        if letter == "\n":
+            verdict = isolang.check(read(RECORDED[: end + 1]), "ser")
+            assert (verdict.outcome, verdict.cause) == ("unknown", "unseen"), end
+            assert "--allow-unseen end accepts this" in verdict.reason
+            allowed = read(RECORDED[: end + 1], allow_unseen=["end"])
+            assert isolang.check(allowed, "ser").outcome == "valid"
+    for end in range(len(RECORDED) + 1, len(RECORDED) + len(END) - 2):
+        try:
+            outcome = isolang.check(read((RECORDED + END)[:end]), "ser").outcome
+        except HistoryError:
+            continue
+        assert outcome == "unknown", end
+
+
+def test_without_an_end_no_predicate_read_convicts():
+    """The audit at the end removes those that a writer outside the recording contradicts."""
+    text = RECORDED + MISSED
+    assert isolang.check(read(text + END), "ser").outcome == "invalid"
+    history = read(text)
+    assert isolang.check(history, "ser").outcome == "unknown"
+    assert "1 predicate read of a recording without an end, because no audit confirmed them" in (
+        history.ignored
+    )
+    assert levels_of(history).levels["ser"].standing == "unknown"
+    assert isolang.check(read(text, allow_unseen=["end"]), "ser").outcome == "invalid"
+    absent = text.replace('[:rp {:table "t" :where :true} {}]', '[:r-not-in ["t" 2] [nil]]')
+    assert isolang.check(read(absent), "ser").outcome == "unknown"
+    assert isolang.check(read(text + LOST), "ser").violation.anomaly == "lost update"
+
+
+def test_a_converted_recording_without_an_end_has_none_either(tmp_path, capfd):
+    path, into = tmp_path / "run.edn", tmp_path / "into.edn"
+    path.write_text(RECORDED)
+    assert run_here(capfd, "convert", "--to", "edn", path, into).code == 0
+    assert into.read_text().splitlines()[-1].startswith(';:unseen {"end": ["what the observer had')
+    path.write_text(RECORDED + END)
+    assert run_here(capfd, "convert", "--to", "edn", path, into).code == 0
+    assert isolang.check(isolang.load_history(into), "ser").outcome == "valid"
+
+
+def test_a_watch_of_a_whole_recording_lacks_nothing(tmp_path, capfd):
+    path = tmp_path / "log.edn"
+    path.write_text(RECORDED + END)
+    run = run_here(capfd, "watch", "-s", "ser", "--from", "edn", "--until-idle", "0", path)
+    assert run.code == 0, run.out
+
+
 def test_a_changed_history_still_lacks_it():
     history = read(SKEW + UNSEEN)
     assert isolang.check(history.without_versions(), "si").outcome == "unknown"

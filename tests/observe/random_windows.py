@@ -3,6 +3,7 @@
 from itertools import chain, combinations, permutations
 from random import Random
 
+from isolang.history.not_seen import unseen_line
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.orders import write_orders
 from isolang.observe.history.seen import RowVersion, ScannedRows, UnseenRead, WrittenRow
@@ -211,7 +212,11 @@ class Play:
             write_orders(path, decided, into)
         noted = sum(len(client.seen[1].unseen_reads) for client in self.clients if client.seen)
         whole_path = whole._lines._path
-        return whole_path, into if decided.orders else path, noted, len(decided.reads)
+        without = into if decided.orders else path
+        for recording in (whole_path, without):
+            with recording.open("a") as file:
+                file.write(unseen_line({}))
+        return whole_path, without, noted, len(decided.reads)
 
     def is_serializable(self):
         """Whether an order of the committed transactions gives each read its answer."""

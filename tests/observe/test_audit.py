@@ -1,10 +1,12 @@
 """An audit, of rows that are written down here, and the snapshot of the rows at the start."""
 
 import asyncio
+import time
 from contextlib import nullcontext
 
 import pytest
 
+import isolang
 from isolang.errors import IsolangError
 from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.seen import RowVersion
@@ -97,3 +99,27 @@ def test_the_snapshot_at_the_start():
     ]  # fmt: skip
     wrapped = StartSnapshot.parse(f"{2**32 + 1}:{2**32 + 2}:{2**32 + 1}")
     assert [n for n in (2**32 - 1, 0, 1, 2) if wrapped.contains(n)] == [2**32 - 1, 0]
+
+
+def test_before_the_audit_the_file_has_no_end(observed):
+    """As it is if the observer is killed: another writer contradicts predicate reads in it."""
+    observed.direct(
+        "DROP TABLE IF EXISTS t", "CREATE TABLE t (id int PRIMARY KEY, v int)",
+        "INSERT INTO t VALUES (1, 0), (2, 0)",
+    )  # fmt: skip
+    observed.start()
+    with observed.connect() as connection:
+        connection.execute("SELECT id FROM t WHERE v = 0")
+        connection.commit()
+        observed.direct("DELETE FROM t WHERE id = 2")
+        assert connection.execute("SELECT id FROM t WHERE v = 0").fetchall() == [(1,)]
+        connection.commit()
+    ends = time.monotonic() + 20
+    while observed.path.read_text().count("[:rp ") < 2 and time.monotonic() < ends:
+        time.sleep(0.05)
+    killed = isolang.load_history(observed.path)
+    assert isolang.check(killed, "ser").cause == "unseen"
+    allowed = isolang.load_history(observed.path, allow_unseen=["end"])
+    assert isolang.check(allowed, "ser").outcome == "invalid"
+    observed.stop()
+    assert "end" not in isolang.load_history(observed.path).unseen

@@ -60,6 +60,17 @@ def test_a_connection_of_before_is_counted(url, isolation, inside):
     isolation.assert_level("ser", allow_unseen={"outside"})
 
 
+def test_a_row_that_a_connection_of_before_adds_is_harmful_if_it_may_be_read(url, isolation):
+    """Recorded statements read its table; it is gone before the audit, which sees other rows."""
+    with psycopg.connect(url) as before:
+        isolation.watch_psycopg(url)
+        before.execute("INSERT INTO account VALUES ('new', 1)")
+        with psycopg.connect(url) as connection:
+            connection.execute(READ, ("a",)).fetchall()
+        before.rollback()
+    assert [*isolation.history().unseen] == ["outside"]
+
+
 def test_reads_of_a_connection_of_before_are_counted(url, isolation):
     """They leave no trace in the database."""
     with psycopg.connect(url) as before:

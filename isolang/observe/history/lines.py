@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from isolang.history.not_seen import OBSERVED_FIELD
 from isolang.history.possible import with_settled_facts
 from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, UNIQUE_COMMENT, read_columns
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
@@ -93,6 +94,7 @@ class HistoryLines:
         self.rests_on_versions = False  # whether some possible facts do
         self.clients: dict[int, int] = {}
         self._number = 0  # of the last line
+        self._is_first = True  # no map of a transaction is in the file
         if states_versions:
             self._file.write(ORDERED_LINE)
             self._number += 1
@@ -251,9 +253,10 @@ class HistoryLines:
     ) -> None:
         """Write a line."""
         self._number += 1
+        observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
         self._file.write(
             f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
-            f":f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
+            f"{observed}:f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
         )
 
     def note_table(self, table: Table) -> None:

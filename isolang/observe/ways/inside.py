@@ -123,8 +123,13 @@ class InsideProxy:
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
         unseen, self.clients = self._observer.complete(into, accepted)
-        with into.open("a", encoding="utf-8") as file:
-            file.write(unseen_line(unseen_phrases(self.outside)))
+        outside = Unseen()
+        outside.add(self.outside)
+        outside.read |= unseen.read  # which rows added outside may be read
+        outside.reads_unknown |= unseen.reads_unknown
+        if phrases := unseen_phrases(outside):
+            with into.open("a", encoding="utf-8") as file:
+                file.write(unseen_line(phrases))
         self._completed = into, unseen, ended
         return into
 
