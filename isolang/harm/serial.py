@@ -377,7 +377,13 @@ class _Search:
             ),
             "rolled_back": tuple(map(self._name, self._refused)),
             "varying": tuple(varying),
-            "renamed": tuple(".".join(column) for column in sorted(ignoring.keys)),
+            "renamed": (
+                *(".".join(column) for column in sorted(ignoring.keys)),
+                *(
+                    f"{key_range.sequence.removeprefix('public.')} (from {key_range.low + 1})"
+                    for key_range in self._concurrent.ranges
+                ),
+            ),
             "not_compared": tuple(not_compared),
             "orders": len(self._outcomes),
             "runs": self._runs,

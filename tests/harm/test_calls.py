@@ -83,6 +83,7 @@ def test_too_little_stock_is_harm(embedded, isolation):
     assert (difference.table, difference.row, difference.column) == ("stock", "1", "n")
     assert (difference.value, difference.serial) == ("-2", ("0",))
     assert not error.harm.played_again  # the recorded run has no other calls
+    assert error.harm.renamed == ("orders_id_seq (from 41000001)",)  # where 41000003 comes from
     with psycopg.connect(shop.url) as c:  # the test finds what its calls have left
         assert c.execute("SELECT n FROM stock").fetchone() == (-2,)
 
