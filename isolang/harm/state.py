@@ -362,7 +362,7 @@ class PreparedState:
 
     @property
     def ends_connections(self) -> bool:
-        """Whether putting the state back ends all connections, as it copies the database."""
+        """Return whether putting the state back copies the database and so ends connections."""
         return bool(self._template)
 
     @property
