@@ -403,7 +403,7 @@ def _played_lines(played: Foreseen, one: PlayedPrediction) -> Iterator[str]:
     if one.harm is not None:
         yield f"     {one.harm.headline()}"
         for name, text in one.harm.details():
-            if name not in ("calls", "nearest"):
+            if name not in ("calls", "nearest order"):
                 yield f"       {name:12}  {text}"
 
 

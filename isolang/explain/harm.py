@@ -49,7 +49,8 @@ class Harm(Struct, frozen=True, kw_only=True):
             not called.
         varying: the columns and answers that differ from run to run of one order, and are not
             compared.
-        renamed: the columns of keys that the application generates.
+        renamed: where new keys come from, which are compared up to renaming: columns that the
+            application fills, and sequences with the first of the numbers that they gave.
         not_compared: what was not compared: ignored columns, effects outside the database, objects.
         orders: how many orders were run.
         runs: how many serial runs there were.
@@ -103,10 +104,10 @@ class Harm(Struct, frozen=True, kw_only=True):
         lines = [("calls", "; ".join(self.calls))]
         if self.kind in ("harmful", "answers differ"):
             lines += [("differs", difference.text) for difference in self.differences]
-            lines.append(("nearest", ", ".join(self.order)))
+            lines.append(("nearest order", ", ".join(self.order)))
         for name, texts in (
             ("varying", self.varying),
-            ("keys", self.renamed),
+            ("new keys", self.renamed),
             ("not compared", self.not_compared),
         ):
             if texts:

@@ -87,8 +87,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
     Attributes:
         calls: all calls that were made.
         of_transaction: the call that made each transaction.
-        answers: the answers of the calls; empty if they are unknown.
-        began: the time at which the calls began, in seconds since 1970.
+        outcome: what the calls did together; ``None`` if their answers are unknown.
         has_others: whether the run contains anything else.
         committed: the calls that committed writes.
         tables: the table that each name in the history means.
@@ -96,8 +95,7 @@ class RecordedRun(Struct, frozen=True, kw_only=True):
 
     calls: Sequence[int]
     of_transaction: Mapping[int, int]
-    answers: Mapping[int, CallAnswer]
-    began: float
+    outcome: RunOutcome | None
     has_others: bool
     committed: frozenset[int]
     tables: Mapping[str, str]
@@ -119,15 +117,11 @@ class HarmOfViolations:
         self._deadline = time.monotonic() + budget.seconds
         self._plays: Counter[frozenset[int]] = Counter()
         self._known: dict[frozenset[int], tuple[RunOutcome, bool] | str] = {}
-        self._is_whole = (
-            bool(run.answers) and not run.has_others and len(run.calls) <= MOST_OPERATIONS
-        )
-        if self._is_whole:
-            outcome = outcome_now(
-                application.state, dict(run.answers), application.effects, run.began
-            )
-            why = self._partly_rolled_back(outcome.answers, run.committed)
-            self._known[frozenset(run.calls)] = why or (outcome, False)
+        self._is_whole = False
+        if run.outcome and not run.has_others and len(run.calls) <= MOST_OPERATIONS:
+            self._is_whole = True
+            why = self._partly_rolled_back(run.outcome.answers, run.committed)
+            self._known[frozenset(run.calls)] = why or (run.outcome, False)
 
     def harm(self, violation: Violation) -> Harm:
         """Return the harm of a violation."""
@@ -292,8 +286,13 @@ def writers_of(history: History, of_transaction: Mapping[int, int]) -> frozenset
     )
 
 
-def made_concurrently(calls: Mapping[int, Callable[[], object]]) -> dict[int, CallAnswer]:
+def made_concurrently(
+    calls: Mapping[int, Callable[[], object]], earlier: Mapping[int, Iterable[int]]
+) -> dict[int, CallAnswer]:
     """Make calls at the same time, each in its own thread, and return their answers.
+
+    Args:
+        earlier: the calls that must have ended before a call begins.
 
     Raises:
         IsolangError: a call does not end.
@@ -304,21 +303,23 @@ def made_concurrently(calls: Mapping[int, Callable[[], object]]) -> dict[int, Ca
 
     def run(number: int, call: Callable[[], object]) -> None:
         together.wait()
+        for other in earlier.get(number, ()):
+            threads[other].join()
         try:
             answers[number] = made_call(call)[0]
         except IsolangError as error:
             failures.append(error)
 
-    threads = [
-        threading.Thread(target=copy_context().run, args=(run, number, call), daemon=True)
+    threads = {
+        number: threading.Thread(target=copy_context().run, args=(run, number, call), daemon=True)
         for number, call in calls.items()
-    ]
-    for thread in threads:
+    }
+    for thread in threads.values():
         thread.start()
     ends = time.monotonic() + _END
-    for thread in threads:
+    for thread in threads.values():
         thread.join(max(0.0, ends - time.monotonic()))
-    if any(thread.is_alive() for thread in threads):
+    if any(thread.is_alive() for thread in threads.values()):
         raise IsolangError(f"a call did not end within {_END:g} seconds")
     if failures:
         raise failures[0]

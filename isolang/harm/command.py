@@ -155,8 +155,8 @@ class Requests:
     def run(self) -> RecordedRun:
         """Return the recorded run, in which the answers of the requests are not known."""
         return RecordedRun(
-            calls=range(len(self.lines)), of_transaction=self.of_transaction, answers={},
-            began=0.0, has_others=True, committed=frozenset(), tables={},
+            calls=range(len(self.lines)), of_transaction=self.of_transaction, outcome=None,
+            has_others=True, committed=frozenset(), tables={},
         )  # fmt: skip
 
 
@@ -249,7 +249,7 @@ class CommandApplication:
                     observer.listener.await_no_longer(place + 1)
 
             calls = {n: lambda place=place: make(place) for place, n in enumerate(numbers)}
-            answers = made_concurrently(calls)
+            answers = made_concurrently(calls, {})
             complaints = [request.complaint for request in started if request.complaint]
             self.complaint = complaints[0] if complaints else ""
             return answers

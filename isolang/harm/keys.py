@@ -127,9 +127,7 @@ class Canonical:
             if number not in skipped
         }
         self.effects = [] if ignoring.effects else [
-            Item(("effect", *map(str, path)), (self.parts(text),))
-            for effect in outcome.effects
-            for path, text in [((), repr_plain(effect))]
+            Item(("effect",), (self.parts(repr_plain(effect)),)) for effect in outcome.effects
         ]  # fmt: skip
         self.items = [
             *(item for both in self.rows.values() for items in both for item in items),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations
 from random import Random
 from typing import Final, TypeAlias
@@ -27,7 +27,10 @@ from isolang.harm.words import difference_size, differences
 
 MOST_OPERATIONS: Final = 5
 """The most calls of a violation whose orders are run."""
-_MOST_ORDERS: Final = 120
+_COPIED: Final = (
+    "the role cannot put rows back, so the database is copied, which ends the application's "
+    "connections; hint: connect anew in each call, or as a superuser"
+)
 _FARTHEST_STEP: Final = 1_000  # how far the keys of two runs of one order are apart, at most
 
 Order: TypeAlias = tuple[int, ...]
@@ -143,7 +146,7 @@ class _Search:
     def _orders(self) -> list[Order]:
         """Return the orders to try: first those that real time allows."""
         orders = [order for order in permutations(self._live) if self._keeps_clients(order)]
-        return sorted(orders, key=self._is_against_real_time)[:_MOST_ORDERS]
+        return sorted(orders, key=self._is_against_real_time)
 
     def _pairs_in_time(self, order: Order) -> Iterator[tuple[int, int]]:
         """Yield the pairs that an order reverses: the second had ended before the first began."""
@@ -197,6 +200,12 @@ class _Search:
     def _harmful(self) -> Harm:
         """Return the harm if no order has the outcome of the concurrent run."""
         answers = self._concurrent.answers
+        if self._state.ends_connections and all(
+            run.answers[order[0]].error and not answers[order[0]].error
+            for order, (run, *_) in self._outcomes.items()
+            if order
+        ):
+            raise _UnknownError(f"the first call of each order failed; {_COPIED}")
         failed = [n for n in self._live if answers[n].error]
         if failed:
             if any(self._fits(order, skipped=failed) for order in self._outcomes):
@@ -213,8 +222,18 @@ class _Search:
             raise _UnknownError(
                 f"the new keys of {', '.join(used)} cannot be told from other numbers"
             )
-        if any(self._fits(order, in_bags=True) for order in self._outcomes):
+        if any(self._fits(order, altered=_in_bags) for order in self._outcomes):
             raise _UnknownError("the answers differ only in the order of a list")
+        if self._refused and any(
+            len(run.effects) < len(self._concurrent.effects)
+            and self._fits(order, altered=_without_effects)
+            for order, (run, *_) in self._outcomes.items()
+        ):
+            raise _UnknownError(
+                "only more effects differ, and they may be those of "
+                f"{self._names(self._refused)}, which was rolled back; hint: report effects after "
+                "the transaction has committed"
+            )
         return self._with_differences("harmful")
 
     def _run_without(self, failed: Sequence[int]) -> None:
@@ -274,32 +293,42 @@ class _Search:
         changes = differences_of_runs(self._state, runs[0], runs[1], self._ignoring)
         self._ignoring = changes.ignoring
         if changes.why:
-            raise _UnknownError(f"two runs of the order {self._names(order)} differ: {changes.why}")
+            hint = f"; {_COPIED}" if self._state.ends_connections else ""
+            raise _UnknownError(
+                f"two runs of the order {self._names(order)} differ: {changes.why}{hint}"
+            )
 
     # --- comparisons ---
 
-    def canonical(self, outcome: RunOutcome, skipped: Iterable[int] = ()) -> Canonical:
+    def _canonical(self, outcome: RunOutcome, skipped: Iterable[int] = ()) -> Canonical:
         """Return an outcome in parts, without the answers of calls that were rolled back."""
         return Canonical(self._state, outcome, self._ignoring, {*skipped, *self._refused})
 
-    def _fits(self, order: Order, *, skipped: Sequence[int] = (), in_bags: bool = False) -> bool:
-        """Return whether an order has the outcome of the concurrent run."""
-        concurrent = self.canonical(self._concurrent, skipped).items
-        for run in self._outcomes[order]:
-            items = self.canonical(run, skipped).items
-            if {*self._live} - {*order} - {*skipped}:
-                return False
-            if in_bags and is_equal(_in_bags(concurrent), _in_bags(items)):
-                return True
-            if not in_bags and is_equal(concurrent, items):
-                return True
-        return False
+    def _fits(
+        self,
+        order: Order,
+        *,
+        skipped: Sequence[int] = (),
+        altered: Callable[[Sequence[Item]], Sequence[Item]] = lambda items: items,
+    ) -> bool:
+        """Return whether an order has the outcome of the concurrent run.
+
+        Args:
+            altered: returns the items of an outcome without what is not compared.
+        """
+        if {*self._live} - {*order} - {*skipped}:
+            return False
+        concurrent = altered(self._canonical(self._concurrent, skipped).items)
+        return any(
+            is_equal(concurrent, altered(self._canonical(run, skipped).items))
+            for run in self._outcomes[order]
+        )
 
     def _with_differences(self, kind: str) -> Harm:
         """Return the harm with the differences to the nearest order."""
-        concurrent = self.canonical(self._concurrent)
+        concurrent = self._canonical(self._concurrent)
         whole = [order for order in self._outcomes if len(order) == len(self._live)]
-        runs = {order: self.canonical(self._outcomes[order][0]) for order in whole}
+        runs = {order: self._canonical(self._outcomes[order][0]) for order in whole}
         nearest = min(whole, key=lambda order: difference_size(concurrent, runs[order]))
         names = {n: self._name(n) for n in self._operations}
         changes = differences(self._state, concurrent, runs[nearest], list(runs.values()), names)
@@ -313,8 +342,8 @@ class _Search:
         alike = [n for n in sorted(self._operations) if self._operations[n].name == name]
         return name if len(alike) == 1 else f"{name} #{alike.index(number) + 1}"
 
-    def _names(self, order: Order) -> str:
-        return ", ".join(map(self._name, order))
+    def _names(self, numbers: Iterable[int]) -> str:
+        return ", ".join(map(self._name, numbers))
 
     def _harm(self, kind: str, order: Order, **more: object) -> Harm:
         return Harm(
@@ -348,7 +377,13 @@ class _Search:
             ),
             "rolled_back": tuple(map(self._name, self._refused)),
             "varying": tuple(varying),
-            "renamed": tuple(".".join(column) for column in sorted(ignoring.keys)),
+            "renamed": (
+                *(".".join(column) for column in sorted(ignoring.keys)),
+                *(
+                    f"{key_range.sequence.removeprefix('public.')} (from {key_range.low + 1})"
+                    for key_range in self._concurrent.ranges
+                ),
+            ),
             "not_compared": tuple(not_compared),
             "orders": len(self._outcomes),
             "runs": self._runs,
@@ -357,6 +392,10 @@ class _Search:
 
 def _names(columns: Iterable[Column]) -> str:
     return ", ".join(".".join(column) for column in columns)
+
+
+def _without_effects(items: Iterable[Item]) -> list[Item]:
+    return [item for item in items if item.place[0] != "effect"]
 
 
 def _in_bags(items: Iterable[Item]) -> list[Item]:

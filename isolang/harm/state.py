@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from time import time
+from time import sleep, time
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
@@ -28,6 +28,7 @@ _RANGE: Final = 1_000_000
 _MOST_ROWS: Final = 100_000  # the most rows of a table to put back
 _MOST_BYTES: Final = 256 << 20  # the most bytes of all tables to put back
 _LOCK_SECONDS: Final = 10  # how long a table may stay locked by the application
+_LEAVING_SECONDS: Final = 1  # how long sessions that have been closed may take to leave
 
 _TABLES: Final = """
 SELECT c.oid::int8, n.nspname, c.relname,
@@ -50,6 +51,11 @@ _DEFAULTS: Final = """
 SELECT d.adrelid::int8, a.attname::text FROM pg_attrdef d
 JOIN pg_attribute a ON a.attrelid = d.adrelid AND a.attnum = d.adnum
 WHERE pg_get_expr(d.adbin, d.adrelid) ~* 'uuid'
+"""
+# The number of other sessions in this database, without the server's own processes.
+_OTHERS: Final = """
+SELECT count(*) FROM pg_stat_activity
+WHERE datname = current_database() AND pid <> pg_backend_pid() AND usename IS NOT NULL
 """
 _SEQUENCES: Final = """
 SELECT format('%I.%I', schemaname, sequencename), increment_by, max_value, start_value, last_value
@@ -115,15 +121,12 @@ class PreparedState:
         times: the latest times in these rows, in seconds since 1970; ``None`` before somebody asks.
     """
 
-    def __init__(
-        self, server: ServerAddress, *, ignored: Sequence[str] = (), by_template: bool = False
-    ) -> None:
+    def __init__(self, server: ServerAddress, *, ignored: Sequence[str] = ()) -> None:
         """Read the state of the database, and move each sequence to a range of its own.
 
         Args:
             ignored: the tables, and the columns such as ``account.last_seen`` or ``*.last_seen``,
                 that are not compared. They are put back all the same.
-            by_template: whether to put the state back by copying a template database.
 
         Raises:
             IsolangError: the database cannot be read.
@@ -132,13 +135,17 @@ class PreparedState:
         self._ignored_names = frozenset(ignored)
         self._template = ""
         self._connection: Any = None
-        with _errors("read"):
-            self.tables = self._read_tables()
-            self._sequences = self._moved_sequences()
-            if by_template or not self._can_put_rows_back():
-                self._create_template()
-            self.rows = self.read()
-            self.read_at = min(time(), self.now())
+        try:
+            with _errors("read"):
+                self.tables = self._read_tables()
+                self._sequences = self._moved_sequences()
+                if not self._can_put_rows_back():
+                    self._create_template()
+                self.rows = self.read()
+                self.read_at = min(time(), self.now())
+        except IsolangError:
+            self.close()
+            raise
         self.times: frozenset[float] | None = None
 
     def is_ignored(self, table: str, column: str = "") -> bool:
@@ -165,7 +172,8 @@ class PreparedState:
             self._connection.execute(
                 "SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO', "
                 "false), set_config('bytea_output', 'hex', false), set_config('lock_timeout', "
-                f"'{_LOCK_SECONDS}s', false), set_config('statement_timeout', '0', false)"
+                f"'{_LOCK_SECONDS}s', false), set_config('statement_timeout', '0', false), "
+                "set_config('row_security', 'off', false)"  # an error rather than hidden rows
             )
         return self._connection
 
@@ -242,12 +250,27 @@ class PreparedState:
         return True
 
     def _create_template(self) -> None:
-        database = self._open().info.dbname
+        """Copy the database.
+
+        Raises:
+            IsolangError: other sessions use it. Ending them would break the application.
+        """
+        connection = self._open()
+        database = connection.info.dbname
+        ends = time() + _LEAVING_SECONDS
+        while (others := connection.execute(_OTHERS).fetchone()[0]) and time() < ends:
+            sleep(0.02)
+        if others:
+            count = "another connection uses" if others == 1 else f"{others} other connections use"
+            raise IsolangError(
+                f"harm: the role cannot put rows back, and the database cannot be copied while "
+                f"{count} it; hint: close them before the watch or the observation begins, or "
+                "connect as a superuser"
+            )
         self._template = f"{database[:40]}_isocheck_{os.getpid()}"
         self._connection.close()
         with _errors("copy"), self._server.connect(_other(self._server)) as connection:
             connection.execute(f'DROP DATABASE IF EXISTS "{self._template}" WITH (FORCE)')
-            _end_sessions(connection, database)
             connection.execute(f'CREATE DATABASE "{self._template}" TEMPLATE "{database}"')
 
     # --- reading ---
@@ -338,6 +361,11 @@ class PreparedState:
                 self._put_rows_back(rows)
 
     @property
+    def ends_connections(self) -> bool:
+        """Return whether putting the state back copies the database and so ends connections."""
+        return bool(self._template)
+
+    @property
     def sequences(self) -> list[str]:
         """The names of the sequences that were moved to a range of their own."""
         return [sequence.name for sequence in self._sequences if sequence.moved]
@@ -381,15 +409,6 @@ def _row_order(row: Row) -> tuple[tuple[bool, str], ...]:
 def _other(server: ServerAddress) -> str:
     """Return the name of a database to connect to while another one is copied."""
     return "template1" if server.database == "postgres" else "postgres"
-
-
-def _end_sessions(connection: Any, database: str) -> None:
-    """End all sessions in a database, because one that is used cannot be a template."""
-    connection.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s AND pid <> "
-        "pg_backend_pid()",
-        (database,),
-    )
 
 
 @contextmanager

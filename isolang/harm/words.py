@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from isolang.explain.harm import HarmDifference
 from isolang.harm.keys import OMITTED, Canonical, Colouring, Item, Parts
 from isolang.harm.outcome import Plain, shown_plain
-from isolang.harm.state import PreparedState, Row
+from isolang.harm.state import PreparedState
 
 _MOST_VALUES: Final = 3  # how many values of different orders a text names
 _NUMBERS: Final = ("no", "one", "two", "three", "four", "five")
@@ -133,7 +133,7 @@ def _rows_by_key(
 
     rows: dict[tuple[str, ...], tuple[Parts | None, ...]] = {
         key: tuple(None if cell is None else (cell,) for cell in row)
-        for row in _initial(state, name)
+        for row in state.rows[name]
         if (key := key_of([None if cell is None else (cell,) for cell in row])) is not None
     }
     for item in removed:
@@ -143,10 +143,6 @@ def _rows_by_key(
         if (key := key_of(item.cells)) is not None:
             rows[key] = item.cells
     return rows
-
-
-def _initial(state: PreparedState, name: str) -> list[Row]:
-    return state.rows[name]
 
 
 def _is_plain(*cells: Parts | None) -> bool:

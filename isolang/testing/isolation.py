@@ -214,7 +214,6 @@ class Isolation(Calls):
                 verdict = unknown_if_unseen(verdict, proxy.unseen(), kinds)
             self._waiting.discard(recorded)
             self.judged.append(verdict)
-            proxy = self._proxy_of(recorded)
             if isinstance(verdict, Invalid) and proxy is not None:
                 harm, groups = self._replays.harm_of(self, proxy, verdict, groups)
             if self.keep is not None:

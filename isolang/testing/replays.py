@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +25,10 @@ from isolang.harm.outcome import (
     CallAnswer,
     Effects,
     Operation,
+    RunOutcome,
     answer_of,
     answer_of_error,
+    outcome_now,
 )
 from isolang.harm.serial import Budget
 from isolang.harm.state import PreparedState
@@ -74,6 +77,7 @@ class Replays:
         self.budget = Budget()
         self._state: PreparedState | None = None
         self._why = ""
+        self._outcome: RunOutcome | None = None
 
     def prepare(self, server: ServerAddress) -> None:
         """Read the prepared state of the database that is about to be watched."""
@@ -87,7 +91,9 @@ class Replays:
         self.effects = Effects(self.effects.invariants)
 
     def remember(self, call: AppCall, session: object, began: float, answer: CallAnswer) -> None:
-        """Remember a call, which has just been made."""
+        """Remember a call, which has just been made, unless the watches have ended."""
+        if self._outcome is not None:
+            return
         self.made.append(
             MadeCall(
                 call=call, client=call.clients[-1], session=session, began=began, answer=answer
@@ -129,11 +135,10 @@ class Replays:
             return Harm(kind="unknown", why=why), groups
         if self._why:
             return Harm(kind="unknown", why=self._why), groups
-        run = self._recorded_run(isolation, proxy, verdict.history)
-        before = self._state.read()
-        isolation.end_watches()
         thread = OwnThread()
         try:
+            run = self._recorded_run(isolation, proxy, self._state, verdict.history)
+            isolation.end_watches()
             application = _TestApplication(isolation, self, self._state, thread, verdict)
             violations = HarmOfViolations(application, run, budget=self.budget, seed=isolation.seed)
             if groups is None:
@@ -144,13 +149,24 @@ class Replays:
             return Harm(kind="unknown", why=str(error).removeprefix("harm: ")), groups
         finally:
             thread.close()
-            self._state.leave(before)
+            if self._outcome is not None:
+                with suppress(IsolangError):  # the verdict counts more
+                    self._state.leave(self._outcome.rows)
+
+    def _outcome_of_calls(self, state: PreparedState) -> RunOutcome:
+        """Return what the calls did together, which is read before they are made again."""
+        if self._outcome is None:
+            self.made.sort(key=lambda made: made.began)
+            answers = {number: made.answer for number, made in enumerate(self.made)}
+            began = min(made.began for made in self.made)
+            self._outcome = outcome_now(state, answers, self.effects, began)
+        return self._outcome
 
     def _recorded_run(
-        self, isolation: Isolation, proxy: InsideProxy, history: History
+        self, isolation: Isolation, proxy: InsideProxy, state: PreparedState, history: History
     ) -> RecordedRun:
+        outcome = self._outcome_of_calls(state)
         columns = history.columns
-        self.made.sort(key=lambda made: made.began)
         number_of = {made.client: number for number, made in enumerate(self.made)}
         of_transaction: dict[int, int] = {}
         has_others = bool(proxy.outside)
@@ -163,8 +179,7 @@ class Replays:
         return RecordedRun(
             calls=range(len(self.made)),
             of_transaction=of_transaction,
-            answers={number: made.answer for number, made in enumerate(self.made)},
-            began=min(made.began for made in self.made),
+            outcome=outcome,
             has_others=has_others,
             committed=writers_of(history, of_transaction),
             tables=isolation.tables_by_name(),
@@ -210,7 +225,9 @@ class _TestApplication:
         with self._isolation.again(folder) as other:
             for proxy in other.proxies:
                 proxy.pause_after_answers(pause)
-            answers = made_concurrently({n: call.again for n, call in calls.items()})
+            answers = made_concurrently(
+                {n: call.again for n, call in calls.items()}, self._earlier(numbers)
+            )
             history: Any = other.history()
             lines = other.proxies[0].clients
         number_of = {call.clients[-1]: number for number, call in calls.items()}
@@ -224,3 +241,16 @@ class _TestApplication:
         verdict = check(history, self._verdict.spec, timeout=self._isolation.timeout)
         violation = verdict.violation if isinstance(verdict, Invalid) else None
         return answers, violation, set(writers_of(history, of_transaction))
+
+    def _earlier(self, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """Return the calls that each call's session had ended before it began the call."""
+        made = self._replays.made
+        return {
+            later: [
+                n
+                for n in numbers
+                if made[n].session == made[later].session
+                and made[n].answer.end <= made[later].answer.begin
+            ]
+            for later in numbers
+        }

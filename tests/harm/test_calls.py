@@ -83,6 +83,7 @@ def test_too_little_stock_is_harm(embedded, isolation):
     assert (difference.table, difference.row, difference.column) == ("stock", "1", "n")
     assert (difference.value, difference.serial) == ("-2", ("0",))
     assert not error.harm.played_again  # the recorded run has no other calls
+    assert error.harm.renamed == ("orders_id_seq (from 41000001)",)  # where 41000003 comes from
     with psycopg.connect(shop.url) as c:  # the test finds what its calls have left
         assert c.execute("SELECT n FROM stock").fetchone() == (-2,)
 
@@ -256,3 +257,77 @@ def test_misspelt(isolation):
         "*INVALID, harmless with this data: as if buy*",
         "*1 violation only noted (harmless='note'), first: INVALID, harmless with this data: as*",
     ])  # fmt: skip
+
+
+def test_a_second_assertion_judges_the_recorded_run(embedded, isolation):
+    """Not what the serial runs of the first have left: their mails and their sequences."""
+    shop = begun(embedded, isolation, 1000)
+    buy, shop.meeting = shop.buy, threading.Barrier(2)
+
+    def bought(who):
+        number = buy(who)
+        if shop.meeting is not None:
+            isolation.effect(("mail", who))  # which only the calls that meet send
+        return number
+
+    calls = [lambda who=who: isolation.call(bought, who) for who in ("ann", "bob")]
+    isolation.concurrently(*calls, times=1)
+    shop.meeting = None
+    first, second = (refused(isolation).harm for _ in range(2))
+    assert first.kind == second.kind == "harmful"
+    assert first.differences == second.differences
+
+
+def test_new_tables_leave_the_verdict(embedded, isolation):
+    """A call that creates a table cannot be made again, but the violation is reported."""
+    shop = begun(embedded, isolation, 1000)
+    shop.at_once(isolation, "ann", "bob")
+    with psycopg.connect(shop.url) as c:
+        c.execute("CREATE TABLE more (id int)")
+    harm = refused(isolation, allow_unseen=True).harm
+    assert harm.kind == "unknown"
+    assert harm.why.startswith("the tables are not those of the prepared state")
+
+
+def test_a_session_keeps_its_order_when_its_calls_are_played(embedded, isolation, monkeypatch):
+    """Ann's second call followed her first, so playing both at once would lose an update."""
+    url = f"postgresql://postgres@/postgres?host={embedded}"
+    looked, raised = threading.Event(), threading.Event()
+
+    def setup():
+        with psycopg.connect(url, autocommit=True) as c:
+            c.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+            c.execute("CREATE TABLE poll (id int PRIMARY KEY, n int NOT NULL)")
+            c.execute("INSERT INTO poll SELECT i, 0 FROM generate_series(1, 8) i")
+
+    def raise_both(*rows):
+        raised.clear()
+        with psycopg.connect(url) as c:
+            for row in rows:
+                (n,) = c.execute("SELECT n FROM poll WHERE id = %s", (row,)).fetchone()
+                c.execute("UPDATE poll SET n = %s WHERE id = %s", (n + 1, row))
+        if len(rows) > 1:
+            raised.set()
+
+    def look():
+        with psycopg.connect(url) as c:
+            c.execute("SELECT n FROM poll WHERE id = 1").fetchone()
+            looked.set()
+            raised.wait(0.3)
+            c.execute("SELECT n FROM poll WHERE id = 2").fetchone()
+
+    def ann():
+        looked.wait(5)
+        isolation.call(raise_both, 1)
+        isolation.call(raise_both, 1, 2)
+
+    monkeypatch.setattr("isolang.harm.calls._MORE_PLAYS", 0)  # one play takes long enough
+    isolation._replays.budget = Budget(clock_step=0.0)
+    isolation.setup(setup)
+    isolation.watch_psycopg(url)
+    for row in (3, 4, 5):
+        isolation.call(raise_both, row)
+    isolation.concurrently(lambda: isolation.call(look), ann, times=1)
+    harm = refused(isolation).harm
+    assert harm.played_again
+    assert (len(harm.calls), harm.kind) == (3, "harmless")
