@@ -241,7 +241,7 @@ class _TransactionWriter:
         self.run, self.order, self.who = run, order, who
         self.inside = candidate.members & -(1 << least) | 1 << candidate.stranger
         self._outside = candidate.members & ~self.inside
-        self._rows = any(program.scans for program in order.programs)
+        self._rows = order.has_scans
         self._versions: dict[tuple[int, int], list[Any]] = {}
         self._initial: dict[int, Any] = {}
 

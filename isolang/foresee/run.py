@@ -397,6 +397,11 @@ class Arrangement:
         return len(self.programs)
 
     @cached_property
+    def has_scans(self) -> bool:
+        """Whether a transaction has a predicate read."""
+        return any(program.scans for program in self.programs)
+
+    @cached_property
     def conflicts(self) -> list[int]:
         """The conflicts of each transaction, and the later transactions of its session."""
         return [d | o for d, o in zip(self.direct, self.overwritten, strict=True)]
