@@ -398,7 +398,7 @@ class Arrangement:
 
     @cached_property
     def has_scans(self) -> bool:
-        """Whether a transaction has a predicate read."""
+        """Return whether a transaction has a predicate read."""
         return any(program.scans for program in self.programs)
 
     @cached_property
