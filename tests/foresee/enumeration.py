@@ -56,7 +56,7 @@ def strangers(run: Run, closed: set[tuple[int, int]]) -> Iterator[tuple[int, tup
 def schedules_of_strangers(
     run: Run, closed: set[tuple[int, int]], statements: Sequence[int], *, whole_snapshot: bool
 ) -> Iterator[Schedule]:
-    """The schedules of T and K, in which K runs as far as possible in the order of the run.
+    """The schedules of T and K: who runs first and who runs then, both in the order of the run.
 
     Args:
         closed: as of :func:`strangers`.
@@ -77,7 +77,7 @@ def schedules_of_strangers(
 def all_schedules(
     run: Run, statements: Sequence[int], *, whole_snapshot: bool
 ) -> Iterator[Schedule]:
-    """The schedules of any subset with its sessions' beginnings, in any order of the sessions."""
+    """The schedules of any subset with its sessions' beginnings, in any order that keeps these."""
     for stranger in range(run.n):
         for k in subsets([i for i in range(run.n) if i != stranger]):
             if not with_beginnings(run, {*k, stranger}):

@@ -5,19 +5,14 @@ from random import Random
 
 from psycopg import errors
 
-REFUSED = (
-    errors.SerializationFailure,
-    errors.DeadlockDetected,
-    errors.IntegrityError,
-    errors.CardinalityViolation,
-)
+CONFLICTS = (errors.SerializationFailure, errors.DeadlockDetected)
 
 
-def play(connect, level, seed, run, *, inside, transactions, clients=4):
+def play(connect, level, seed, run, *, inside, refused, transactions, clients=4):
     """Run random transactions at a level; what the server refuses is rolled back.
 
     ``run(connection, random)`` runs a statement, which is ``inside`` a savepoint of its own with
-    this probability.
+    this probability. Besides conflicts, the server may only refuse with the errors in ``refused``.
     """
 
     def client(number):
@@ -33,12 +28,13 @@ def play(connect, level, seed, run, *, inside, transactions, clients=4):
                         try:
                             with connection.transaction(force_rollback=random.random() < 0.3):
                                 run(connection, random)
-                        except errors.IntegrityError:
-                            pass
+                        except errors.IntegrityError as error:
+                            if not isinstance(error, refused):
+                                raise
                     if random.random() < 0.1:
                         connection.rollback()
                     connection.commit()
-                except REFUSED:
+                except (*CONFLICTS, *refused):
                     connection.rollback()
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]

@@ -49,5 +49,6 @@ def play(url, level, seed, *, transactions):
         seed,
         lambda connection, random: connection.execute(*statement(random)),
         inside=0.3,
+        refused=(psycopg.errors.UniqueViolation,),
         transactions=transactions,
     )

@@ -1,6 +1,7 @@
 """Random transactions that write in every shape: WITH, MERGE, triggers, COPY, functions."""
 
 from observe import random_clients
+from psycopg import errors
 
 TABLES = (
     "DROP SCHEMA public CASCADE",
@@ -102,4 +103,7 @@ def run(connection, random):
 
 def play(connect, level, seed, *, transactions):
     """Clients run random transactions at a level."""
-    random_clients.play(connect, level, seed, run, inside=0.4, transactions=transactions)
+    refused = (errors.IntegrityError, errors.CardinalityViolation)
+    random_clients.play(
+        connect, level, seed, run, inside=0.4, refused=refused, transactions=transactions
+    )
