@@ -24,12 +24,13 @@ class Branches:
             programs: the name of each transaction's program.
         """
         self._run, self._programs = run, programs
-        self._shapes = [run.shape(i) for i in range(len(run.order))]
-        self._counts = [self._rows_found(i) for i in range(len(run.order))]
+        conditional = [i for i, program in enumerate(run.order.programs) if program.scans]
+        self._shapes = {i: run.shape(i) for i in conditional}
+        self._counts = {i: self._rows_found(i) for i in conditional}
         # For a program, the place of its condition, and the number of rows found: the operations.
         self._seen: dict[tuple[str, int, int], set[str]] = {}
         self._numbers: dict[tuple[str, int], set[int]] = {}
-        for i, counts in enumerate(self._counts):
+        for i, counts in self._counts.items():
             for n, count in enumerate(counts):
                 self._seen.setdefault((programs[i], n, count), set()).add(self._shapes[i])
                 self._numbers.setdefault((programs[i], n), set()).add(count)
@@ -39,12 +40,10 @@ class Branches:
 
         ``None`` means that the run shows neither this nor the contrary.
         """
+        if not self._shapes:
+            return True
         t, order = candidate.stranger, candidate.order
-        shown = {
-            at: order.shows(order.programs[t].steps[at], source)
-            for at, source in zip(order.programs[t].reads, candidate.sources, strict=True)
-        }
-        support = self._same_statements(who[t], shown)
+        support = self._same_statements(who[t], order.answers(t, candidate.sources))
         if order is self._run.order:  # all other transactions read what was recorded
             return support
         for n in bits(candidate.members & ~(1 << t)):
@@ -58,7 +57,7 @@ class Branches:
         return support
 
     def _same_statements(self, i: int, shown: Mapping[int, bool]) -> bool | None:
-        program, name, shape = self._run.order.programs[i], self._programs[i], self._shapes[i]
+        program, name = self._run.order.programs[i], self._programs[i]
         support: bool | None = True
         for n, scan in enumerate(program.scans):
             before = self._counts[i][n]
@@ -69,7 +68,7 @@ class Branches:
             if count == before:
                 continue
             seen = self._seen_at(name, n, before, count)
-            if seen is not None and shape not in seen:
+            if seen is not None and self._shapes[i] not in seen:
                 return False
             if (name, n, count) not in self._seen:
                 support = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -14,6 +14,8 @@ from isolang.errors import HistoryError, UnsupportedError
 from isolang.foresee.row_facts import PRESENT, RowFacts, row_facts
 from isolang.foresee.run import (
     INITIAL,
+    READS,
+    UPDATES,
     Access,
     Arrangement,
     ExecutedProgram,
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.history.statements import SentStatement
     from isolang.verdict import Valid
-
-_READS: Final = (c.READ, c.READ_LIST)
-_UPDATES: Final = (c.WRITE, c.APPEND)
 
 
 def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRun:
@@ -59,9 +58,11 @@ def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRu
     included = _included(history, witness)
     if not included:
         raise HistoryError(f"{where}: no transaction committed (expected a run with transactions)")
-    facts, unclear = None, _with_predicates(history) | _with_possible_facts(history)
+    facts = None
     if predicates:
         facts, unclear = _evaluated(history, included)
+    else:
+        unclear = _with_predicates(history) | _with_possible_facts(history)
     reader = _ProgramReader(history, witness, facts)
     programs = {txn: reader.program(txn) for txn in included}
     starts, ordered = witness.order_start.tolist(), witness.order_txn.tolist()
@@ -75,7 +76,7 @@ def run_of(verdict: Valid, *, serial: bool, predicates: bool = True) -> PassedRu
     new: dict[int | None, int] = {txn: number for number, txn in enumerate(numbers)}
     new[history.t0] = INITIAL
     order = Arrangement(
-        [_renumbered(programs[txn], lambda step: new[step.source]) for txn in numbers],
+        [programs[txn].with_sources(lambda step: new[step.source]) for txn in numbers],
         [sessions[txn] for txn in numbers],
         facts,
     )
@@ -158,7 +159,7 @@ class _ProgramReader:
     def _plain(self, ops: range, sent: Sequence[Any], written: set[int]) -> Iterator[Access]:
         for op, statement in zip(ops, sent, strict=False):
             kind, key = self._kinds[op], self._keys[op]
-            if not self._fine[op] or kind not in (*_READS, *_UPDATES):
+            if not self._fine[op] or kind not in (*READS, *UPDATES):
                 continue
             possible = self._is_possible(op)
             if possible and not self._is_row(key):  # it orders transactions, and is about no row
@@ -169,7 +170,7 @@ class _ProgramReader:
             test = None
             if kind == c.READ and self._may_find_no_row(key, statement):
                 test = PRESENT
-            value = self._values[op] if kind in _UPDATES else c.NO_ATOM
+            value = self._values[op] if kind in UPDATES else c.NO_ATOM
             yield Access(
                 op,
                 kind,
@@ -180,7 +181,7 @@ class _ProgramReader:
                 value=value,
                 possible=possible,
             )
-            if kind in _UPDATES:
+            if kind in UPDATES:
                 written.add(key)
 
     def _may_find_no_row(self, key: int, statement: SentStatement | None) -> bool:
@@ -235,21 +236,12 @@ def _mark_inserts(
     for txn, keys in inserted.items():
         steps = []
         for step in programs[txn].steps:
-            first = step.kind in _UPDATES and step.key in keys
+            first = step.kind in UPDATES and step.key in keys
             inserts = first and step.value in facts.shown[PRESENT, step.key]
             steps.append(replace(step, inserts=True) if inserts else step)
             if first:
                 keys.discard(step.key)
-        programs[txn] = ExecutedProgram.of(steps, programs[txn].scans)
-
-
-def _renumbered(program: ExecutedProgram, source_of: Callable[[Access], int]) -> ExecutedProgram:
-    """Return a program whose sources have new numbers."""
-    steps = [
-        step if step.source is None else replace(step, source=source_of(step))
-        for step in program.steps
-    ]
-    return ExecutedProgram.of(steps, program.scans)
+        programs[txn] = replace(programs[txn], steps=tuple(steps))
 
 
 def _without_transactions(run: PassedRun, gone: int, why: str) -> PassedRun:
@@ -267,7 +259,7 @@ def _without_transactions(run: PassedRun, gone: int, why: str) -> PassedRun:
         return new[older.bit_length() - 1]
 
     order = Arrangement(
-        [_renumbered(run.order.programs[i], source_of) for i in kept],
+        [run.order.programs[i].with_sources(source_of) for i in kept],
         [run.order.sessions[i] for i in kept],
         run.order.facts,
     )

@@ -43,7 +43,6 @@ from isolang.foresee.reorderings import Reorderings
 from isolang.foresee.run import (
     INITIAL,
     Arrangement,
-    ExecutedProgram,
     PassedRun,
     bits,
     table_and_row,
@@ -740,10 +739,7 @@ def _arrange_serially(order: Arrangement, who: Sequence[int]) -> Arrangement:
     last: dict[int, int] = {}
     programs = []
     for n, i in enumerate(who):
-        steps = [
-            step if step.source is None else replace(step, source=last.get(step.key, INITIAL))
-            for step in order.programs[i].steps
-        ]  # fmt: skip
-        programs.append(ExecutedProgram.of(steps, order.programs[i].scans))
-        last |= dict.fromkeys(order.programs[i].writes, n)
+        program = order.programs[i]
+        programs.append(program.with_sources(lambda step: last.get(step.key, INITIAL)))
+        last.update(dict.fromkeys(program.writes, n))
     return Arrangement(programs, [order.sessions[i] for i in who], order.facts)

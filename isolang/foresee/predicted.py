@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from isolang.foresee.row_facts import PRESENT
 from isolang.foresee.run import (
     INITIAL,
+    UPDATES,
     Access,
     ExecutedProgram,
     PassedRun,
@@ -240,7 +241,7 @@ class _TransactionWriter:
         self.run, self.order, self.who = run, order, who
         self.inside = candidate.members & -(1 << least) | 1 << candidate.stranger
         self._outside = candidate.members & ~self.inside
-        self._rows = any(program.scans for program in order.programs)
+        self._rows = order.has_scans
         self._versions: dict[tuple[int, int], list[Any]] = {}
         self._initial: dict[int, Any] = {}
 
@@ -254,15 +255,15 @@ class _TransactionWriter:
         found = self._versions.get((txn, key))
         if found is None:
             steps = self.order.programs[txn].steps
-            ops = [s.op for s in steps if s.key == key and s.kind in (c.WRITE, c.APPEND)]
+            ops = [s.op for s in steps if s.key == key and s.kind in UPDATES]
             name = self.run.name(self.who[txn])
             found = self._versions[txn, key] = [
-                self._version(key, op, name + (f".{n}" if n < len(ops) else ""))
+                self._version(op, name + (f".{n}" if n < len(ops) else ""))
                 for n, op in enumerate(ops, 1)
             ]
         return found
 
-    def _version(self, key: int, op: int, name: str) -> Any:
+    def _version(self, op: int, name: str) -> Any:
         history = self.run.history
         if history.is_delete(op) and self.order.facts is not None:
             return None
@@ -341,7 +342,7 @@ class _TransactionWriter:
         step = self.order.programs[i].steps[at]
         key = self.run.history.key_object(step.key)
         own = written.setdefault(step.key, [])
-        if step.kind in (c.WRITE, c.APPEND):
+        if step.kind in UPDATES:
             own.append(self.versions(i, step.key)[len(own)])
             if own[-1] is None:
                 return ("delete", key)

@@ -28,11 +28,15 @@ if TYPE_CHECKING:
 INITIAL: Final = -1
 """The source of a read that returned the initial version."""
 
+READS: Final = (c.READ, c.READ_LIST)
+"""The kinds of operations that read a key."""
+
+UPDATES: Final = (c.WRITE, c.APPEND)
+"""The kinds of operations that write a key."""
+
 _CALL: Final = re.compile(r"^([\w.]+)\(.*\)$", re.DOTALL)
 # A value in a predicate: anything after a blank but a keyword, a bracket or the name of the table.
 _VALUE_IN_PREDICATE: Final = re.compile(r'(?<!:table) (?:"(?:[^"\\\\]|\\\\.)*"|[^\s:\[\]{}"]+)')
-_READS: Final = (c.READ, c.READ_LIST)
-_UPDATES: Final = (c.WRITE, c.APPEND)
 _NOTHING_CHANGED: Final[Mapping[int, bool]] = {}
 
 
@@ -109,10 +113,10 @@ class ExecutedProgram(Struct, frozen=True):
         return cls(
             tuple(steps),
             tuple(i for i, step in enumerate(steps) if step.source is not None),
-            frozenset(step.key for step in steps if step.kind in _UPDATES),
+            frozenset(step.key for step in steps if step.kind in UPDATES),
             any(step.test is not None for step in steps),
             tuple(scans),
-            {step.key: step.value for step in steps if step.kind in _UPDATES},
+            {step.key: step.value for step in steps if step.kind in UPDATES},
         )
 
     def end_of_statement(self, at: int) -> int:
@@ -144,10 +148,10 @@ class ExecutedProgram(Struct, frozen=True):
         Args:
             shown: whether a step shows the row, for the steps that differ from the run.
         """
-        alone = {step.key for step in self.steps[:end] if step.kind in _UPDATES}
+        alone = {step.key for step in self.steps[:end] if step.kind in UPDATES}
         shared: set[int] = set()
         for at, step in enumerate(self.steps[:end]):
-            if step.sent is not None and step.kind in _READS and step.sent.guards:
+            if step.sent is not None and step.kind in READS and step.sent.guards:
                 if not shown.get(at, step.shown):
                     continue
                 (alone if step.sent.lock in ALONE else shared).add(step.key)
@@ -172,19 +176,33 @@ class ExecutedProgram(Struct, frozen=True):
             for at, step in enumerate(self.steps)
         )
 
-    def with_answers(self, shows: Callable[[Access], bool]) -> ExecutedProgram:
-        """Return the program whose reads say whether they show their sources."""
-        writing = {s.sent.number for s in self.steps if s.sent is not None and s.kind in _UPDATES}
+    def with_sources(self, source_of: Callable[[Access], int]) -> ExecutedProgram:
+        """Return the program whose external reads have other sources."""
+        steps = tuple(
+            step if step.source is None else replace(step, source=source_of(step))
+            for step in self.steps
+        )
+        return replace(self, steps=steps)
+
+    def with_answers(self, shows: Callable[[Access, int], bool]) -> ExecutedProgram:
+        """Return the program whose reads say whether they show their sources.
+
+        Args:
+            shows: whether a read shows a version.
+        """
+        if not self.tested:
+            return self
+        writing = {s.sent.number for s in self.steps if s.sent is not None and s.kind in UPDATES}
 
         def answered(step: Access) -> Access:
             if step.test is None or step.source is None:
                 return step
-            shown, matched = shows(step), step.matched
+            shown, matched = shows(step, step.source), step.matched
             if matched is None and step.sent is not None and step.sent.number in writing:
                 matched = shown  # this is the run
             return replace(step, shown=shown, matched=matched)
 
-        return ExecutedProgram.of([answered(step) for step in self.steps], self.scans)
+        return replace(self, steps=tuple(answered(step) for step in self.steps))
 
 
 def bits(numbers: int) -> Iterator[int]:
@@ -233,7 +251,7 @@ class Arrangement:
             for key in program.writes:
                 self.writers[key] = self.writers.get(key, 0) | 1 << i
         if facts is not None:
-            self.programs = programs = [self._with_answers(program) for program in programs]
+            self.programs = programs = [program.with_answers(self.shows) for program in programs]
         seen: dict[int, int] = {}  # for each key, the transactions that read a version of it
         # For each key, the reads that do not show every version of it.
         self._tested: dict[int, list[tuple[int, Access]]] = {}
@@ -288,21 +306,22 @@ class Arrangement:
             known = self._shown[step.test, step.key] = writers, initial
         return known
 
-    def _with_answers(self, program: ExecutedProgram) -> ExecutedProgram:
-        """Return a program whose reads say whether they show their sources."""
-        if not program.tested:
-            return program
-
-        def shows(step: Access) -> bool:
-            assert step.source is not None
-            return self.shows(step, step.source)
-
-        return program.with_answers(shows)
-
     def shows(self, step: Access, source: int) -> bool:
         """Return whether a read shows a version."""
         writers, initial = self.shown(step)
         return initial if source == INITIAL else bool(writers >> source & 1)
+
+    def answers(self, txn: int, sources: Sequence[int]) -> dict[int, bool]:
+        """Return whether each external read of a transaction shows a version, by its step.
+
+        Args:
+            sources: the version that each read sees, in program order.
+        """
+        program = self.programs[txn]
+        return {
+            at: self.shows(program.steps[at], source)
+            for at, source in zip(program.reads, sources, strict=True)
+        }
 
     def dependency(self, step: Access, source: int, members: int = -1) -> int:
         """Return the version that a read depends on if it sees a version.
@@ -376,6 +395,11 @@ class Arrangement:
 
     def __len__(self) -> int:
         return len(self.programs)
+
+    @cached_property
+    def has_scans(self) -> bool:
+        """Return whether a transaction has a predicate read."""
+        return any(program.scans for program in self.programs)
 
     @cached_property
     def conflicts(self) -> list[int]:

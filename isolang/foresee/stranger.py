@@ -54,7 +54,6 @@ RULE_OF_LEVEL: Final[Mapping[str, OverlookRule]] = {
 SCHEDULED_RULES: Final[frozenset[OverlookRule]] = frozenset(("snapshots", "statements"))
 """The rules whose candidates are schedules, with a time for each operation."""
 
-_NOTHING_CHANGED: Final[Mapping[int, bool]] = {}
 _Rows: TypeAlias = Literal["seen together"] | Mapping[int, int]
 _BY_STATEMENT: Final = ("rc", "statements")
 
@@ -258,7 +257,7 @@ class Strangers(OverlookedPaths):
         if self.level in SCHEDULED_RULES:
             first = steps_before_overlooked(program, at, self.level)
             if not program.tested:
-                kept |= self._waiting_for_stranger(program, first)
+                kept |= self._waiting_for_stranger(program, first, {})
         late = (order.writers[step.key] & -(1 << x) | proof) & members
         missed = self._overlooked_transactions(late, members, kept)
         if missed & kept:
@@ -275,7 +274,7 @@ class Strangers(OverlookedPaths):
             if answers != "seen together" and n in answers:
                 if answers[n] != INITIAL and not visible >> answers[n] & 1:
                     return None
-                visible &= (2 << answers[n]) - 1 if answers[n] != INITIAL else 0
+                visible &= (1 << answers[n] + 1) - 1
             versions = order.writers.get(other.key, 0) & visible
             sources.append(versions.bit_length() - 1 if versions else INITIAL)
         if not _notices(order, step, sources[at], members, x):
@@ -285,10 +284,7 @@ class Strangers(OverlookedPaths):
         if self.meets_unique_index(stranger, members, first, missed):
             return None
         if program.tested:
-            shown = {
-                where: order.shows(program.steps[where], source)
-                for where, source in zip(program.reads, sources, strict=True)
-            }
+            shown = order.answers(stranger, sources)
             if program.writes_other_rows(shown):
                 return None
             waiting = self.level in SCHEDULED_RULES
@@ -330,7 +326,7 @@ class Strangers(OverlookedPaths):
         return False
 
     def _waiting_for_stranger(
-        self, program: ExecutedProgram, first: int, shown: Mapping[int, bool] = _NOTHING_CHANGED
+        self, program: ExecutedProgram, first: int, shown: Mapping[int, bool]
     ) -> int:
         """Return the transactions that would wait for T or make T fail after T's first steps."""
         order, waiting = self.order, 0

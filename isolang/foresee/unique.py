@@ -18,13 +18,15 @@ class UniqueIndexes:
     def __init__(self, order: Arrangement) -> None:
         """Find the transactions that may meet an index that another row holds."""
         self._order = order
+        # Without the indexes of a table, no write is known to insert a row or to meet another.
+        self._facts = order.facts if order.facts is not None and order.facts.keyed else None
         self._may_meet = 0
-        if order.facts is None:
+        if self._facts is None:
             return
         for i, program in enumerate(order.programs):
             for step in program.steps:
                 earlier = order.writers.get(step.key, 0) & (1 << i) - 1
-                may_exist = earlier or step.key in order.facts.initial
+                may_exist = earlier or step.key in self._facts.initial
                 if (step.inserts and may_exist) or self._clashes(step):
                     self._may_meet |= 1 << i
 
@@ -38,7 +40,7 @@ class UniqueIndexes:
     def refuse(self, txn: int, steps: Iterable[Access], members: int) -> bool:
         """Return whether a write of a transaction meets an index held by rows of ``members``."""
         order = self._order
-        if order.facts is None:
+        if self._facts is None:
             return False
         for step in steps:
             if step.inserts and self._is_present(step.key, members):
@@ -69,6 +71,8 @@ class UniqueIndexes:
     def make_wait(self, steps: Iterable[Access]) -> int:
         """Return the transactions that wait if other writes have not been committed yet."""
         order, waiting = self._order, 0
+        if self._facts is None:
+            return 0
         for step in steps:
             for key, value in self._clashes(step):
                 for i in bits(order.writers.get(key, 0)):
@@ -77,12 +81,12 @@ class UniqueIndexes:
         return waiting
 
     def _clashes(self, step: Access) -> Iterable[Version]:
-        facts = self._order.facts
+        facts = self._facts
         if facts is None or step.kind != c.WRITE:
             return ()
         return facts.clashes.get((step.key, step.value), ())
 
     def _is_present(self, key: int, members: int) -> bool:
-        facts = self._order.facts
+        facts = self._facts
         assert facts is not None
         return self._order.newest(key, members) in facts.shown.get((PRESENT, key), ())

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations, permutations, product
 from typing import Any, TypeAlias
 
+from foresee.enumeration import strangers, subsets, with_beginnings
+
 INITIAL = -1
 Sources: TypeAlias = tuple[Mapping[str, int], ...]
 
@@ -161,24 +163,15 @@ LEVELS: dict[str, Callable[[Tiny], bool]] = {
 
 def one_stranger(run: Tiny) -> Iterator[Tiny]:
     """B1: a subset K, closed under so and wr, that reads what was recorded, and one more."""
-    closed = so_wr(run)
-    for stranger in range(run.n):
-        others = [i for i in range(run.n) if i != stranger]
-        for size in range(len(others) + 1):
-            for k in combinations(others, size):
-                if any(b in k and a not in k for a, b in closed):
-                    continue
-                if any(run.so(a, stranger) and a not in k for a in others):
-                    continue
-                yield from _reading(run, (*k,), {stranger})
+    for stranger, k in strangers(run, so_wr(run)):
+        yield from _reading(run, k, {stranger})
 
 
 def same_statements(run: Tiny) -> Iterator[Tiny]:
     """B2: any subset with its sessions' beginnings, in which everybody may read anything."""
-    for size in range(run.n + 1):
-        for kept in combinations(range(run.n), size):
-            if not any(run.so(a, b) and a not in kept for b in kept for a in range(run.n)):
-                yield from _reading(run, (), set(kept))
+    for kept in subsets(range(run.n)):
+        if with_beginnings(run, kept):
+            yield from _reading(run, (), set(kept))
 
 
 def _reading(run: Tiny, k: tuple[int, ...], free: set[int]) -> Iterator[Tiny]:

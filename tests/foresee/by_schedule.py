@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
-from itertools import combinations, permutations
 from typing import NamedTuple
 
 from foresee.agreement import partitions
 from foresee.by_definition import INITIAL, Tiny, ser, so_wr
+from foresee.enumeration import Schedule, all_schedules, schedules_of_strangers
 
 
 class Statement(NamedTuple):
@@ -86,19 +86,16 @@ def _locks(statements: Sequence[Statement]) -> tuple[set[str], set[str]]:
 
 
 def played(
-    executed: Executed,
-    order: tuple[Sequence[int], int, int, Sequence[int]],
-    *,
-    whole_snapshot: bool,
+    executed: Executed, schedule: Schedule, *, whole_snapshot: bool
 ) -> dict[int, dict[str, int]]:
     """What everybody reads in a schedule.
 
     Args:
         executed: the transactions.
-        order: who runs first, the stranger, how many statements it executes, and who runs then.
+        schedule: who runs when.
         whole_snapshot: whether a transaction keeps the snapshot of its first statement.
     """
-    before, stranger, first, between = order
+    before, stranger, first, between = schedule
     last: dict[str, int] = {}
     reads: dict[int, dict[str, int]] = {}
 
@@ -127,67 +124,46 @@ def played(
     return reads
 
 
-def _subsets(some: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for size in range(len(some) + 1):
-        yield from combinations(some, size)
-
-
 def predicted(executed: Executed, run: Tiny, *, whole_snapshot: bool) -> bool:
     """Whether some schedule of one stranger is not serializable; all others read the same."""
-    closed = so_wr(run)
-    for stranger in range(run.n):
-        others = [i for i in range(run.n) if i != stranger]
-        for k in _subsets(others):
-            if any(b in k and a not in k for a, b in closed):
-                continue
-            if any(run.so(a, stranger) and a not in k for a in others):
-                continue
-            for between in _subsets(k):
-                before = [i for i in k if i not in between]
-                if any(run.so(i, j) for i in between for j in (*before, stranger)):
-                    continue
-                if not whole_snapshot and any(i < j for i in between for j in before):
-                    continue  # COMMITs come in the order of the run
-                last = 1 if whole_snapshot else len(executed[stranger])
-                for first in range(1, last + 1):
-                    order = (before, stranger, first, between)
-                    try:
-                        reads = played(executed, order, whole_snapshot=whole_snapshot)
-                    except _Refused:
-                        continue
-                    if all(reads[i] == run.reads[i] for i in k):
-                        kept = sorted((*k, stranger))
-                        if not ser(run.part(kept, reads)):
-                            return True
-    return False
+    return any(
+        _is_prediction(
+            executed,
+            run,
+            schedule,
+            (*schedule.before, *schedule.between),
+            whole_snapshot=whole_snapshot,
+        )
+        for schedule in schedules_of_strangers(
+            run, so_wr(run), [*map(len, executed)], whole_snapshot=whole_snapshot
+        )
+    )
 
 
 def possible(executed: Executed, run: Tiny, *, whole_snapshot: bool) -> bool:
     """Whether some schedule of the same statements is not serializable, whatever they read."""
-    for stranger in range(run.n):
-        for k in _subsets([i for i in range(run.n) if i != stranger]):
-            kept = {*k, stranger}
-            if any(run.so(a, b) and a not in kept for b in kept for a in range(run.n)):
-                continue
-            for order in permutations(k):
-                if any(run.so(b, a) for a, b in combinations(order, 2)):
-                    continue
-                if any(run.so(stranger, i) for i in order):
-                    continue
-                for cut in range(len(order) + 1):
-                    before, between = order[:cut], order[cut:]
-                    if any(run.so(i, stranger) for i in between):
-                        continue
-                    last = 1 if whole_snapshot else len(executed[stranger])
-                    for first in range(1, last + 1):
-                        schedule = (before, stranger, first, between)
-                        try:
-                            reads = played(executed, schedule, whole_snapshot=whole_snapshot)
-                        except _Refused:
-                            continue
-                        if not ser(run.part(sorted(kept), reads)):
-                            return True
-    return False
+    return any(
+        _is_prediction(executed, run, schedule, (), whole_snapshot=whole_snapshot)
+        for schedule in all_schedules(run, [*map(len, executed)], whole_snapshot=whole_snapshot)
+    )
+
+
+def _is_prediction(
+    executed: Executed,
+    run: Tiny,
+    schedule: Schedule,
+    same: Sequence[int],
+    *,
+    whole_snapshot: bool,
+) -> bool:
+    """Whether a schedule is possible and not serializable, and some read what was recorded."""
+    try:
+        reads = played(executed, schedule, whole_snapshot=whole_snapshot)
+    except _Refused:
+        return False
+    if any(reads[i] != run.reads[i] for i in same):
+        return False
+    return not ser(run.part(schedule.kept(), reads))
 
 
 def edn(executed: Executed, run: Tiny) -> str:

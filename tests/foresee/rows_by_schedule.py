@@ -11,26 +11,17 @@ import io
 import random
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, groupby, permutations
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 from foresee import with_predicates as rows
 from foresee.agreement import levels_of, partitions, searched_history
+from foresee.enumeration import Schedule, all_schedules, schedules_of_strangers
 from foresee.with_predicates import ABSENT, INITIAL, Answers, Rows, Statement, depends_on, ser
 
 import isolang
 from isolang.history import write_history
 from isolang.history.remarks import UNIQUE_COMMENT
-
-
-class Schedule(NamedTuple):
-    """Who runs first; the stranger, with its first statements; and who runs then."""
-
-    before: Sequence[int]
-    stranger: int
-    first: int
-    between: Sequence[int]
 
 
 class _Refused(Exception):  # noqa: N818 - an outcome
@@ -172,59 +163,28 @@ def played(run: Rows, schedule: Schedule, *, whole_snapshot: bool) -> dict[int, 
     return answers
 
 
-def _subsets(some: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    for size in range(len(some) + 1):
-        yield from combinations(some, size)
-
-
-def _splits(run: Rows, stranger: int, *, whole_snapshot: bool) -> range:
-    return range(1, 2 if whole_snapshot else len(_sent(run.programs[stranger])) + 1)
+def _statements(run: Rows) -> list[int]:
+    return [len(_sent(program)) for program in run.programs]
 
 
 def predicted(run: Rows, *, whole_snapshot: bool) -> bool:
     """Whether some schedule of one stranger is not serializable; all others read the same."""
-    closed = depends_on(run)
-    for stranger in range(run.n):
-        others = [i for i in range(run.n) if i != stranger]
-        for k in _subsets(others):
-            if any(b in k and a not in k for a, b in closed):
-                continue
-            if any(run.so(a, stranger) and a not in k for a in others):
-                continue
-            for between in _subsets(k):
-                before = [i for i in k if i not in between]
-                if any(run.so(i, j) for i in between for j in (*before, stranger)):
-                    continue
-                if not whole_snapshot and any(i < j for i in between for j in before):
-                    continue  # COMMITs come in the order of the run
-                for first in _splits(run, stranger, whole_snapshot=whole_snapshot):
-                    schedule = Schedule(before, stranger, first, between)
-                    if _is_prediction(run, schedule, k, whole_snapshot=whole_snapshot):
-                        return True
-    return False
+    return any(
+        _is_prediction(
+            run, schedule, (*schedule.before, *schedule.between), whole_snapshot=whole_snapshot
+        )
+        for schedule in schedules_of_strangers(
+            run, depends_on(run), _statements(run), whole_snapshot=whole_snapshot
+        )
+    )
 
 
 def possible(run: Rows, *, whole_snapshot: bool) -> bool:
     """Whether some schedule of the same statements is not serializable, whatever they read."""
-    for stranger in range(run.n):
-        for k in _subsets([i for i in range(run.n) if i != stranger]):
-            kept = {*k, stranger}
-            if any(run.so(a, b) and a not in kept for b in kept for a in range(run.n)):
-                continue
-            for order in permutations(k):
-                if any(run.so(b, a) for a, b in combinations(order, 2)):
-                    continue
-                if any(run.so(stranger, i) for i in order):
-                    continue
-                for cut in range(len(order) + 1):
-                    before, between = order[:cut], order[cut:]
-                    if any(run.so(i, stranger) for i in between):
-                        continue
-                    for first in _splits(run, stranger, whole_snapshot=whole_snapshot):
-                        schedule = Schedule(before, stranger, first, between)
-                        if _is_prediction(run, schedule, (), whole_snapshot=whole_snapshot):
-                            return True
-    return False
+    return any(
+        _is_prediction(run, schedule, (), whole_snapshot=whole_snapshot)
+        for schedule in all_schedules(run, _statements(run), whole_snapshot=whole_snapshot)
+    )
 
 
 def _is_prediction(
@@ -237,8 +197,7 @@ def _is_prediction(
         return False
     if any(answers[i] != run.answers[i] for i in same):
         return False
-    kept = sorted((*schedule.before, *schedule.between, schedule.stranger))
-    return not ser(run.part(kept, answers))
+    return not ser(run.part(schedule.kept(), answers))
 
 
 def edn(run: Rows) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 from foresee import rows_by_schedule as schedules
@@ -39,12 +40,20 @@ def scan(number: int, lock: str = "") -> Statement:
 # --- agreement with the definitions ---
 
 
+def predictions(brute_force: ModuleType, at: str, seed: int, n: int, count: int) -> int:
+    """Check that brute force and the search agree; return how many runs have a prediction."""
+    yes = 0
+    for run in brute_force.random_runs(seed, n, count):
+        expected, searched = brute_force.compared(run, at)
+        assert searched == expected, run.programs
+        yes += expected[1]
+    return yes
+
+
 @pytest.mark.parametrize("at", WEAK)
 def test_a_few_runs_agree_with_the_definitions(at: str) -> None:
     """Nothing is missed, and nothing is extra."""
-    for run in rows.random_runs(7, 3, 25):
-        expected, searched = rows.compared(run, at)
-        assert searched == expected, run.programs
+    predictions(rows, at, 7, 3, 25)
 
 
 @pytest.mark.slow
@@ -54,20 +63,13 @@ def test_the_search_predicts_what_the_definitions_do(
     at: str, seed: int, n: int, count: int
 ) -> None:
     """Nothing is missed, and nothing is extra, for both rules."""
-    yes = 0
-    for run in rows.random_runs(seed, n, count):
-        expected, searched = rows.compared(run, at)
-        assert searched == expected, run.programs
-        yes += expected[1]
-    assert yes
+    assert predictions(rows, at, seed, n, count)
 
 
 @pytest.mark.parametrize("at", PROFILES)
 def test_a_few_runs_agree_with_all_schedules(at: str) -> None:
     """Of a database with locks and unique indexes."""
-    for run in schedules.random_runs(7, 3, 25):
-        expected, searched = schedules.compared(run, at)
-        assert searched == expected, run.programs
+    predictions(schedules, at, 7, 3, 25)
 
 
 @pytest.mark.slow
@@ -75,12 +77,7 @@ def test_a_few_runs_agree_with_all_schedules(at: str) -> None:
 @pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 500), (9, 4, 100)])
 def test_the_search_predicts_what_schedules_do(at: str, seed: int, n: int, count: int) -> None:
     """Nothing is missed, and nothing is extra, for both rules."""
-    yes = 0
-    for run in schedules.random_runs(seed, n, count):
-        expected, searched = schedules.compared(run, at)
-        assert searched == expected, run.programs
-        yes += expected[1]
-    assert yes
+    assert predictions(schedules, at, seed, n, count)
 
 
 ONCE_MISTAKEN: list[Case] = [

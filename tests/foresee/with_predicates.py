@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from foresee.agreement import partitions, searched_history
 from foresee.by_definition import INITIAL, acyclic, closure
+from foresee.enumeration import strangers, subsets, with_beginnings
 
 from isolang import History, Transaction
 
@@ -252,24 +253,15 @@ def depends_on(run: Rows) -> set[tuple[int, int]]:
 
 def one_stranger(run: Rows) -> Iterator[Rows]:
     """B1: a subset K, closed under so and wr, that reads what was recorded, and one more."""
-    closed = depends_on(run)
-    for stranger in range(run.n):
-        others = [i for i in range(run.n) if i != stranger]
-        for size in range(len(others) + 1):
-            for k in combinations(others, size):
-                if any(b in k and a not in k for a, b in closed):
-                    continue
-                if any(run.so(a, stranger) and a not in k for a in others):
-                    continue
-                yield from _answered(run, k, (stranger,))
+    for stranger, k in strangers(run, depends_on(run)):
+        yield from _answered(run, k, (stranger,))
 
 
 def same_statements(run: Rows) -> Iterator[Rows]:
     """B2: any subset with its sessions' beginnings, in which everybody may be answered anything."""
-    for size in range(run.n + 1):
-        for kept in combinations(range(run.n), size):
-            if not any(run.so(a, b) and a not in kept for b in kept for a in range(run.n)):
-                yield from _answered(run, (), kept)
+    for kept in subsets(range(run.n)):
+        if with_beginnings(run, kept):
+            yield from _answered(run, (), kept)
 
 
 def _answered(run: Rows, k: tuple[int, ...], free: tuple[int, ...]) -> Iterator[Rows]:

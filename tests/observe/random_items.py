@@ -1,9 +1,7 @@
 """Random transactions on a table of items, whose conditions isolang can evaluate."""
 
-import threading
-from random import Random
-
 import psycopg
+from observe import random_clients
 
 TABLE = """
 DROP TABLE IF EXISTS item;
@@ -43,39 +41,14 @@ def statement(random):
     )
 
 
-def play(url, level, seed, *, transactions, clients=4):
-    """Clients run random transactions at a level; what the server refuses is rolled back."""
-
-    def client(number):
-        random = Random(f"{seed}/{number}")
-        with psycopg.connect(url) as connection:
-            connection.isolation_level = level
-            connection.commit()
-            for _ in range(transactions):
-                try:
-                    for _ in range(random.randrange(1, 5)):
-                        inside = random.random() < 0.3
-                        try:
-                            if inside:
-                                with connection.transaction(force_rollback=random.random() < 0.3):
-                                    connection.execute(*statement(random))
-                            else:
-                                connection.execute(*statement(random))
-                        except psycopg.errors.UniqueViolation:
-                            if not inside:
-                                raise
-                    if random.random() < 0.1:
-                        connection.rollback()
-                    connection.commit()
-                except (
-                    psycopg.errors.SerializationFailure,
-                    psycopg.errors.DeadlockDetected,
-                    psycopg.errors.UniqueViolation,
-                ):
-                    connection.rollback()
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+def play(url, level, seed, *, transactions):
+    """Clients run random transactions at a level."""
+    random_clients.play(
+        lambda: psycopg.connect(url),
+        level,
+        seed,
+        lambda connection, random: connection.execute(*statement(random)),
+        inside=0.3,
+        refused=(psycopg.errors.UniqueViolation,),
+        transactions=transactions,
+    )

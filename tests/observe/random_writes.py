@@ -1,9 +1,7 @@
 """Random transactions that write in every shape: WITH, MERGE, triggers, COPY, functions."""
 
-import threading
-from random import Random
-
-import psycopg
+from observe import random_clients
+from psycopg import errors
 
 TABLES = (
     "DROP SCHEMA public CASCADE",
@@ -36,7 +34,7 @@ TABLES = (
 
 
 def statement(random):
-    """A statement with its values, and whether functions or conditions in it stay unseen."""
+    """A statement with its values."""
     key, n, g = random.randrange(1, 10), random.randrange(4), random.randrange(2)
     return random.choice(
         [
@@ -92,8 +90,9 @@ def statement(random):
     )
 
 
-def run(connection, text, values):
-    """Run a statement, which may copy rows."""
+def run(connection, random):
+    """Run a random statement, which may copy rows."""
+    text, values = statement(random)
     if not text.startswith("COPY"):
         connection.execute(text, values)
         return
@@ -102,40 +101,9 @@ def run(connection, text, values):
             copy.write_row(row)
 
 
-def play(connect, level, seed, *, transactions, clients=4):
-    """Clients run random transactions at a level; what the server refuses is rolled back."""
-    refused = (
-        psycopg.errors.SerializationFailure,
-        psycopg.errors.DeadlockDetected,
-        psycopg.errors.IntegrityError,
-        psycopg.errors.CardinalityViolation,
+def play(connect, level, seed, *, transactions):
+    """Clients run random transactions at a level."""
+    refused = (errors.IntegrityError, errors.CardinalityViolation)
+    random_clients.play(
+        connect, level, seed, run, inside=0.4, refused=refused, transactions=transactions
     )
-
-    def client(number):
-        random = Random(f"{seed}/{number}")
-        with connect() as connection:
-            connection.isolation_level = level
-            for _ in range(transactions):
-                try:
-                    for _ in range(random.randrange(1, 5)):
-                        inside = random.random() < 0.4
-                        try:
-                            if inside:
-                                with connection.transaction(force_rollback=random.random() < 0.3):
-                                    run(connection, *statement(random))
-                            else:
-                                run(connection, *statement(random))
-                        except psycopg.errors.IntegrityError:
-                            if not inside:
-                                raise
-                    if random.random() < 0.1:
-                        connection.rollback()
-                    connection.commit()
-                except refused:
-                    connection.rollback()
-
-    threads = [threading.Thread(target=client, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
