@@ -85,6 +85,10 @@ SEEN = [
     "RETURNING p.id, p.v",
     "WITH z AS (INSERT INTO past VALUES (900, 'z', 0)) SELECT id FROM lane WHERE holder = 'm'",
     "WITH z AS (DELETE FROM past WHERE id = 900 RETURNING id) SELECT id FROM z WHERE id < 0",
+    "INSERT INTO past SELECT 300 + id, state FROM task ORDER BY id LIMIT 1",
+    "INSERT INTO past SELECT 500 + id, state FROM task WHERE rank + 1 = 3",
+    "UPDATE lane SET holder = (SELECT max(state) FROM task WHERE lane = lane.id) WHERE id = 1",
+    "INSERT INTO past VALUES (301, 'x') ON CONFLICT DO NOTHING RETURNING id",
     "WITH a AS (INSERT INTO task SELECT 50 + id, 'more', 0, 0, 1 FROM lane WHERE holder = '9' "
     "RETURNING id), b(k) AS (SELECT id FROM a) SELECT k FROM b ORDER BY 1 DESC",
 ]
@@ -109,8 +113,7 @@ COUNTED = {
     },
     "WITH l AS (SELECT id FROM lane), z AS (UPDATE task SET rank = 1 FROM l WHERE task.rank = l.id "
     "RETURNING task.id) SELECT * FROM z": {CONDITIONS},
-    "INSERT INTO past SELECT 300 + id, state FROM task ORDER BY id LIMIT 1": {"limits"},
-    "INSERT INTO past SELECT 400 + id, state FROM task WHERE rank + 1 = 3": {SUBQUERIES},
+    "INSERT INTO past SELECT 400 + id, state FROM task FETCH FIRST ROW ONLY": {SUBQUERIES},
     "UPDATE plot SET name = 'a' WHERE id = 5": {PARTITIONED},
     "INSERT INTO plot VALUES (20, 'a', 7) ON CONFLICT (name, id) DO UPDATE SET v = 7": {
         PARTITIONED,
