@@ -105,7 +105,7 @@ STATEMENTS = {
                   "SELECT DISTINCT kind, w FROM c WHERE kind > $a ORDER BY w LIMIT $k",
                   "SELECT array_agg(x ORDER BY x) FROM (SELECT DISTINCT c.w, o.w AS v FROM c JOIN o"
                   " ON o.c_id = c.id WHERE o.st = $a) x",
-                  f"WITH x AS (SELECT o.w, c.w AS v FROM o JOIN c ON o.c_id = c.id WHERE o.st = $a)"
+                  "WITH x AS (SELECT o.w, c.w AS v FROM o JOIN c ON o.c_id = c.id WHERE o.st = $a)"
                   " SELECT array_agg(y ORDER BY y) FROM (SELECT * FROM x ORDER BY w, v LIMIT 1) y",
                   "SELECT w FROM c WHERE id IN (SELECT c_id FROM o ORDER BY w DESC LIMIT 2)"
                   " ORDER BY w LIMIT 1",
@@ -152,7 +152,8 @@ STATEMENTS = {
                      "INSERT INTO l SELECT $n + id, id, w, $n FROM o WHERE st = $a ORDER BY w"
                      " LIMIT 1 RETURNING q",
                      "WITH x AS (UPDATE l SET w = $n WHERE id = $k RETURNING id)"
-                     " SELECT x.id, y.w FROM x, (SELECT w FROM o WHERE st = $a ORDER BY w LIMIT 1) y"],
+                     " SELECT x.id, y.w FROM x, (SELECT w FROM o WHERE st = $a ORDER BY w LIMIT 1)"
+                     " y"],
     "merge": ["MERGE INTO c USING (VALUES ($k, $a)) v(id, kind) ON c.id = v.id WHEN MATCHED THEN"
               " UPDATE SET kind = v.kind, w = $n WHEN NOT MATCHED THEN"
               " INSERT VALUES (v.id, v.kind, 'Name', $n)"],

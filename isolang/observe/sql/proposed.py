@@ -4,8 +4,8 @@ The server returns no version of a row that exists already. But if the conflict 
 key, and its values are constants, the statement itself says which keys existed. For other unique
 keys, queries in the same statement return the rows that have the proposed values.
 
-SOUND BECAUSE: where such a row is visible, the INSERT leaves out the proposed one. At READ COMMITTED
-it may have met a newer row. So this only may have decided the answer.
+SOUND BECAUSE: where such a row is visible, the INSERT leaves out the proposed one. At READ
+COMMITTED it may have met a newer row. So this only may have decided the answer.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def queries_for_conflicts(part: Sequence[Token], text: str, table: Table, alias:
     if table.triggers or _conflicts_on_key(reader, table) or not 0 < len(rows) <= _MOST_ROWS:
         return []
     keys = _conflicting_keys(reader, table)
-    found = [[*_comparisons(reader.part, text, row, keys, table, alias)] for row in rows]
+    found = [[*_comparisons(_constants(part, text, row), keys, table, alias)] for row in rows]
     if not all(found):
         return []
     return [
@@ -72,29 +72,30 @@ def queries_for_conflicts(part: Sequence[Token], text: str, table: Table, alias:
     ]
 
 
+def _constants(part: Sequence[Token], text: str, row: ProposedRow) -> dict[str, str]:
+    """Return the texts of the values of a proposed row that are constants, by column."""
+    return {
+        name: text[part[begin].start : part[end - 1].end]
+        for name, (begin, end) in row.items()
+        if [token.kind for token in part[begin:end]] in (["text"], ["number"], ["parameter"])
+    }
+
+
 def _comparisons(
-    part: Sequence[Token],
-    text: str,
-    row: ProposedRow,
-    keys: Collection[frozenset[str]],
-    table: Table,
-    alias: str,
+    constants: Mapping[str, str], keys: Collection[frozenset[str]], table: Table, alias: str
 ) -> Iterator[str]:
-    """Yield for each key that the values of a proposed row contain the condition to have it.
+    """Yield the condition to have a key of a proposed row, for each key that is constant.
 
     SOUND BECAUSE: the cast gives the value that the INSERT stores, or fails as the INSERT does.
     """
     for key in keys:
-        equal = []
-        for name in sorted(key):
-            column, (begin, end) = table.columns.get(name), row.get(name, (0, 0))
-            kinds = [token.kind for token in part[begin:end]]
-            constant = kinds in (["text"], ["number"], ["parameter"])
-            if column is not None and column.oid in _TYPES and not column.enum and constant:
-                value = text[part[begin].start : part[end - 1].end]
-                cast = f"CAST({value} AS pg_catalog.{_TYPES[column.oid]})"
-                equal.append(f"{alias}.{table.quoted[name]} = {cast}")
-        if len(equal) == len(key):
+        oids = [table.columns[name].oid for name in key if name in table.columns]
+        if len(oids) == len(key) and constants.keys() >= key and _TYPES.keys() >= {*oids}:
+            equal = [
+                f"{alias}.{table.quoted[name]} = "
+                f"CAST({constants[name]} AS pg_catalog.{_TYPES[table.columns[name].oid]})"
+                for name in sorted(key)
+            ]
             yield f"({' AND '.join(equal)})"
 
 

@@ -53,10 +53,14 @@ class SelectOperations:
         # not the only reason why rows are not returned.
         only = whole and statement.plan.partial == JOINS
         join = statement.join
-        if only and join is not None and self._has_parents(join, each):
-            if self._keeps_rows(join, each[join.root]):
-                self._note_key_join(join, each)
-                return
+        if (
+            only
+            and join is not None
+            and self._has_parents(join, each)
+            and self._keeps_rows(join, each[join.root])
+        ):
+            self._note_key_join(join, each)
+            return
         joined = only and all(
             is_joined_by_key(statement.part, other.source, other.table)
             for other in statement.reported[1:]
