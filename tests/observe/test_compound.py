@@ -361,11 +361,11 @@ def test_a_row_that_an_insert_found(record, rewriter):
     assert operations[0].perhaps
     assert record(INSERT, [], ["null"])[1] == {NO_ROW: 1}  # it is newer than the snapshot
     two = INSERT.replace("ON", ", (2, 8) ON", 1)
-    found = '["9 5 (0,1) [1]"]', '["9 6 (0,2) [2]"]'
-    assert len(record(two, [], [found[0]], [found[1]])[0]) == 2
-    assert record(two, [], [found[0]], ["null"])[1] == {NO_ROW: 2}
+    first, second = '["9 5 (0,1) [1]"]', '["9 6 (0,2) [2]"]'
+    assert len(record(two, [], [first], [second])[0]) == 2
+    assert record(two, [], [first], ["null"])[1] == {NO_ROW: 2}
     added = WRITTEN.replace('"9", "5", "(0,1)", [1]', "null, null, null, null")
-    operations, unseen = record(two, [added], [found[0]], ["null"])  # which one was left out?
+    operations, unseen = record(two, [added], [first], ["null"])  # which one was left out?
     assert [type(operation) for operation in operations] == [WrittenRow]
     assert unseen == {NO_ROW: 3}
 
@@ -375,14 +375,14 @@ CUT = "INSERT INTO lane SELECT id, 0 FROM task WHERE rank = 3 LIMIT {}"
 
 def test_a_block_that_a_limit_cuts(record):
     """A LIMIT that was not reached leaves nothing out."""
-    one, two = ['["9 5 (0,1) [1]"]'], ['["9 5 (0,1) [1]", "9 6 (0,2) [2]"]']
-    for limit, rows, perhaps in ((1, one, False), (1, two, True), (0, ["null"], True)):
-        operations, unseen = record(CUT.format(limit), [], rows)
+    row, rows = ['["9 5 (0,1) [1]"]'], ['["9 5 (0,1) [1]", "9 6 (0,2) [2]"]']
+    for limit, answer, perhaps in ((1, row, False), (1, rows, True), (0, ["null"], True)):
+        operations, unseen = record(CUT.format(limit), [], answer)
         assert [operation.perhaps for operation in operations] == [perhaps]
         assert isinstance(operations[0], ScannedRows)
         assert unseen == {}
     inside = CUT.replace("task WHERE", "(SELECT id FROM task WHERE").replace(" LIMIT", ") t LIMIT")
-    operations, _ = record(inside.format(9), [], one)
+    operations, _ = record(inside.format(9), [], row)
     assert [operation.perhaps for operation in operations] == [True]
 
 

@@ -119,7 +119,7 @@ def compound_plan(
 
 
 def insert_plan(part: Sequence[Token], whole: StatementPlan) -> CompoundPlan:
-    """Return the plan of an INSERT of VALUES beside which other queries are executed."""
+    """Return the plan of an INSERT of VALUES that is executed with other queries."""
     condition = ParsedCondition(why="no condition")
     return CompoundPlan(
         plan=StatementPlan(
