@@ -1012,14 +1012,6 @@ def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameter
     if one.kind == "number" and one.text.isdigit():
         return int(one.text)
     if one.kind == "parameter":
-        return _parameter(int(one.text[1:]), parameters)
+        value = parameters.text(int(one.text[1:]))
+        return int(value) if value is not None and value.isdigit() else None
     return None
-
-
-def _parameter(number: int, parameters: predicates.Parameters) -> int | None:
-    if number > len(parameters.values):
-        return None
-    value = parameters.values[number - 1]
-    if isinstance(value, bytes):
-        return int.from_bytes(value, "big", signed=True) if len(value) in (2, 4, 8) else None
-    return int(value) if value is not None and value.isdigit() else None
