@@ -378,7 +378,7 @@ CUT = "INSERT INTO lane SELECT id, 0 FROM task WHERE rank = 3 LIMIT {}"
 def test_a_block_that_a_limit_cuts(record):
     """A LIMIT that was not reached leaves nothing out."""
     row, rows = ['["9 5 (0,1) [1]"]'], ['["9 5 (0,1) [1]", "9 6 (0,2) [2]"]']
-    for limit, answer, perhaps in ((1, row, False), (1, rows, True), (0, ["null"], True)):
+    for limit, answer, perhaps in ((2, row, False), (1, row, True), (2, rows, True), (0, [], True)):
         operations, unseen = record(CUT.format(limit), [], answer)
         assert [operation.perhaps for operation in operations] == [perhaps]
         assert isinstance(operations[0], ScannedRows)

@@ -129,8 +129,10 @@ class SelectOperations:
         self, join: KeyJoin, rows: Sequence[RowVersion], changed: Sequence[WrittenRow]
     ) -> bool:
         """Return whether rows of a join's root were found, or do not satisfy its condition."""
-        root, found = join.tables[join.root], {row.number for row in rows}
+        root, numbers = join.tables[join.root], {row.number for row in rows}
         done = self._facts.done
+        if root.oid in {join.tables[edge.parent].oid for edge in join.edges}:
+            return False  # other rows may have lost their parents
         try:
             predicate = join.condition.predicate(root.columns, done.statement.part, done.parameters)
         except CannotEvaluateError:
@@ -139,7 +141,7 @@ class SelectOperations:
         return all(
             write.table.oid == root.oid
             and write.version is not None
-            and (write.version.number in found or _differs(write.row, predicate))
+            and (write.version.number in numbers or _differs(write.row, predicate))
             for write in current.values()
         )
 
@@ -312,12 +314,18 @@ class SelectOperations:
                 self._facts.add_reads(reported.table, rows, perhaps=perhaps)
 
     def _is_cut_off(self, block: ReportedBlock, rows: int) -> bool:
-        """Return whether a LIMIT inside the statement may leave out rows of a block."""
+        """Return whether a LIMIT inside the statement may have left out rows of a block.
+
+        SOUND BECAUSE: a LIMIT that was just reached may not have looked for more rows.
+        """
         cut, done = block.reported.source.cut, self._facts.done
         if not cut:
             return False
         most = limit_value(done.statement.part, cut, done.parameters) if cut > 0 else None
-        return block.join is not None or not most or rows > most
+        if most is None or block.join is not None:
+            return True
+        looked = looked_up_key_count(block.condition, block.reported.table, done)
+        return rows >= most and (looked is None or looked > most)
 
 
 def _change(write: WrittenRow) -> RowChange:
