@@ -41,7 +41,7 @@ class CaseCall(Struct, frozen=True):
 
 
 class CourtCase(Struct, frozen=True, kw_only=True):
-    """What a file says about a case.
+    """A case: the calls, how to make them, and where.
 
     Attributes:
         name: the file.
@@ -65,7 +65,7 @@ class CourtCase(Struct, frozen=True, kw_only=True):
     allow_unseen: tuple[str, ...] = ()
     variable: str = "DATABASE_URL"
     seconds: float = 120.0
-    hold: float = 2.0
+    hold: float = 5.0
 
 
 def load_case(path: Path) -> CourtCase:
@@ -93,10 +93,10 @@ def parse_case(text: str, where: str) -> CourtCase:
     [('buy ann', ('echo',), 'buy ann'), ('buy bob', ('echo',), 'buy bob')]
     """
     try:
-        told: dict[str, Any] = tomllib.loads(text)
+        values: dict[str, Any] = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise IsolangError(f"{where}: not a TOML file: {error}") from None
-    for key, value in told.items():
+    for key, value in values.items():
         if key not in _KINDS:
             raise IsolangError(f"{where}: unknown key {unknown_name_details(key, [*_KINDS])}")
         is_texts = not isinstance(value, list) or all(isinstance(item, str) for item in value)
@@ -104,22 +104,22 @@ def parse_case(text: str, where: str) -> CourtCase:
             raise IsolangError(
                 f"{where}: wrong value of {key} (got {value!r}, expected {_expected(key)})"
             )
-    levels = told.get("level", "")
+    levels = values.get("level", "")
     levels = tuple(levels if isinstance(levels, list) else [levels])
     for level in levels:
-        if level not in LEVELS and "level" in told:
+        if level not in LEVELS and "level" in values:
             raise IsolangError(f"{where}: unknown level {unknown_name_details(level, [*LEVELS])}")
     return CourtCase(
         name=where,
-        calls=_calls(told, where),
-        prepare=_words(told.get("prepare", ""), f"{where}: prepare"),
-        database=told.get("database", "postgres"),
+        calls=_calls(values, where),
+        prepare=_words(values.get("prepare", ""), f"{where}: prepare"),
+        database=values.get("database", "postgres"),
         levels=levels or ("",),
-        ignored=tuple(told.get("ignore", ())),
-        allow_unseen=tuple(told.get("allow_unseen", ())),
-        variable=told.get("env", "DATABASE_URL"),
-        seconds=float(told.get("seconds", 120)),
-        hold=float(told.get("hold", 2)),
+        ignored=tuple(values.get("ignore", ())),
+        allow_unseen=tuple(values.get("allow_unseen", ())),
+        variable=values.get("env", "DATABASE_URL"),
+        seconds=float(values.get("seconds", 120)),
+        hold=float(values.get("hold", 5)),
     )
 
 
@@ -128,14 +128,14 @@ def _expected(key: str) -> str:
     return " or ".join(dict.fromkeys(names[kind] for kind in _KINDS[key]))
 
 
-def _calls(told: Mapping[str, Any], where: str) -> tuple[CaseCall, ...]:
-    texts: list[str] = told.get("calls", [])
+def _calls(values: Mapping[str, Any], where: str) -> tuple[CaseCall, ...]:
+    texts: list[str] = values.get("calls", [])
     if not 2 <= len(texts) <= MOST_CALLS:
         raise IsolangError(
             f"{where}: wrong number of calls (got {len(texts)}, expected 2 to {MOST_CALLS}); hint: "
             'calls = ["node buy.mjs ann", "node buy.mjs bob"]'
         )
-    command = _words(told.get("command", ""), f"{where}: command")
+    command = _words(values.get("command", ""), f"{where}: command")
     calls = []
     for number, text in enumerate(texts):
         if "\n" in text or not text.strip():

@@ -37,7 +37,7 @@ class Conviction(Struct, frozen=True, kw_only=True, eq=False):
 
 
 class Evidence(Struct, kw_only=True, eq=False):
-    """What is known about a case at one level.
+    """The evidence of a case at one level.
 
     Attributes:
         recorded: how many orders were recorded.
@@ -94,8 +94,8 @@ class Ruling(Struct, frozen=True, kw_only=True, eq=False):
 def rule(evidence: Evidence) -> Ruling:
     """Return the ruling.
 
-    SOUND BECAUSE a violation that does no harm with this data stands against every acquittal, and
-    so does a call that fails as in no order.
+    SOUND BECAUSE a violation that does no harm with this data prevents every acquittal, and so does
+    a call that fails as in no order.
     """
     ranked = sorted(evidence.violations, key=lambda violation: harm_place(violation.harm))
     worst = ranked[0] if ranked else None

@@ -17,13 +17,13 @@ class CallSchedule(Struct, frozen=True):
     """A schedule of calls; those without a stop run alone.
 
     Attributes:
-        held: the call that is held.
+        stranger: the call that is held.
         stop: the turn of this call, from 0, before which it is held; ``None`` to hold none.
         between: the calls that run while it is held.
         before: the calls that run before it begins.
     """
 
-    held: int
+    stranger: int
     stop: int | None = None
     between: tuple[int, ...] = ()
     before: tuple[int, ...] = ()
@@ -54,19 +54,19 @@ def split_schedules(
     Args:
         stops: returns the turns before which a call may be held after other calls.
 
-    >>> [(s.held, s.stop, s.between) for s in split_schedules(2, lambda before, call: [2])]
+    >>> [(s.stranger, s.stop, s.between) for s in split_schedules(2, lambda before, call: [2])]
     [(0, 2, (1,)), (1, 2, (0,))]
     """
     for size in range(1, min(calls, 3)):
-        for held in range(calls):
-            others = [call for call in range(calls) if call != held]
-            for stop in stops((), held):
+        for stranger in range(calls):
+            others = [call for call in range(calls) if call != stranger]
+            for stop in stops((), stranger):
                 for between in permutations(others, size):
-                    yield CallSchedule(held, stop, between)
+                    yield CallSchedule(stranger, stop, between)
     if calls == 3:
-        for before, held, last in permutations(range(calls)):
-            for stop in stops((before,), held):
-                yield CallSchedule(held, stop, (last,), (before,))
+        for before, stranger, last in permutations(range(calls)):
+            for stop in stops((before,), stranger):
+                yield CallSchedule(stranger, stop, (last,), (before,))
 
 
 def predicted_schedule(
@@ -91,14 +91,16 @@ def predicted_schedule(
         numbers = [call_of(run.numbers[prediction.who[i]]) for i in transactions]
         return tuple(dict.fromkeys(number for number in numbers if number is not None))
 
-    held = call_of(run.numbers[prediction.who[candidate.stranger]])
+    stranger = call_of(run.numbers[prediction.who[candidate.stranger]])
     last = candidate.order.programs[candidate.stranger].steps[:steps][-1]
-    if held is None or last.sent is None:
+    if stranger is None or last.sent is None:
         return None
     executed = last.sent.number
-    stop = next((n for n, turn in enumerate(turns(held)) if turn.executed >= executed), None)
-    overlooked = tuple(call for call in calls(between) if call != held)
-    earlier = tuple(call for call in calls(before) if call not in (held, *overlooked))
+    stop = next((n for n, turn in enumerate(turns(stranger)) if turn.executed >= executed), None)
+    overlooked = tuple(call for call in calls(between) if call != stranger)
+    earlier = tuple(call for call in calls(before) if call not in (stranger, *overlooked))
     return (
-        CallSchedule(held, stop, overlooked, earlier) if stop is not None and overlooked else None
+        CallSchedule(stranger, stop, overlooked, earlier)
+        if stop is not None and overlooked
+        else None
     )

@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from isolang.observe.wire.address import ServerAddress
 
 _MOST_ROWS: Final = 10_000  # the most rows of a table to read at the start
+_LONGEST_START: Final = 30.0  # the seconds that a command may take until its first statement
 _LONGEST: Final = 60.0  # the seconds that a call may take
 
 
 class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
-    """What calls did in a schedule.
+    """A played schedule, and its history.
 
     Attributes:
         path: the file of the recorded history.
@@ -118,7 +119,7 @@ class _Performance:
 
     def run(self, schedule: CallSchedule, commands: Sequence[RequestCommand]) -> None:
         """Make the calls of a schedule."""
-        numbers = (*schedule.before, schedule.held, *schedule.between)
+        numbers = (*schedule.before, schedule.stranger, *schedule.between)
         opened = self._listener.open_ports(HERE, [n + 1 for n in numbers], together=False)
         ports = dict(zip(numbers, opened, strict=True))
 
@@ -130,21 +131,21 @@ class _Performance:
         for call in schedule.before:
             start(call)
             self._finish(call)
-        held = schedule.held
+        stranger = schedule.stranger
         if schedule.stop is not None:
-            self.holds.stop_before(held + 1, schedule.stop)
-        start(held)
+            self.holds.stop_before(stranger + 1, schedule.stop)
+        start(stranger)
         if schedule.stop is None:
-            self._finish(held)
+            self._finish(stranger)
             return
-        if not self.holds.await_stop(held + 1, _LONGEST, self._running[held].has_ended):
-            self.events.append(f"{self._name(held)} ended before it could be held")
+        if not self.holds.await_stop(stranger + 1, _LONGEST, self._running[stranger].has_ended):
+            self.events.append(f"{self._name(stranger)} ended before it could be held")
         for call in schedule.between:
             start(call)
-            if not self._ends(call) and not self._may_go_on(call, held):
+            if not self._ends(call) and not self._may_go_on(call, stranger):
                 break
-        self.holds.release(held + 1)
-        for call in (held, *schedule.between):
+        self.holds.release(stranger + 1)
+        for call in (stranger, *schedule.between):
             if call in self._running:
                 self._finish(call)
 
@@ -157,16 +158,17 @@ class _Performance:
                 self.holds.awaits_server(call + 1) and self._waits_for_lock()
             )
 
+        self.holds.await_first(call + 1, _LONGEST_START, running.has_ended)
         self.holds.await_end(call + 1, self._case.hold, stands)
         return running.has_ended()
 
-    def _may_go_on(self, call: int, held: int) -> bool:
+    def _may_go_on(self, call: int, stranger: int) -> bool:
         """Note why a call waits while another one is held; return whether it waits for a lock."""
         if self.holds.awaits_server(call + 1):
             self.waited.append(call)
             return True
         self.events.append(
-            f"{self._name(call)} sent nothing for {self._case.hold:g} s while {self._name(held)} "
+            f"{self._name(call)} sent nothing for {self._case.hold:g} s while {self._name(stranger)} "
             "was held: a pool with too few connections, a lock outside the database, or slow work"
         )
         return False

@@ -61,13 +61,13 @@ def script_lines(case: CourtCase, played: PlayedCalls) -> Iterator[str]:
     """Yield the statements of a schedule in the order in which they were sent."""
     names = [call.name for call in case.calls]
     width = min(max(map(len, names)), 40)
-    held, stop = played.schedule.held, played.schedule.stop
+    stranger, stop = played.schedule.stranger, played.schedule.stop
     number = 0
     for turn in played.turns:
         call = turn.call - 1
         for statement in turn.statements:
             yield f"{names[call][:width]:{width}}  {one_line(statement.text, _WIDEST - width - 4)}"
-        if call == held:
+        if call == stranger:
             number += 1
             if number == stop:
                 others = " and ".join(names[call] for call in played.schedule.between)

@@ -28,7 +28,7 @@ def test_all_schedules_of_two_calls():
     """Each call is held at each stop, while the other one runs."""
     schedules = [*split_schedules(2, lambda before, call: [1, 2] if not before else [9])]
     assert schedules == [
-        CallSchedule(held, stop, (1 - held,)) for held in (0, 1) for stop in (1, 2)
+        CallSchedule(call, stop, (1 - call,)) for call in (0, 1) for stop in (1, 2)
     ]
 
 

@@ -31,7 +31,7 @@ class HeldStatement(Struct, frozen=True):
 
 
 class Turn(Struct):
-    """What a call has sent after all earlier answers.
+    """The messages that a call has sent after all earlier answers.
 
     Attributes:
         place: its place among the turns of all calls.
@@ -142,6 +142,10 @@ class Holds:
         """Wait until a call is held or has ended, and return whether it is held."""
         self._wait(lambda: self.is_held(call) or has_ended(), seconds)
         return self.is_held(call)
+
+    def await_first(self, call: int, seconds: float, has_ended: Callable[[], bool]) -> None:
+        """Wait until a call has had a turn or has ended."""
+        self._wait(lambda: self.count(call) > 0 or has_ended(), seconds)
 
     def await_end(self, call: int, seconds: float, has_ended: Callable[[], bool]) -> bool:
         """Wait until a call has ended, or has had no turn for some seconds.
