@@ -3,13 +3,13 @@
 from isolang.court.case import parse_case
 from isolang.court.schedules import CallSchedule, serial_orders, serial_schedule, split_schedules
 from isolang.court.words import script_lines
-from isolang.observe.wire.holds import HeldStatement, Turn, stops_of
+from isolang.observe.wire.holds import TurnStatement, Turn, stops_of
 
 
 def turns(*kinds, call=1):
     """The turns of a call, each with the kinds of its statements."""
     return [
-        Turn(call, place, 0, [HeldStatement(kind, kind.upper()) for kind in some.split()])
+        Turn(call, place, 0, [TurnStatement(kind, kind.upper()) for kind in some.split()])
         for place, some in enumerate(kinds)
     ]
 

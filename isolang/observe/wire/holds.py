@@ -19,7 +19,7 @@ from isolang.observe.database import Wire
 _STEP: Final = 0.02  # the seconds between two looks at whether a call has ended
 
 
-class HeldStatement(Struct, frozen=True):
+class TurnStatement(Struct, frozen=True):
     """A statement of a turn.
 
     Attributes:
@@ -41,7 +41,7 @@ class Turn(Struct):
     call: int
     place: int
     executed: int = 0
-    statements: list[HeldStatement] = field(default_factory=list)
+    statements: list[TurnStatement] = field(default_factory=list)
 
 
 class HeldClient(Protocol):
@@ -105,7 +105,7 @@ class Holds:
         for execution in client.wire.executions() if turn is not None else ():
             if execution.ticket not in self._known:
                 self._known.add(execution.ticket)
-                held = HeldStatement(execution.statement.plan.kind, execution.statement.text)
+                held = TurnStatement(execution.statement.plan.kind, execution.statement.text)
                 turn.statements.append(held)  # type: ignore[union-attr]
 
     # --- another thread ---
@@ -181,7 +181,7 @@ def stops_of(turns: Sequence[Turn]) -> Iterator[int]:
 
     These are the turns after one that has read or written.
 
-    >>> select, commit = HeldStatement("select", ""), HeldStatement("commit", "")
+    >>> select, commit = TurnStatement("select", ""), TurnStatement("commit", "")
     >>> [*stops_of([Turn(1, 0), Turn(1, 1, 0, [select]), Turn(1, 2, 1, [commit]), Turn(1, 3)])]
     [2]
     """
