@@ -169,7 +169,8 @@ class _Performance:
             return True
         self.events.append(
             f"{self._name(call)} sent nothing for {self._case.hold:g} s while "
-            f"{self._name(stranger)} was held: a pool with too few connections, a lock outside the database, or slow work"
+            f"{self._name(stranger)} was held: "
+            "a pool with too few connections, a lock outside the database, or slow work"
         )
         return False
 

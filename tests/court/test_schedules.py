@@ -3,7 +3,7 @@
 from isolang.court.case import parse_case
 from isolang.court.schedules import CallSchedule, serial_orders, serial_schedule, split_schedules
 from isolang.court.words import script_lines
-from isolang.observe.wire.holds import TurnStatement, Turn, stops_of
+from isolang.observe.wire.holds import Turn, TurnStatement, stops_of
 
 
 def turns(*kinds, call=1):

@@ -44,7 +44,7 @@ class Turn(Struct):
     statements: list[TurnStatement] = field(default_factory=list)
 
 
-class HeldClient(Protocol):
+class CallClient(Protocol):
     """A connection of a call."""
 
     wire: Wire
@@ -72,15 +72,15 @@ class Holds:
         self.turns: list[Turn] = []
         self._run = run_between_messages
         self._stops: dict[int, int] = {}
-        self._waiting: list[tuple[HeldClient, bytes]] = []
+        self._waiting: list[tuple[CallClient, bytes]] = []
         self._latest: dict[int, Turn] = {}  # by the identity of the client
         self._known: set[tuple[int, int]] = set()  # the statements that a turn has, by ticket
-        self._clients: dict[int, HeldClient] = {}
+        self._clients: dict[int, CallClient] = {}
         self._changed = threading.Condition()
 
     # --- the listener's thread ---
 
-    def admits(self, client: HeldClient, data: bytes) -> bool:
+    def admits(self, client: CallClient, data: bytes) -> bool:
         """Return whether bytes of a call may pass; otherwise keep them until they may."""
         call = client.wire.call
         if not call:
@@ -99,7 +99,7 @@ class Holds:
             self._changed.notify_all()
         return True
 
-    def note_statements(self, client: HeldClient) -> None:
+    def note_statements(self, client: CallClient) -> None:
         """Note the statements that the server is about to answer."""
         turn = self._latest.get(id(client))
         for execution in client.wire.executions() if turn is not None else ():
