@@ -60,15 +60,15 @@ def test_a_call_waits_before_its_turn(holds):
     ann = Client(1)
     holds.stop_before(1, 1)
     ann.send(holds, "a", [(1, 1)])
-    assert not holds.is_held(1)
+    assert not holds.is_stopped(1)
     ann.send(holds, "more of a")  # the server has not answered yet, so it is the same turn
     ann.answer(holds)
     ann.send(holds, "b", [(2, 2)])
     ann.send(holds, "c")
-    assert (ann.taken, holds.is_held(1), holds.count(1)) == (["a", "more of a"], True, 1)
+    assert (ann.taken, holds.is_stopped(1), holds.count(1)) == (["a", "more of a"], True, 1)
     holds.release(1)
     assert ann.taken == ["a", "more of a", "b", "c"]
-    assert not holds.is_held(1)
+    assert not holds.is_stopped(1)
 
 
 def test_all_connections_of_a_call_wait(holds):

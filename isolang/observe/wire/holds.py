@@ -122,7 +122,7 @@ class Holds:
         """Let a call wait before one of its turns, counted from 0."""
         self._stops[call] = turn
 
-    def is_held(self, call: int) -> bool:
+    def is_stopped(self, call: int) -> bool:
         """Return whether a turn of a call waits."""
         return any(client.wire.call == call for client, _ in self._waiting)
 
@@ -140,8 +140,8 @@ class Holds:
 
     def await_stop(self, call: int, seconds: float, has_ended: Callable[[], bool]) -> bool:
         """Wait until a call is held or has ended, and return whether it is held."""
-        self._wait(lambda: self.is_held(call) or has_ended(), seconds)
-        return self.is_held(call)
+        self._wait(lambda: self.is_stopped(call) or has_ended(), seconds)
+        return self.is_stopped(call)
 
     def await_first(self, call: int, seconds: float, has_ended: Callable[[], bool]) -> None:
         """Wait until a call has had a turn or has ended."""
