@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import shutil
+import sys
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,10 +22,11 @@ LEVELS: Final = (*PROFILES, "serializable")
 """PostgreSQL's levels, from the weakest."""
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "prepare": (str,), "database": (str,), "level": (str, list), "command": (str,),
-    "calls": (list,), "ignore": (list,), "allow_unseen": (list,), "env": (str,),
+    "functions": (str,), "calls": (list,), "ignore": (list,), "allow_unseen": (list,), "env": (str,),
     "seconds": (int, float), "hold": (int, float),
 }  # fmt: skip
 """The keys of a file, with the types of their values."""
+_CALL: Final = re.compile(r"[\w.]+\(.*\)")
 
 
 class CaseCall(Struct, frozen=True):
@@ -112,7 +115,7 @@ def parse_case(text: str, where: str) -> CourtCase:
     return CourtCase(
         name=where,
         calls=_calls(values, where),
-        prepare=_words(values.get("prepare", ""), f"{where}: prepare"),
+        prepare=_preparation(values, where),
         database=values.get("database", "postgres"),
         levels=levels or ("",),
         ignored=tuple(values.get("ignore", ())),
@@ -135,7 +138,7 @@ def _calls(values: Mapping[str, Any], where: str) -> tuple[CaseCall, ...]:
             f"{where}: wrong number of calls (got {len(texts)}, expected 2 to {MOST_CALLS}); hint: "
             'calls = ["node buy.mjs ann", "node buy.mjs bob"]'
         )
-    command = _words(values.get("command", ""), f"{where}: command")
+    command = _command(values, where)
     calls = []
     for number, text in enumerate(texts):
         if "\n" in text or not text.strip():
@@ -147,6 +150,23 @@ def _calls(values: Mapping[str, Any], where: str) -> tuple[CaseCall, ...]:
         else:
             calls.append(CaseCall(name, _words(text, f"{where}: calls")))
     return tuple(calls)
+
+
+def _command(values: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the command that makes all calls; empty if each is a command of its own."""
+    if "functions" not in values:
+        return _words(values.get("command", ""), f"{where}: command")
+    if "command" in values:
+        raise IsolangError(f"{where}: command and functions exclude each other (got both)")
+    return (sys.executable, "-m", "isolang.court.function", values["functions"])
+
+
+def _preparation(values: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    """Return the command that prepares the database; empty for none."""
+    text = values.get("prepare", "")
+    if "functions" in values and _CALL.fullmatch(text):
+        return (*_command(values, where), text)
+    return _words(text, f"{where}: prepare")
 
 
 def _words(text: str, where: str) -> tuple[str, ...]:

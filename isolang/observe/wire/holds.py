@@ -86,7 +86,7 @@ class Holds:
         if not call:
             return True
         self._clients[id(client)] = client
-        if not client.wire.is_idle and not any(held is client for held, _ in self._waiting):
+        if not client.wire.is_idle and not any(waiting is client for waiting, _ in self._waiting):
             return True
         turn = Turn(call, len(self.turns), client.wire.executed())
         with self._changed:
@@ -105,8 +105,8 @@ class Holds:
         for execution in client.wire.executions() if turn is not None else ():
             if execution.ticket not in self._known:
                 self._known.add(execution.ticket)
-                held = TurnStatement(execution.statement.plan.kind, execution.statement.text)
-                turn.statements.append(held)  # type: ignore[union-attr]
+                statement = TurnStatement(execution.statement.plan.kind, execution.statement.text)
+                turn.statements.append(statement)  # type: ignore[union-attr]
 
     # --- another thread ---
 
@@ -169,9 +169,9 @@ class Holds:
         self._run(lambda: self._send_on(call))
 
     def _send_on(self, call: int) -> None:
-        mine = [held for held in self._waiting if held[0].wire.call == call]
-        self._waiting = [held for held in self._waiting if held[0].wire.call != call]
-        for client, data in mine:
+        released = [kept for kept in self._waiting if kept[0].wire.call == call]
+        self._waiting = [kept for kept in self._waiting if kept[0].wire.call != call]
+        for client, data in released:
             if self.admits(client, data):
                 client.take(data)
 
@@ -187,7 +187,7 @@ def stops_of(turns: Sequence[Turn]) -> Iterator[int]:
     """
     last = max((n for n, turn in enumerate(turns) if turn.statements), default=-1)
     for number in range(1, last + 1):
-        if any(held.kind not in _CHANGE_NOTHING for held in turns[number - 1].statements):
+        if any(statement.kind not in _CHANGE_NOTHING for statement in turns[number - 1].statements):
             yield number
 
 
