@@ -22,8 +22,8 @@ LEVELS: Final = (*PROFILES, "serializable")
 """PostgreSQL's levels, from the weakest."""
 _KINDS: Final[Mapping[str, tuple[type, ...]]] = {
     "prepare": (str,), "database": (str,), "level": (str, list), "command": (str,),
-    "functions": (str,), "calls": (list,), "ignore": (list,), "allow_unseen": (list,), "env": (str,),
-    "seconds": (int, float), "hold": (int, float),
+    "functions": (str,), "calls": (list,), "ignore": (list,), "allow_unseen": (list,),
+    "env": (str,), "seconds": (int, float), "hold": (int, float),
 }  # fmt: skip
 """The keys of a file, with the types of their values."""
 _CALL: Final = re.compile(r"[\w.]+\(.*\)")

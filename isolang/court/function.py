@@ -1,7 +1,8 @@
 """Calls a function of a Python application, as a command of a case.
 
 ``python -m isolang.court.function FILE`` reads the call, such as ``pay(1, 30)``, from its standard
-input. It prints the result as JSON. An error is printed with its class, and the exit code is then 1.
+input. It prints the result as JSON. After an error, which is printed with its class, the exit code
+is 1.
 """
 
 from __future__ import annotations
