@@ -164,12 +164,21 @@ def require_level(at: str) -> str:
 
 
 def play_run(
-    predictions: Predictions, app: str, *, setup: str, database: str, folder: Path
+    predictions: Predictions,
+    app: str,
+    *,
+    setup: str,
+    database: str,
+    folder: Path,
+    reached: Callable[[int, int], object] = lambda done, total: None,
 ) -> Foreseen:
     """Play the predictions for a run on PostgreSQL.
 
     The application finds the database through libpq's environment variables (such as ``PGHOST``)
     and through ``DATABASE_URL``. They are set before the application is imported.
+
+    Args:
+        reached: is called with the number of predictions that were played, and of all.
 
     Raises:
         IsolangError: the level cannot be played, the application cannot be imported, or the server
@@ -183,7 +192,7 @@ def play_run(
             else _stage_of_application(predictions.run, import_application(app, setup), url, level)
         )
         try:
-            return play(predictions, calls, stage, folder)
+            return play(predictions, calls, stage, folder, reached=reached)
         finally:
             stage.leave()
 
