@@ -52,10 +52,13 @@ def candidates(
     *,
     sessions: bool = True,
     budget: SearchBudget | None = None,
+    split: str | None = None,
 ) -> Iterator[SplitSchedule]:
     """Yield split schedules that may be counterexamples, smaller ones first.
 
-    If nothing is yielded, the templates are robust.
+    If nothing is yielded, the templates are robust. With ``split``, T1 is an instance of this
+    program. If nothing is yielded then, the program is safe: at MVRC and SI, whatever the levels of
+    the others.
 
     Raises:
         UnsupportedError: the search gave up.
@@ -72,10 +75,12 @@ def candidates(
     accesses = _by_relation(one for other in templates.branches for one in other.statements)
     splits = []
     for branch in templates.branches:
-        for split in _splits(templates, levels, branch, accesses, work):
-            splits.append(split)
-            yield from split.pairs()
-    every = [chains for split in splits for chains in split.chains(sessions=sessions)]
+        if split is not None and branch.program != split:
+            continue
+        for search in _splits(templates, levels, branch, accesses, work):
+            splits.append(search)
+            yield from search.pairs()
+    every = [chains for search in splits for chains in search.chains(sessions=sessions)]
     yield from heapq.merge(*every, key=lambda one: len(one.chain))
 
 
@@ -85,13 +90,15 @@ def robust(
     *,
     sessions: bool = True,
     budget: SearchBudget | None = None,
+    split: str | None = None,
 ) -> bool:
     """Return whether the search finds no candidate, which proves that the templates are robust.
 
     The arguments and the exception are those of :func:`candidates`. If the result is false, the
     templates may still be robust.
     """
-    return next(candidates(templates, levels, sessions=sessions, budget=budget), None) is None
+    every = candidates(templates, levels, sessions=sessions, budget=budget, split=split)
+    return next(every, None) is None
 
 
 def _patterns(
@@ -277,6 +284,7 @@ class _SplitSearch:
         return SplitSchedule(
             split=self._split.instance,
             after=self._split.after,
+            overlooking=self._split.b1,
             missed=missed,
             chain=tuple(
                 Instance(branch=self._split.templates.branches[one.branch], values=dict(one.values))

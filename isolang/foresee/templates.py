@@ -42,6 +42,9 @@ ALL_COLUMNS: Final = "*"
 
 Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
 
+RowLock: TypeAlias = Literal["", "share", "update"]
+"""How a read locks its row until its transaction ends: against writers, or against all locks."""
+
 Key: TypeAlias = str | int | None
 """A component of a row's key: a parameter, a constant, or ``None`` if it may have any value."""
 
@@ -52,6 +55,8 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
     Attributes:
         step: the number of the statement among its program's steps, from 0. It is the same in all
             branches.
+        lock: the lock that a read takes on its row. Writes always lock their rows.
+        source: the statement as it was recorded: SQL, or ``file:line``; empty if unknown.
     """
 
     kind: Kind
@@ -61,11 +66,25 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
     writes: frozenset[str]
     step: int
     text: str
+    lock: RowLock = ""
+    source: str = ""
 
     @property
     def keyed(self) -> bool:
         """``True`` if the statement names its row; ``False`` if it selects rows by a condition."""
         return None not in self.keys
+
+    def waits_for_lock_of(self, other: TemplateStatement) -> bool:
+        """Return whether the lock of a read makes this statement wait, if both name one row.
+
+        One of the two statements takes a lock without writing. It makes the other one wait until
+        its transaction ends, or waits for it.
+        """
+        if not (self.lock or other.lock):
+            return False
+        mine = "update" if self.writes else self.lock
+        theirs = "update" if other.writes else other.lock
+        return bool(mine and theirs and "update" in (mine, theirs))
 
 
 class Branch(Struct, frozen=True, kw_only=True):
@@ -175,6 +194,7 @@ class Templates(Struct, frozen=True, kw_only=True):
                 tuple((numbers[key],) if isinstance(key, str) else key for key in one.keys),
                 one.reads,
                 one.writes,
+                one.lock,
             )
             for one in branch.statements
         )
