@@ -69,6 +69,7 @@ def decide(
     most: int = MOST_CANDIDATES,
     work: int = MOST_STEPS,
     split: str | None = None,
+    reduced: Templates | None = None,
 ) -> Decision:
     """Decide whether templates are robust. If they are not, find a short counterexample.
 
@@ -83,6 +84,7 @@ def decide(
         most: the largest number of candidates to run.
         work: the number of steps after which the search gives up.
         split: decide only whether this program is safe, as :func:`.robust.candidates` says.
+        reduced: the reduced templates, if they are already known.
 
     >>> from isolang.foresee.templates import templates as of
     >>> from isolang.programs.syntax import parse_templates
@@ -95,7 +97,7 @@ def decide(
     refused_by_rows: Counterexample | None = None
     gave_up = ""
     try:
-        reduced = templates.reduced()
+        reduced = reduced or templates.reduced()
         if robust(reduced, levels, sessions=sessions, budget=SearchBudget(work), split=split):
             return Decision(standing="robust")
         budget = SearchBudget(work)

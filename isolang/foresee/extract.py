@@ -27,7 +27,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from isolang.history.statements import Statements
     from isolang.history.transaction import Transaction
 
-MOST_OF_NAME: Final = 40
+MOST_OF_NAME: Final = 50
 """The largest number of characters of a statement that names a program."""
 
 _KINDS: Final[Mapping[str, Kind]] = {
@@ -68,7 +68,9 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "insert": "insert",
     "delete": "delete",
 }
+_Test: TypeAlias = tuple[Condition, bool]  # of a predicate read, and whether it found a row
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
 
 
@@ -83,6 +85,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         titles: the name of each program as the application has it.
         tables: the table of each relation.
         conditions: for each predicate read, by its program and step, the conditions that it had.
+        refusing: the predicate reads that found a row, after which the program inserted none.
         parents: for a column that is a foreign key, the table and the column that it refers to.
         rows: the rows of the run, and what identifies them.
         preparing: the number of transactions that prepared the database.
@@ -104,6 +107,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     rolled_back: tuple[str, ...] = ()
     tables: Mapping[str, str] = {}
     conditions: Mapping[tuple[str, int], Sequence[Condition]] = {}
+    refusing: frozenset[tuple[str, int]] = frozenset()
     parents: Mapping[tuple[str, str], tuple[str, str]] = {}
     rows: RunRows
 
@@ -142,7 +146,7 @@ def extract(
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
-    transactions = [one for one in history.transactions() if one.status != "initial"]
+    transactions = list(history.transactions())
     known = history.unique_indexes()
     indexes = {
         table: (*unique.get(table, ()), *known.get(table, ())) for table in {*unique, *known}
@@ -158,12 +162,15 @@ def extract(
     )
     sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
-    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[Condition | None]]] = {}
+    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test | None]]] = {}
     ignored = preparing = 0
     rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
     for number, transaction in enumerate(transactions):
+        if transaction.status == "initial":
+            continue
         sent = history.statements_of(number)
-        places, statements = words.statements(transaction, sent)
+        compared = _compared(history, number, transaction, sent, rows)
+        places, statements = words.statements(transaction, sent, compared)
         if number < names.first:
             preparing += bool(statements)
             continue
@@ -198,6 +205,7 @@ def extract(
         rolled_back=untold,
         tables={words.word(table): table for table in rows.tables()},
         conditions=_conditions(branches, tests.values()),
+        refusing=frozenset(_refusing(branches, tests.values())),
         parents={
             (table, column): (parent, other)
             for table, keys in history.foreign_keys().items()
@@ -208,18 +216,51 @@ def extract(
     )
 
 
+def _compared(
+    history: History, txn: int, transaction: Transaction, sent: Statements, rows: RunRows
+) -> set[int]:
+    """Return the reads of rows that a later statement writes only if they are still the same.
+
+    Such a statement compares a column that every write changes (``WHERE version = 7``).
+    """
+    compared: set[int] = set()
+    ops = transaction.ops
+    shown = [n for n, one in enumerate(sent) if one is not None and one.shown and ops[n][0] == "w"]
+    if not shown:
+        return compared
+    sources = _sources(history, txn, range(len(ops)))
+    for write in shown:
+        reads = [n for n in range(write) if ops[n][0] == "r" and ops[n][1] == ops[write][1]]
+        if reads and rows.compared(ops[write][1], sources[write]):
+            compared.update(reads)
+    return compared
+
+
 def _conditions(
-    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[Condition | None]]]
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
 ) -> dict[tuple[str, int], tuple[Condition, ...]]:
     """Return the conditions of each predicate read, by the columns compared."""
     of_reads: dict[tuple[str, int], dict[frozenset[str], Condition]] = {}
     for branch, instances in zip(branches, tests, strict=True):
         for instance in instances:
-            for statement, condition in zip(branch.statements, instance, strict=True):
-                if condition is not None:
+            for statement, test in zip(branch.statements, instance, strict=True):
+                if test is not None:
+                    condition, _ = test
                     known = of_reads.setdefault((branch.program, statement.step), {})
                     known.setdefault(frozenset(condition.equal), condition)
     return {place: tuple(known.values()) for place, known in of_reads.items()}
+
+
+def _refusing(
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the predicate reads that found a row, after which their transaction inserted none."""
+    for branch, instances in zip(branches, tests, strict=True):
+        inserted = {one.relation for one in branch.statements if one.kind == "insert"}
+        for instance in instances:
+            for statement, test in zip(branch.statements, instance, strict=True):
+                if test is not None and test[1] and statement.relation not in inserted:
+                    yield branch.program, statement.step
 
 
 def _recorded(history: History, rows: RunRows) -> Iterator[tuple[KeyColumn, KeyColumn]]:
@@ -339,7 +380,10 @@ def _sources(history: History, txn: int, places: Sequence[int]) -> list[str]:
     start = int(history.columns.op_start[txn])
     for op, place in enumerate(operation_indices(history, txn), start):
         first.setdefault(place, op)
-    return [history.remark(first[n]).caller if n in first else "" for n in places]
+    return [
+        _COMMENT.sub("", history.remark(first[n]).caller).strip() if n in first else ""
+        for n in places
+    ]
 
 
 def _with_step_numbers(
@@ -422,9 +466,11 @@ class _TemplateNames:
                     yield domain, value
 
     def statements(
-        self, transaction: Transaction, sent: Statements
+        self, transaction: Transaction, sent: Statements, compared: Collection[int]
     ) -> tuple[list[int], tuple[TemplateStatement, ...]]:
         """Return the statements of a transaction, with parameters instead of row keys.
+
+        ``compared`` has the reads whose rows are written only if they are still the same.
 
         The first result contains, for each statement, its operation's number in the transaction.
         """
@@ -448,6 +494,8 @@ class _TemplateNames:
             kind = self._kind(op, number, updates, present)
             lock_of_read = _row_lock(op, number, sent) if kind == "read" else ""
             self._locks_rows |= bool(lock_of_read)
+            if kind == "read" and not lock_of_read and number in compared:
+                lock_of_read = "version"
             places.append(number)
             statements.append(self._statement(op, kind, lock_of_read, len(statements), parameters))
         return places, tuple(statements)

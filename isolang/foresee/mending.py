@@ -4,7 +4,8 @@ A program is unsafe at a level if one of its transactions may overlook a write. 
 prevent it:
 
 * the read and the write of a row become one statement, or the read locks its row;
-* a unique index holds the columns that the program compares before it inserts;
+* a unique index holds the columns that the program compares before it inserts, if the run shows
+  that it does not insert a second row with the same values;
 * transactions first lock the row that a foreign key names, or take an advisory lock;
 * the program and its partners run at SERIALIZABLE.
 
@@ -16,26 +17,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from isolang.errors import IsolangError
+from isolang.errors import IsolangError, UnsupportedError
 from isolang.foresee.extract import Extracted
-from isolang.foresee.robust import candidates
+from isolang.foresee.robust import candidates, partners
 from isolang.foresee.schedules import Level, SearchBudget, SplitSchedule
 from isolang.foresee.templates import Branch, Templates, TemplateStatement
 
-if TYPE_CHECKING:
-    from isolang.foresee.row_keys import Condition
-
 ChangeKind: TypeAlias = Literal[
-    "one statement", "lock", "unique index", "lock parent", "advisory lock", "serializable"
+    "unique index", "one statement", "lock", "lock parent", "advisory lock", "serializable"
 ]
+
+_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 
 MOST_LOCKS: Final = 4
 """The largest number of reads of one program to lock."""
+
+MOST_EXCLUSIONS: Final = 2
+"""The largest number of reads by conditions that unique indexes or first locks protect."""
 
 _SET: Final = re.compile(r"\bset\s+(\"?\w+\"?)\s*=\s*(\$\d+|%s|\?|:\w+|'[^']*'|[-\d.]+)", re.I)
 _SELECT: Final = re.compile(
@@ -77,10 +81,13 @@ class Mend(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...]
 
     @property
-    def size(self) -> tuple[int, int]:
-        """The number of statements, programs and indexes that change, for comparison."""
+    def size(self) -> tuple[int, int, int]:
+        """The number of statements, programs and indexes that change, for comparison.
+
+        Of equal numbers, those come first that make the fewest other transactions wait or fail.
+        """
         touched = sum(len(one.reads) or len(one.programs) or 1 for one in self.changes)
-        return touched, len(self.changes)
+        return touched, len(self.changes), max(_KINDS.index(one.kind) for one in self.changes)
 
 
 Reextract: TypeAlias = Callable[[Mapping[str, Sequence[Sequence[str]]]], Extracted]
@@ -95,23 +102,22 @@ class MendSearch:
     ) -> None:
         """Prepare to search. ``extract`` is called for each unique index that is tried."""
         self._run, self._level, self._extract = run, level, extract
-        self._sessions, self._work = sessions, work
+        self._sessions, self._work = sessions, work // 10
+        self._budget = SearchBudget(self._work)
         self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
 
     def of(self, program: str) -> list[Mend]:
-        """Return the changes that make a program safe, the smallest first.
+        """Return the changes that make a program safe, which it is not, the smallest first.
 
-        Raises:
-            UnsupportedError: the search gave up.
+        If the search gives up, larger changes may be missing.
         """
-        start = self._candidate(program, self._run.templates)
-        if start is None:
-            return []
+        self._budget = SearchBudget(self._work)
         mends: list[Mend] = []
-        for changes in self._choices(program, start):
-            mend = Mend(program=program, level=self._level, changes=tuple(changes))
-            if all(mend.changes != other.changes for other in mends):
-                mends.append(mend)
+        with suppress(UnsupportedError):
+            for changes in self._choices(program):
+                mend = Mend(program=program, level=self._level, changes=tuple(changes))
+                if not any(set(_keys(other)) <= set(_keys(mend)) for other in mends):
+                    mends.append(mend)
         return sorted(mends, key=lambda mend: mend.size)
 
     def all_together(self, mends: Sequence[Mend]) -> tuple[str, ...]:
@@ -121,52 +127,59 @@ class MendSearch:
             UnsupportedError: the search gave up.
         """
         changes = [change for mend in mends for change in mend.changes]
-        templates = self._changed(self._run.templates, changes)
+        self._budget = SearchBudget(10 * self._work)
+        templates = self._changed(self._run.templates, changes).reduced()
         levels = self._levels(templates, changes)
         return tuple(
             program
             for program in templates.programs
-            if self._candidate(program, templates, levels) is not None
+            if self._candidate(program, templates, levels, is_reduced=True) is not None
         )
 
     # --- which changes ---
 
-    def _choices(self, program: str, start: SplitSchedule) -> Iterator[list[Change]]:
-        for base in self._bases(program, start):
-            changes = self._with_locks(program, base)
-            if changes is not None:
-                yield changes
-        if partners := self._serializable(program):
-            yield [partners]
+    def _choices(self, program: str) -> Iterator[list[Change]]:
+        yield [self._serializable(program)]
+        merged = self._one_statement(program)
+        for base in ([], [merged] if merged is not None else None):
+            if base is not None:
+                yield from self._completed(program, base, MOST_EXCLUSIONS)
 
-    def _bases(self, program: str, start: SplitSchedule) -> Iterator[list[Change]]:
-        """Yield changes to begin with. Locks of single reads are added to each."""
-        yield []
-        if merged := self._one_statement(program):
-            yield [merged]
-        read = start.overlooking
+    def _completed(self, program: str, base: list[Change], more: int) -> Iterator[list[Change]]:
+        """Yield changes that begin with ``base`` and make a program safe.
+
+        Reads of single rows are locked. For a read by a condition, other transactions are kept from
+        inserting rows that it would overlook, for at most ``more`` such reads.
+        """
+        changes, read = self._with_locks(program, base)
+        if read is None:
+            yield changes
+        elif more:
+            for exclusion in self._exclusions(program, read):
+                if exclusion not in base:
+                    yield from self._completed(program, [*base, exclusion], more - 1)
+
+    def _exclusions(self, program: str, read: TemplateStatement) -> Iterator[Change]:
+        """Yield changes that keep other transactions from inserting what a read overlooks."""
         if read.keyed:
             return
+        table = self._run.tables.get(read.relation, read.relation)
         for condition in self._run.conditions.get((program, read.step), ()):
-            yield from ([one] for one in self._exclusions(program, read, condition))
-
-    def _exclusions(
-        self, program: str, read: TemplateStatement, condition: Condition
-    ) -> Iterator[Change]:
-        """Yield changes that keep other transactions from inserting what a read overlooks."""
-        table, columns = condition.table, tuple(sorted(condition.equal))
-        inserts = any(
-            one.kind == "insert" and one.relation == read.relation
-            for branch in self._run.templates.branches
-            if branch.program == program
-            for one in branch.statements
-        )
-        if inserts and columns and self._index(table, columns) is not None:
+            columns = tuple(sorted(condition.equal))
+            refuses = (program, read.step) in self._run.refusing and self._inserts(program, read)
+            if refuses and columns and self._index(table, columns) is not None:
+                yield Change(
+                    kind="unique index",
+                    table=table,
+                    columns=columns,
+                    sql=f"CREATE UNIQUE INDEX ON {table} ({', '.join(columns)})",
+                )
+        if all(key is None for key in read.keys):
             yield Change(
-                kind="unique index",
+                kind="advisory lock",
+                programs=tuple(self._users(read.relation, None)),
                 table=table,
-                columns=columns,
-                sql=f"CREATE UNIQUE INDEX ON {table} ({', '.join(columns)})",
+                sql=f"SELECT pg_advisory_xact_lock(hashtext('{table}'))",
             )
         for position, key in enumerate(read.keys):
             if key is None:
@@ -193,13 +206,24 @@ class MendSearch:
                 f"hashtext(<{column}>::text))",
             )
 
-    def _users(self, relation: str, position: int) -> Iterator[str]:
-        """Yield the programs that read or insert rows of a relation by one of its columns."""
+    def _inserts(self, program: str, read: TemplateStatement) -> bool:
+        return any(
+            one.kind == "insert" and one.relation == read.relation
+            for branch in self._run.templates.branches
+            if branch.program == program
+            for one in branch.statements
+        )
+
+    def _users(self, relation: str, position: int | None) -> Iterator[str]:
+        """Yield the programs that write rows of a relation, or read them by conditions.
+
+        With a position, only those statements count that name a value of this column.
+        """
         for program in self._run.templates.programs:
             if any(
                 one.relation == relation
-                and one.keys[position] is not None
-                and (one.kind in ("insert", "delete") or not one.keyed)
+                and (position is None or one.keys[position] is not None)
+                and (one.writes or not one.keyed)
                 for branch in self._run.templates.branches
                 if branch.program == program
                 for one in branch.statements
@@ -245,11 +269,13 @@ class MendSearch:
             sql="; ".join(_merged(read, write) for read, write in pairs.values()),
         )
 
-    def _with_locks(self, program: str, base: list[Change]) -> list[Change] | None:
-        """Return changes with the locks of single reads that make the program safe.
+    def _with_locks(
+        self, program: str, base: list[Change]
+    ) -> tuple[list[Change], TemplateStatement | None]:
+        """Return changes with the locks of single reads, and a read that they are not enough for.
 
         Each lock is of a read that some candidate overlooks a write with, and is left out again if
-        the others suffice. Return ``None`` if no locks of its reads are enough.
+        the others suffice. The second result is ``None`` if the program is then safe.
         """
         locks: dict[tuple[str, int], Change] = {}
         while (candidate := self._after(program, [*base, *locks.values()])) is not None:
@@ -257,7 +283,7 @@ class MendSearch:
             place = (program, read.step)
             plain = read.kind == "read" and read.keyed and not read.lock
             if not plain or place in locks or len(locks) == MOST_LOCKS:
-                return None
+                return base, read
             locks[place] = Change(
                 kind="lock", programs=(program,), reads=(place,), sql=_locking(read)
             )
@@ -265,23 +291,12 @@ class MendSearch:
             fewer = [one for where, one in locks.items() if where != place]
             if (base or fewer) and self._after(program, [*base, *fewer]) is None:
                 del locks[place]
-        return [*base, *locks.values()] or None
+        return [*base, *locks.values()], None
 
-    def _serializable(self, program: str) -> Change | None:
+    def _serializable(self, program: str) -> Change:
         """Return the change that runs a program and its partners at SERIALIZABLE."""
-        programs = {program: None}
-        templates = self._run.templates.reduced()
-        while True:
-            levels: dict[str, Level] = {
-                one: "ssi" if one in programs else self._level for one in templates.programs
-            }
-            candidate = self._candidate(program, templates, levels)
-            if candidate is None:
-                break
-            before = len(programs)
-            programs |= dict.fromkeys(one.branch.program for one in candidate.chain)
-            if len(programs) == before:
-                return None
+        others = partners(self._run.templates.reduced(), program, budget=self._budget)
+        programs = dict.fromkeys((program, *others))
         return Change(
             kind="serializable",
             programs=tuple(programs),
@@ -301,13 +316,18 @@ class MendSearch:
         return {one: "ssi" if one in raised else self._level for one in templates.programs}
 
     def _candidate(
-        self, program: str, templates: Templates, levels: Mapping[str, Level] | None = None
+        self,
+        program: str,
+        templates: Templates,
+        levels: Mapping[str, Level],
+        *,
+        is_reduced: bool = False,
     ) -> SplitSchedule | None:
         every = candidates(
-            templates.reduced(),
-            levels or dict.fromkeys(templates.programs, self._level),
+            templates if is_reduced else templates.reduced(),
+            levels,
             sessions=self._sessions,
-            budget=SearchBudget(self._work),
+            budget=self._budget,
             split=program,
         )
         return next(every, None)
@@ -340,6 +360,10 @@ class MendSearch:
             for branch in templates.branches
         )
         return replace(templates, branches=tuple(branches))
+
+
+def _keys(mend: Mend) -> Iterator[tuple[str, str]]:
+    return ((one.kind, one.sql) for one in mend.changes)
 
 
 def _with_row_locks(branch: Branch, locked: set[tuple[str, int]]) -> Branch:
@@ -380,17 +404,29 @@ def _with_first_locks(branch: Branch, changes: Sequence[Change], run: Extracted)
     for change in changes:
         if branch.program not in change.programs:
             continue
+        if not change.columns:
+            locks[change.table, ""] = _first_lock(f"{change.kind} of {change.table}", ())
+            continue
         for one in branch.statements:
             for position, key in enumerate(one.keys):
                 table, column = run.column(one.relation, position)
                 if isinstance(key, str) and (table, (column,)) == (change.table, change.columns):
                     relation = f"{change.kind} {change.table}"
-                    locks[relation, key] = TemplateStatement(
-                        kind="read", relation=relation, keys=(key,), reads=frozenset(),
-                        writes=frozenset(), step=-1, text=f"lock({relation}[{key}])",
-                        lock="update",
-                    )  # fmt: skip
+                    locks[relation, key] = _first_lock(relation, (key,))
     return replace(branch, statements=(*locks.values(), *branch.statements))
+
+
+def _first_lock(relation: str, keys: tuple[str, ...]) -> TemplateStatement:
+    return TemplateStatement(
+        kind="read",
+        relation=relation,
+        keys=keys,
+        reads=frozenset(),
+        writes=frozenset(),
+        step=-1,
+        text=f"lock({relation})",
+        lock="update",
+    )
 
 
 def _locking(read: TemplateStatement) -> str:

@@ -101,6 +101,27 @@ def robust(
     return next(every, None) is None
 
 
+def partners(
+    templates: Templates, program: str, *, budget: SearchBudget | None = None
+) -> tuple[str, ...]:
+    """Return the programs that must run at SSI, besides a program, to make it safe there.
+
+    SOUND BECAUSE: at SSI, T1 aborts if T2 and Tm run at SSI, too. These are all programs that may
+    be T2 or Tm in a split schedule whose T1 is an instance of the program.
+
+    Raises:
+        UnsupportedError: the search gave up.
+    """
+    work, levels = budget or SearchBudget(), _all_at(templates, "si")
+    accesses = _by_relation(one for other in templates.branches for one in other.statements)
+    named: dict[str, None] = {}
+    for branch in templates.branches:
+        if branch.program == program:
+            for search in _splits(templates, levels, branch, accesses, work):
+                named |= dict.fromkeys(search.programs_at_ends())
+    return tuple(named)
+
+
 def _patterns(
     templates: Templates, branch: Branch, names: Sequence[str], work: SearchBudget
 ) -> Iterator[Assignment]:
@@ -171,6 +192,10 @@ def _splits(
                 yield _SplitSearch(split, levels, names, work)
 
 
+def _all_at(templates: Templates, level: Level) -> dict[str, Level]:
+    return dict.fromkeys(templates.programs, level)
+
+
 def _by_relation(statements: Iterable[TemplateStatement]) -> dict[str, list[TemplateStatement]]:
     found: dict[str, list[TemplateStatement]] = {}
     for one in statements:
@@ -203,6 +228,13 @@ class _SplitSearch:
                 merged = self._chaining.merge(start, end)
                 if merged is not None and self._ssi.allows_commit([merged]):
                     yield self._candidate([merged], missed, ())
+
+    def programs_at_ends(self) -> Iterator[str]:
+        """Yield the programs of all choices of T2 and Tm, if there are choices of both."""
+        if self._choices_of_t2 and self._choices_of_tm:
+            branches = self._split.templates.branches
+            yield from (branches[start.branch].program for start, _ in self._choices_of_t2)
+            yield from (branches[number].program for number in self._choices_of_tm)
 
     def chains(self, *, sessions: bool) -> list[Iterator[SplitSchedule]]:
         """Return the candidates in which several transactions run within T1.

@@ -11,6 +11,7 @@ value of them. A condition on other columns is ignored, so that a read may retur
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
@@ -69,11 +70,13 @@ class RunRows:
         self._columns = dict(columns)
         self._rows: dict[str, dict[object, Mapping[str, Any]]] = {}  # by table and key
         self._values: dict[str, dict[str, dict[object, set[str]]]] = {}
+        self._contents: dict[str, dict[object, set[str]]] = {}
         self._conditions: dict[str, Condition | None] = {}
         self._tested: Counter[tuple[str, frozenset[str]]] = Counter()
         self._written: set[str] = set()
         self._partial: dict[str, set[str]] = {}  # by table, the columns that are NULL in some row
         self._unlisted: set[str] = set()
+        self._versions: set[tuple[str, str]] = set()  # the columns that compared() returned
         present: set[object] = set()
         for key, value in history.initial_values().items():
             self._note(key, value)
@@ -149,7 +152,9 @@ class RunRows:
         return names.index(column) if column in names else column
 
     def assumptions(self) -> Iterator[str]:
-        """Yield the conditions that the choice of columns adds to the answer ``robust``."""
+        """Yield the conditions that the use of columns adds to the answer ``robust``."""
+        for table, column in sorted(self._versions):
+            yield f"each write of a row of {table} gives {column} a value that the row never had"
         for table, identity in sorted(self._identity.items()):
             names = [one for one in identity if isinstance(one, str)]
             if names and table in self._written:
@@ -174,9 +179,14 @@ class RunRows:
             )
         return known
 
-    def tested(self, ops: Sequence[Sequence[Any]], place: int) -> Condition | None:
-        """Return the condition of an operation; ``None`` if it is no predicate read."""
-        return self.condition(ops[place][1]) if place >= 0 and ops[place][0] == "scan" else None
+    def tested(self, ops: Sequence[Sequence[Any]], place: int) -> tuple[Condition, bool] | None:
+        """Return the condition of an operation, and whether it found a row.
+
+        Return ``None`` if the operation is no predicate read.
+        """
+        if place < 0 or ops[place][0] != "scan":
+            return None
+        return self.condition(ops[place][1]), bool(ops[place][2])
 
     def tables(self) -> frozenset[str]:
         """Return the tables of the rows and of the conditions."""
@@ -190,6 +200,30 @@ class RunRows:
             if None in values or seen.setdefault(values, key) != key:  # type: ignore[arg-type]
                 return True
         return False
+
+    def compared(self, key: object, sql: str) -> str:
+        """Return a column that an UPDATE compares, and that tells all versions of a row apart.
+
+        Return an empty string if there is none. The UPDATE finds the row only if it has not been
+        written since the program read the value.
+        """
+        where = sql.lower().rpartition(" where ")[2]
+        if not where or re.search(r"\b(or|not)\b", where):
+            return ""
+        table = self._table(key)
+        for column, of_rows in self._values.get(table, {}).items():
+            if (
+                re.search(rf'(?<![\w"]){re.escape(column.lower())}"?\s*=', where.replace('."', "."))
+                and column not in self._columns.get(table, ())
+                and column not in self._partial.get(table, ())
+                and all(
+                    len(contents) == len(of_rows.get(row, ()))
+                    for row, contents in self._contents[table].items()
+                )
+            ):
+                self._versions.add((table, column))
+                return column
+        return ""
 
     # --- how it is chosen ---
 
@@ -239,6 +273,7 @@ class RunRows:
             return
         table = self._table(key)
         self._rows.setdefault(table, {})[key] = row
+        self._contents.setdefault(table, {}).setdefault(key, set()).add(str(value))
         of_table = self._values.setdefault(table, {})
         for column, content in row.items():
             text = _text_or_none(content)

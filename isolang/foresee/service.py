@@ -126,7 +126,11 @@ def decide_run(
         standing=standing,
         reason=reason,
         counterexample=shown,
-        conditions=(*conditions(run.templates, level, history.name), *conditions_of_run(run)),
+        conditions=(
+            # The statements of a run read and write whole rows.
+            *conditions(run.templates, level, history.name, sessions=sessions, whole_rows=True),
+            *conditions_of_run(run),
+        ),
         programs=programs,
         run=run,
     )
@@ -160,13 +164,16 @@ def program_levels(
     Args:
         work: the number of steps after which the search for a program and a level gives up.
     """
+    reduced = templates.reduced()
     for program in templates.programs:
         counterexamples: dict[Level, Counterexample] = {}
         unknown: dict[Level, str] = {}
         lowest: Level = "ssi"
         for level in LEVELS[:-1]:
             levels = dict.fromkeys(templates.programs, level)
-            decision = decide(templates, levels, sessions=sessions, work=work, split=program)
+            decision = decide(
+                templates, levels, sessions=sessions, work=work, split=program, reduced=reduced
+            )
             if decision.standing == "robust":
                 lowest = level
                 break

@@ -42,8 +42,9 @@ ALL_COLUMNS: Final = "*"
 
 Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
 
-RowLock: TypeAlias = Literal["", "share", "update"]
-"""How a read locks its row until its transaction ends: against writers, or against all locks."""
+RowLock: TypeAlias = Literal["", "share", "update", "version"]
+"""How a read keeps others from its row until its transaction ends: writers; writers and locks; or
+only writers, as its transaction later writes the row if its version is still the same."""
 
 Key: TypeAlias = str | int | None
 """A component of a row's key: a parameter, a constant, or ``None`` if it may have any value."""
@@ -82,6 +83,8 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
         """
         if not (self.lock or other.lock):
             return False
+        if "version" in (self.lock, other.lock):
+            return bool(self.writes or other.writes)
         mine = "update" if self.writes else self.lock
         theirs = "update" if other.writes else other.lock
         return bool(mine and theirs and "update" in (mine, theirs))
@@ -174,14 +177,42 @@ class Templates(Struct, frozen=True, kw_only=True):
         its first statement, which takes the snapshot. Whatever such a part does in a split
         schedule, the whole branch can also do, with separate rows for its other statements.
         """
+        busy = self._without_idle_reads()
         found: dict[object, Branch] = {}
-        for branch in self.branches:
+        left = sum(len(one.statements) for one in busy.branches)
+        for branch in busy.branches:
             for part in _reduced_parts(branch):
-                found.setdefault(self._shape(part), part)
-        shorter = sum(len(one.statements) for one in found.values())
-        if shorter >= sum(len(one.statements) for one in self.branches):
-            return self  # a few long branches are searched faster than many short ones
-        return replace(self, branches=tuple(found.values()))
+                shape = self._shape(part)
+                if shape not in found:
+                    found[shape] = part
+                    left -= len(part.statements)
+                if left <= 0:
+                    return busy  # a few long branches are searched faster than many short ones
+        return replace(busy, branches=tuple(found.values()))
+
+    def _without_idle_reads(self) -> Templates:
+        """Return templates without the reads of relations that no statement writes.
+
+        SOUND BECAUSE: such a read conflicts with nothing. A branch's first statement stays, because
+        it takes the snapshot, and so do reads that lock rows.
+        """
+        written = {
+            one.relation for branch in self.branches for one in branch.statements if one.writes
+        }
+        return replace(
+            self,
+            branches=tuple(
+                _with_statements_of(
+                    branch,
+                    (
+                        one
+                        for at, one in enumerate(branch.statements)
+                        if at == 0 or one.lock or one.relation in written
+                    ),
+                )
+                for branch in self.branches
+            ),
+        )
 
     def _shape(self, branch: Branch) -> object:
         """Return a value that is equal for branches that differ only in parameter names."""
@@ -231,11 +262,19 @@ def _reduced_parts(branch: Branch) -> Iterator[Branch]:
 
 def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
     """Return a branch without the statements that use parameters other than ``names``."""
-    statements = tuple(
-        one
-        for one in branch.statements
-        if all(key in names for key in one.keys if isinstance(key, str))
+    return _with_statements_of(
+        branch,
+        (
+            one
+            for one in branch.statements
+            if all(key in names for key in one.keys if isinstance(key, str))
+        ),
     )
+
+
+def _with_statements_of(branch: Branch, kept: Iterable[TemplateStatement]) -> Branch:
+    """Return a branch with some of its statements, and the parameters that they use."""
+    statements = tuple(kept)
     used = dict.fromkeys(key for one in statements for key in one.keys if isinstance(key, str))
     return replace(
         branch,
