@@ -1,26 +1,31 @@
 """Three customers of a shop of django-oscar 4.2.1 check out at the same moment.
 
 ``python benchmarks/applications/shop.py FOLDER [SHOP…]`` starts a PostgreSQL server, and prints a
-report for each of three shops: one with a single copy in stock, one with a thousand, and one with
-an offer that may be used once. It writes their histories, certificates and pages into the folder.
-The packages are in ``requirements.txt`` beside this file.
+report for each of four shops: one with a single copy in stock, one with a thousand, one with an
+offer that may be used once, and one with a voucher that may be used once. It writes their
+histories, certificates and pages into the folder. The packages are in ``requirements.txt`` beside
+this file.
 """
 
 from __future__ import annotations
 
 import copy
+import datetime
 import logging
 import os
 import re
 import sys
-import tempfile
 from pathlib import Path
 
-from applications import asserted, with_server
+from applications import judged, print_reports, with_server
 
-SHOPS = {"stock-1": (1, False), "stock-1000": (1000, False), "offer-once": (1000, True)}
-"""The number of copies in stock, and whether there is an offer that may be used once."""
+SHOPS = {
+    "stock-1": (1, ""), "stock-1000": (1000, ""), "offer-once": (1000, "Site"),
+    "voucher-once": (1000, "Voucher"),
+}  # fmt: skip
+"""The number of copies in stock, and the type of an offer that may be used once."""
 CUSTOMERS = ("ann", "bob", "cy")
+VOUCHER = "ONCE"
 
 
 class Shop:
@@ -28,8 +33,8 @@ class Shop:
 
     clients: dict[str, object]
 
-    def __init__(self, name, stock, has_offer):
-        self.name, self._stock, self._has_offer = name.replace("-", "_"), stock, has_offer
+    def __init__(self, name, stock, offer):
+        self.name, self._stock, self._offer_type = name.replace("-", "_"), stock, offer
 
     def setup(self):
         """Create the products, and fill the baskets."""
@@ -41,10 +46,13 @@ class Shop:
         use(self.name)
         product = self._product("The last copy", self._stock)
         other = self._product("Another book", 100)
-        self.clients = {who: basket(product, who) for who in CUSTOMERS}
+        if self._offer_type == "Voucher":
+            self._voucher(self._offer())
+        code = VOUCHER if self._offer_type == "Voucher" else ""
+        self.clients = {who: basket(product, who, code) for who in CUSTOMERS}
         self.clients["dan"] = basket(other, "dan")
         self.checkout("dan")  # caches of the process are full from now on
-        if self._has_offer:
+        if self._offer_type == "Site":
             self._offer()
         mail.outbox = []
 
@@ -78,10 +86,22 @@ class Shop:
         benefit = get_model("offer", "Benefit").objects.create(
             range=everything, type="Percentage", value=10
         )
-        get_model("offer", "ConditionalOffer").objects.create(
-            name="once", offer_type="Site", condition=condition, benefit=benefit,
-            max_global_applications=1,
+        most = 1 if self._offer_type == "Site" else None
+        return get_model("offer", "ConditionalOffer").objects.create(
+            name="once", offer_type=self._offer_type, condition=condition, benefit=benefit,
+            max_global_applications=most,
         )  # fmt: skip
+
+    def _voucher(self, offer):
+        from django.utils import timezone
+        from oscar.core.loading import get_model
+
+        now, day = timezone.now(), datetime.timedelta(days=1)
+        voucher = get_model("voucher", "Voucher").objects.create(
+            name=VOUCHER, code=VOUCHER, usage="Single use", start_datetime=now - day,
+            end_datetime=now + day,
+        )  # fmt: skip
+        voucher.offers.add(offer)
 
     def checkout(self, who):
         """Confirm a customer's order, and return what the browser gets."""
@@ -109,8 +129,8 @@ def use(name):
     return connection
 
 
-def basket(product, who):
-    """Return the browser of a customer who has put a product into the basket."""
+def basket(product, who, code=""):
+    """Return the browser of a customer who has put a product, and a voucher, into the basket."""
     from django.test import Client
 
     client = Client()
@@ -119,6 +139,7 @@ def basket(product, who):
     for path, form in (
         (product.get_absolute_url(), None),
         (f"/basket/add/{product.pk}/", {"quantity": 1}),
+        *([("/basket/vouchers/add/", {"code": code})] if code else []),
         ("/checkout/", {"username": f"{who}@example.com", "options": "anonymous"}),
         ("/checkout/shipping-address/", address),
         ("/checkout/shipping-method/", None),
@@ -148,22 +169,15 @@ def begin(host):
 
 
 def reports(folder, names):
-    """Yield the name and the error of each shop."""
+    """Yield the name and the report of each shop."""
     with with_server() as host:
         begin(host)
         for name in names:
             shop = Shop(name, *SHOPS[name])
-            yield name, asserted(
-                shop.setup, lambda shop=shop: shop.checkout, CUSTOMERS,
-                f"host={host} user=postgres dbname={shop.name}", Path(folder, name),
-            )  # fmt: skip
-
-
-def main():
-    folder = sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="shops-")
-    for name, error in reports(folder, sys.argv[2:] or SHOPS):
-        print(f"--- {name}: {folder}/{name}\n{error}\n", flush=True)
+            calls = [(shop.checkout, (who,)) for who in CUSTOMERS]
+            conninfo = f"host={host} user=postgres dbname={shop.name}"
+            yield name, judged(shop.setup, calls, conninfo, folder / name, allow_unseen=True)
 
 
 if __name__ == "__main__":
-    main()
+    print_reports("shops", lambda folder: reports(folder, sys.argv[2:] or SHOPS))
