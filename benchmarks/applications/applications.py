@@ -29,17 +29,16 @@ def with_server():
         target.close()
 
 
-def begin_django(host, *apps):
-    """Set Django up for a server, with these applications, and create no tables."""
-    os.environ["PGHOST"] = host
+def begin_django(*apps):
+    """Set Django up with these applications, for the server that libpq's environment names."""
     import django
     from django.conf import settings
 
     settings.configure(
         DATABASES={
             "default": {
-                "ENGINE": "django.db.backends.postgresql", "HOST": host, "USER": "postgres",
-                "NAME": "postgres",
+                "ENGINE": "django.db.backends.postgresql",
+                "NAME": os.environ.get("PGDATABASE", "postgres"),
             }
         },
         INSTALLED_APPS=apps,
@@ -47,6 +46,19 @@ def begin_django(host, *apps):
         USE_TZ=True,
     )  # fmt: skip
     django.setup()
+
+
+def run_command(setup, call):
+    """Do what ``isocheck court`` asks for: prepare the database, or make the call of a line.
+
+    The arguments of the command line are ``setup``, or ``call`` and arguments of the call, whose
+    last argument is the line of the standard input.
+    """
+    action, *arguments = sys.argv[1:]
+    if action == "setup":
+        setup()
+    else:
+        print(call(*arguments, input()))
 
 
 def judged(setup, calls, conninfo, folder, **options):

@@ -7,13 +7,16 @@ writes the history, the certificate and the page into the folder. The packages a
 
 from __future__ import annotations
 
+import os
+
 from applications import begin_django, judged, print_reports, with_server
 
 
 def reports(folder):
     """Yield what two categories that are created at once do."""
     with with_server() as host:
-        begin_django(host, "mptt")
+        os.environ |= {"PGHOST": host, "PGUSER": "postgres"}
+        begin_django("mptt")
         from django.db import connection, models, transaction
         from mptt.models import MPTTModel, TreeForeignKey
 
