@@ -4,17 +4,19 @@
 report for each of four shops: one with a single copy in stock, one with a thousand, one with an
 offer that may be used once, and one with a voucher that may be used once. It writes their
 histories, certificates and pages into the folder. The packages are in ``requirements.txt`` beside
-this file.
+this file. ``isocheck court`` asks for ``shop.py setup SHOP``, and for ``shop.py call SHOP``.
 """
 
 from __future__ import annotations
 
 import copy
 import datetime
+import json
 import logging
 import os
 import re
 import sys
+import tempfile
 from pathlib import Path
 
 from applications import judged, print_reports, with_server
@@ -37,13 +39,17 @@ class Shop:
         self.name, self._stock, self._offer_type = name.replace("-", "_"), stock, offer
 
     def setup(self):
-        """Create the products, and fill the baskets."""
-        from django.core import mail
-
+        """Create a database with products and filled baskets."""
         connection = use("postgres")
         with connection.cursor() as cursor:
             cursor.execute(f'CREATE DATABASE "{self.name}" TEMPLATE migrated')
         use(self.name)
+        self.fill()
+
+    def fill(self):
+        """Create the products, and fill the baskets."""
+        from django.core import mail
+
         product = self._product("The last copy", self._stock)
         other = self._product("Another book", 100)
         if self._offer_type == "Voucher":
@@ -151,27 +157,32 @@ def basket(product, who, code=""):
     return client
 
 
-def begin(host):
-    """Set Django up for a server, and create a database with all tables, ``migrated``."""
-    os.environ |= {"PGHOST": host, "DJANGO_SETTINGS_MODULE": "shop_settings"}
+def begin():
+    """Set Django up for the server that libpq's environment names."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "shop_settings"
     sys.path.insert(0, str(Path(__file__).parent))
     import django
 
     django.setup()
+    logging.disable(logging.CRITICAL)
+
+
+def create_tables():
     from django.core.management import call_command
 
-    logging.disable(logging.CRITICAL)
-    with use("postgres").cursor() as cursor:
-        cursor.execute("CREATE DATABASE migrated")
-    use("migrated")
     call_command("migrate", verbosity=0)
-    use("postgres")
 
 
 def reports(folder, names):
     """Yield the name and the report of each shop."""
     with with_server() as host:
-        begin(host)
+        os.environ |= {"PGHOST": host, "PGUSER": "postgres"}
+        begin()
+        with use("postgres").cursor() as cursor:
+            cursor.execute("CREATE DATABASE migrated")
+        use("migrated")
+        create_tables()
+        use("postgres")
         for name in names:
             shop = Shop(name, *SHOPS[name])
             calls = [(shop.checkout, (who,)) for who in CUSTOMERS]
@@ -179,5 +190,27 @@ def reports(folder, names):
             yield name, judged(shop.setup, calls, conninfo, folder / name, allow_unseen=True)
 
 
+def run_command(action, name):
+    """Prepare a shop in the database, or confirm the order of the customer of the input's line."""
+    begin()
+    shop = Shop(name, *SHOPS[name])
+    cookies = Path(tempfile.gettempdir(), f"{name}-cookies.json")
+    if action == "setup":
+        create_tables()
+        shop.fill()
+        jars = {who: client.cookies.output(header="") for who, client in shop.clients.items()}
+        cookies.write_text(json.dumps(jars))
+    else:
+        from django.test import Client
+
+        who = input()
+        shop.clients = {who: Client()}
+        shop.clients[who].cookies.load(json.loads(cookies.read_text())[who])
+        print(json.dumps(shop.checkout(who)))
+
+
 if __name__ == "__main__":
-    print_reports("shops", lambda folder: reports(folder, sys.argv[2:] or SHOPS))
+    if sys.argv[1:2] in (["setup"], ["call"]):
+        run_command(*sys.argv[1:])
+    else:
+        print_reports("shops", lambda folder: reports(folder, sys.argv[2:] or SHOPS))
