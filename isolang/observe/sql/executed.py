@@ -192,6 +192,21 @@ def has_reached_limit(done: ExecutedStatement) -> bool:
     return bool(made.limit) and (most is None or done.rows >= most)
 
 
+def is_cut_off(done: ExecutedStatement, block: ReportedBlock, rows: int) -> bool:
+    """Return whether a LIMIT inside the statement may have left out rows of a query block.
+
+    SOUND BECAUSE: a LIMIT that was just reached may not have looked for more rows.
+    """
+    cut = block.reported.source.cut
+    if not cut:
+        return False
+    most = limit_value(done.statement.part, cut, done.parameters) if cut > 0 else None
+    if most is None or block.join is not None:
+        return True
+    looked = looked_up_key_count(block.condition, block.reported.table, done)
+    return rows >= most and (looked is None or looked > most)
+
+
 def _predicate(
     condition: ParsedCondition,
     table: Table,

@@ -10,6 +10,7 @@ from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.covers import MOST_ROWS
 from isolang.observe.sql.executed import (
     has_reached_limit,
+    is_cut_off,
     is_joined_by_key,
     looked_up_key_count,
     predicate_of_block,
@@ -17,7 +18,7 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import CannotEvaluateError, Predicate
-from isolang.observe.sql.rewriting import BlockCover, ReportedBlock, ReportedTable, limit_value
+from isolang.observe.sql.rewriting import BlockCover, ReportedTable, limit_value
 from isolang.observe.unseen import CONDITIONS, LIMITED, RECHECKED
 from isolang.observe.versions.covers import JoinedRows, cover_facts
 from isolang.observe.versions.facts import StatementFacts
@@ -294,7 +295,7 @@ class SelectOperations:
             if reported.source.cut and len(rows) > MOST_ROWS:
                 self._facts.note_unseen(LIMITED)
                 continue
-            perhaps = in_part or self._is_cut_off(block, len(rows))
+            perhaps = in_part or is_cut_off(done, block, len(rows))
             if block.join is not None:
                 rows = _distinct(rows)
                 if block.is_parent:
@@ -312,20 +313,6 @@ class SelectOperations:
                 self._facts.note_unseen(kind or (LIMITED if perhaps else CONDITIONS))
             if not added:
                 self._facts.add_reads(reported.table, rows, perhaps=perhaps)
-
-    def _is_cut_off(self, block: ReportedBlock, rows: int) -> bool:
-        """Return whether a LIMIT inside the statement may have left out rows of a block.
-
-        SOUND BECAUSE: a LIMIT that was just reached may not have looked for more rows.
-        """
-        cut, done = block.reported.source.cut, self._facts.done
-        if not cut:
-            return False
-        most = limit_value(done.statement.part, cut, done.parameters) if cut > 0 else None
-        if most is None or block.join is not None:
-            return True
-        looked = looked_up_key_count(block.condition, block.reported.table, done)
-        return rows >= most and (looked is None or looked > most)
 
 
 def _change(write: WrittenRow) -> RowChange:
