@@ -61,6 +61,7 @@ SEEN = [
     "WITH gone AS (DELETE FROM task WHERE id = 11 RETURNING id, state, tries) "
     "INSERT INTO past SELECT * FROM gone ON CONFLICT DO NOTHING",
     "UPDATE task SET rank = rank + 1 WHERE id IN (SELECT unnest('{1,2}'::int[])) AND rank >= 0",
+    "INSERT INTO past SELECT 400 + id, state FROM task WHERE rank + 1 = 3 AND state LIKE 'x%'",
     'WITH "Gone" AS (DELETE FROM task WHERE state = \'none\' RETURNING id, state AS "S") '
     'INSERT INTO past (id, state) SELECT id, "S" FROM "Gone"',
     "INSERT INTO past SELECT 100 + id, state, tries FROM task WHERE state = 'new' RETURNING *",
@@ -110,7 +111,7 @@ COUNTED = {
     "WITH l AS (SELECT id FROM lane), z AS (UPDATE task SET rank = 1 FROM l WHERE task.rank = l.id "
     "RETURNING task.id) SELECT * FROM z": {CONDITIONS},
     "INSERT INTO past SELECT 300 + id, state FROM task ORDER BY id LIMIT 1": {"limits"},
-    "INSERT INTO past SELECT 400 + id, state FROM task WHERE rank + 1 = 3": {SUBQUERIES},
+    "INSERT INTO past SELECT 400 + id, state FROM task WHERE state = current_user": {SUBQUERIES},
     "UPDATE plot SET name = 'a' WHERE id = 5": {PARTITIONED},
     "INSERT INTO plot VALUES (20, 'a', 7) ON CONFLICT (name, id) DO UPDATE SET v = 7": {
         PARTITIONED,

@@ -388,7 +388,7 @@ def test_every_statement_has_operations_or_a_count(rows):
         "SELECT id FROM t ORDER BY v, current_user LIMIT 1": LIMITED,
         "SELECT v AS id FROM t ORDER BY id LIMIT 1": LIMITED,
         "SELECT id FROM t OFFSET 1": LIMITED,
-        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1 AND v + 1 > 0": SUBQUERIES,
+        "INSERT INTO t SELECT 9, v FROM t WHERE id = 1 AND v > length(current_user)": SUBQUERIES,
         "DO $$ BEGIN UPDATE t SET v = 1 WHERE id = 1; END $$": PROCEDURES,
         "INSERT INTO t VALUES (1, 1) ON CONFLICT DO NOTHING": NO_ROW,
         "INSERT INTO t VALUES (1, 1), (1, 2) ON CONFLICT (id) DO NOTHING": NO_ROW,

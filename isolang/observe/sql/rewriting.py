@@ -38,6 +38,12 @@ from isolang.observe.sql.lexer import (
     tokens,
 )
 from isolang.observe.sql.locks import LockCall, lock_calls
+from isolang.observe.sql.loose_blocks import (
+    LooseCondition,
+    acts_once,
+    loose_condition,
+    loose_query,
+)
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.tables import tables_read
@@ -101,6 +107,7 @@ class ReportedBlock(Struct, frozen=True):
         join: the block's join; ``None`` if the block reads one table.
         is_parent: whether the table is one of a join that is not its root.
         cover: what decides the block's rows, if its condition has no predicate.
+        loose: what the returned rows satisfy if only the server can evaluate the condition.
     """
 
     reported: ReportedTable
@@ -108,6 +115,7 @@ class ReportedBlock(Struct, frozen=True):
     join: KeyJoin | None = None
     is_parent: bool = False
     cover: BlockCover | None = None
+    loose: LooseCondition | None = None
 
 
 class ReportedCover(Struct, frozen=True):
@@ -394,7 +402,9 @@ class Rewriter:
             redefined = redefined or _may_redefine(part, planned)
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
-            snapshot = _snapshot_of(planned, join, reported) if encloses else None
+            snapshot = None
+            if encloses and _may_repeat(planned, join, functions):
+                snapshot = _snapshot_of(planned, join, reported)
             cover = None
             if seen:
                 is_covered = bool(reported) and planned.partial == "subqueries"
@@ -455,6 +465,8 @@ class Rewriter:
             made = plan(part, self._database.aggregates)
             if made.names & self._database.row_sets and made.partial in ("", JOINS):
                 made = replace(made, partial="functions")
+            if _repeats_condition(made) and _condition(part, made).why:
+                made = replace(made, kind="other", sources=(), single=False, unseen=(SUBQUERIES,))
             facts = self._database
             compound = compound_plan(part, made, facts.aggregates, facts.row_sets)
             found = StatementShape(
@@ -498,6 +510,11 @@ class Rewriter:
         reported = ReportedTable(one, table)
         if not condition.why:
             return ReportedBlock(reported, condition)
+        if condition.expression is not None:
+            if not (table.has_images and condition.expression.columns <= {*table.names.values()}):
+                return None
+            loose = loose_condition(part, one, table.columns)
+            return ReportedBlock(reported, condition, loose=loose)
         joined = [other for other in sources if other.text == one.text]
         join = self._key_join(part, joined)
         if join is None or join.condition.why or not all(edge.key for edge in join.edges):
@@ -713,7 +730,7 @@ def _compound(
         logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
     )  # fmt: skip
     texts = _texts_of_queries(queries, additions, part)
-    selected = [_query_of(block.reported, part, text) for block in blocks]
+    selected = [_block_query(block, part, text) for block in blocks]
     selected += [
         f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
         for query in queries
@@ -793,6 +810,21 @@ def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
     return text[part[begin].start : part[end - 1].end]
 
 
+def _may_repeat(planned: StatementPlan, join: KeyJoin | None, functions: Collection[str]) -> bool:
+    """Return whether a join's condition may be repeated.
+
+    SOUND BECAUSE: one that may fail is repeated only if the statement itself evaluates it on all
+    rows, and only without functions that may act.
+
+    Args:
+        functions: the functions of the database that the statement may call.
+    """
+    if join is None or not join.condition.why:
+        return join is not None
+    expression = join.condition.expression
+    return expression is not None and not (planned.limit or functions) and acts_once(expression)
+
+
 def _snapshot_of(
     planned: StatementPlan, join: KeyJoin | None, reported: Sequence[ReportedTable]
 ) -> ReportedTable | None:
@@ -818,6 +850,9 @@ def _joins_otherwise(part: Sequence[Token]) -> bool:
 def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
     """Return the query for the rows that a query block, or its cover, reads of a table."""
     cover, reported = block.cover, block.reported
+    if block.loose is not None:
+        identity = reported.table.identity_sql(reported.source.alias)
+        return loose_query(reported.source, block.loose, identity, part, text)
     if cover is None:
         return _query_of(reported, part, text)
     whole = CoveredStatement(cover.cover, text, part, cover.sources, cover.tables)
@@ -942,6 +977,11 @@ def _plan_with_blocks(
             condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
         conditions.append(condition)
     return (found, tuple(conditions)) if conditions else (None, ())
+
+
+def _repeats_condition(made: StatementPlan) -> bool:
+    """Return whether a SELECT would repeat the condition of its only subquery."""
+    return made.kind == "select" and any(source.text[1] for source in made.sources)
 
 
 def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:

@@ -150,4 +150,5 @@ class StatementOperations:
         return ExecutedStatement(
             statement=query, ticket=done.ticket, parameters=done.parameters, rows=number,
             reported=reported, cut=done.cut and not member.name, chosen=chosen,
+            settings=done.settings, now=done.now, whole=self._facts.statement.part,
         )  # fmt: skip

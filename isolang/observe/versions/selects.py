@@ -7,14 +7,22 @@ from collections.abc import Sequence
 from isolang.observe.history.seen import RowVersion, WrittenRow
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.executed import (
+    condition_of_block,
     has_reached_limit,
     is_joined_by_key,
     looked_up_key_count,
     predicate_of_block,
 )
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
+from isolang.observe.sql.loose_blocks import MOST_ROWS, LooseCondition
 from isolang.observe.sql.plan import JOINS, name_parts
-from isolang.observe.sql.rewriting import BlockCover, ReportedTable, limit_value
+from isolang.observe.sql.predicates import CannotEvaluateError
+from isolang.observe.sql.rewriting import (
+    BlockCover,
+    ReportedBlock,
+    ReportedTable,
+    limit_value,
+)
 from isolang.observe.unseen import CONDITIONS, LIMITED, RECHECKED
 from isolang.observe.versions.covers import JoinedRows, cover_facts
 from isolang.observe.versions.facts import StatementFacts
@@ -250,6 +258,9 @@ class SelectOperations:
                     self._note_block_cover(block.cover, covered)
                     covered = []
                 continue
+            if block.loose is not None:
+                self._note_loose_block(block, block.loose, rows)
+                continue
             if self._facts.is_large(rows):
                 continue
             if block.join is not None:
@@ -268,6 +279,31 @@ class SelectOperations:
             if predicate:
                 self._facts.note_unseen(CONDITIONS)
             self._facts.add_reads(reported.table, rows)
+
+    def _note_loose_block(
+        self, block: ReportedBlock, loose: LooseCondition, rows: Sequence[RowVersion]
+    ) -> None:
+        """Note that a query block found those of some rows that satisfy its condition.
+
+        If that cannot be evaluated, the rows only may have decided the answer.
+        """
+        done, table = self._facts.done, block.reported.table
+        if len(rows) > min(MOST_ROWS, self._facts.observation.most_rows):
+            self._facts.note_unseen(CONDITIONS)
+            return
+        try:
+            where = loose.condition.predicate(table.columns, done.statement.part, done.parameters)
+        except CannotEvaluateError:
+            where = ""
+        condition = condition_of_block(done, block)
+        if condition is not None and self._facts.add_predicate_read(
+            table, rows, condition, columns=(), loose=where
+        ):
+            return
+        if not where:
+            self._facts.note_unseen(CONDITIONS)
+            return
+        self._facts.add_predicate_read(table, rows, where, perhaps=True)
 
 
 def _change(write: WrittenRow) -> RowChange:
