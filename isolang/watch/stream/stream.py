@@ -144,6 +144,21 @@ class Stream:
         return any(client.follower.state.lacks_facts for client in self._clients)
 
     @property
+    def lacks_end(self) -> bool:
+        """``True`` if a log is a recording of an application that has no end, at least so far."""
+        return any(client.follower.state.recording for client in self._clients)
+
+    def note_lacking(self) -> bool:
+        """Note that facts are left out if a log is a recording that had no end when it was opened.
+
+        Return whether that is so.
+        """
+        lacking = [client for client in self._clients if client.lacks_end()]
+        for client in lacking:
+            client.follower.state.lacks_facts = True
+        return bool(lacking)
+
+    @property
     def counts(self) -> dict[str, int]:
         """The number of ignored maps and values, by kind as reported by the native reader."""
         return self._clients.counts()
