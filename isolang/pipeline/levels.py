@@ -367,8 +367,8 @@ def least_clock_error(
         options: the options of each check; the timeout applies to each check separately.
 
     Returns:
-        The clock error; ``None`` if no clock error suffices, or if some verdict is unknown, as each is
-        if operations were not seen.
+        The clock error; ``None`` if no clock error suffices, or if some verdict is unknown, as
+        each is if operations were not seen.
 
     Raises:
         HistoryError: if the times of the history do not come from a clock.
