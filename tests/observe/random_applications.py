@@ -101,7 +101,8 @@ STATEMENTS = {
         f"SELECT (SELECT {_SUM} FROM l WHERE q + 1 > $q), (SELECT {_SUM} FROM c WHERE kind > $a)",
         f"WITH x AS (SELECT * FROM o WHERE upper(note) = 'NOTE$a' AND st < 2) SELECT {_SUM} FROM x",
         "SELECT DISTINCT kind, w FROM c WHERE name ~ '$a$' OR kind = $a",
-        "SELECT w FROM c WHERE 6 / (id - 9) < 0 AND id < 9 UNION ALL SELECT w FROM l WHERE q % 2 = 1",
+        "SELECT w FROM c WHERE 6 / (id - 9) < 0 AND id < 9"
+        " UNION ALL SELECT w FROM l WHERE q % 2 = 1",
         "INSERT INTO l SELECT $n + id, id, st, $n + w FROM o WHERE note LIKE '%$a'",
         "WITH x AS (UPDATE o SET w = $n WHERE st % 3 = $a RETURNING id, st) SELECT * FROM x",
         "WITH x AS (DELETE FROM l WHERE q * 2 > $q + 4 RETURNING w) SELECT * FROM x",
