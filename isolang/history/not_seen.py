@@ -135,7 +135,7 @@ def recording_after(lines: bytes, before: RecordingState) -> RecordingState:
     state = before
     marks = [(at, "begin") for at in _begins(lines)]
     if state or marks:
-        marks += [(one.start(), "end") for one in _END.finditer(lines)]
+        marks += [(comment.start(), "end") for comment in _END.finditer(lines)]
     for _, mark in sorted(marks):
         if state == "lost" or (mark == "begin" and state == "open"):
             return "lost"

@@ -257,14 +257,14 @@ def test_a_block_found_those_of_some_rows_that_satisfy_its_condition(tmp_path):
     ]
     text = line(NOTHING, R[1], R[2], NOTHING, R[1], R[2], NOTHING, R[3], NOTHING, R[1], R[2])
     changed, unseen, refused = written(tmp_path, text, conditions, *reads)
-    found = f'{ROWS[2].removesuffix("}")} "xmin class" 1}}'
+    rows_found = f'{ROWS[2].removesuffix("}")} "xmin class" 1}}'
     parts = '[:or [:= "xmin class" -1] [:= "xmin class" 1]]'
-    assert f':value [[:rp {{:table "t" :where {parts}}} {{{found}}}]]' in changed
+    assert f':value [[:rp {{:table "t" :where {parts}}} {{{rows_found}}}]]' in changed
     assert ':callers ["0"]' in changed
     assert (unseen, refused) == ({CONDITIONS: 2}, {7})
-    found = " ".join(f'{ROWS[n].removesuffix("}")} "xmin class" {n - 1}}}' for n in (1, 2))
+    rows_found = " ".join(f'{ROWS[n].removesuffix("}")} "xmin class" {n - 1}}}' for n in (1, 2))
     caller = '"3" "app.py:1" "not found by SELECT … n % 5 = 1"'
-    fact = f'[1 [:rp {{:table "t" :where :true}} {{{found}}}] {caller}]'
+    fact = f'[1 [:rp {{:table "t" :where :true}} {{{rows_found}}}] {caller}]'
     assert f", :perhaps [{fact}]}}" in changed
 
 

@@ -27,7 +27,7 @@ from isolang.observe.sql.catalogue import (
 from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
 from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
 from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
-from isolang.observe.sql.evaluated import server_expression
+from isolang.observe.sql.evaluated import ServerExpression, server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -511,10 +511,7 @@ class Rewriter:
         if not condition.why:
             return ReportedBlock(reported, condition)
         if condition.expression is not None:
-            if not (table.has_images and condition.expression.columns <= {*table.names.values()}):
-                return None
-            loose = loose_condition(part, one, table.columns)
-            return ReportedBlock(reported, condition, loose=loose)
+            return _loose_block(reported, condition, condition.expression, part)
         joined = [other for other in sources if other.text == one.text]
         join = self._key_join(part, joined)
         if join is None or join.condition.why or not all(edge.key for edge in join.edges):
@@ -850,6 +847,20 @@ def _with_columns(table: Table, columns: Sequence[str]) -> Table:
 def _joins_otherwise(part: Sequence[Token]) -> bool:
     """Return whether a statement has a join of whose tables WHERE may hold without their rows."""
     return any(token.kind == "word" and token.text in _OTHER_JOINS for token in part)
+
+
+def _loose_block(
+    reported: ReportedTable,
+    condition: ParsedCondition,
+    expression: ServerExpression,
+    part: Sequence[Token],
+) -> ReportedBlock | None:
+    """Return a query block whose condition the server evaluates; ``None`` if it cannot."""
+    table = reported.table
+    if not table.has_images or not expression.columns <= {*table.names.values()}:
+        return None
+    loose = loose_condition(part, reported.source, table.columns)
+    return ReportedBlock(reported, condition, loose=loose)
 
 
 def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
