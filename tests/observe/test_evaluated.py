@@ -368,7 +368,8 @@ def test_the_server_agrees_with_its_answers(observed):
     """Random conditions on awkward rows: images say what the answers of the statements said."""
     counts, differing = play(observed, 5, 25, 12, citext=True)
     assert differing == []
-    assert counts["pairs"] > 100
+    assert counts["pairs"] > 60
+    assert counts["pairs in blocks"] > 20
     assert counts["ordered pairs"]
     assert counts["must be refused"]
 
