@@ -69,6 +69,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         answered: a position after the statement took its snapshot; -1 for the current one.
         chosen: the number of rows of another query that choose those of a write; -1 if unknown.
         whole: for one query of a statement, the tokens of the statement.
+        conflicts: for each row that an INSERT proposed, a row with one of its keys in the
+            statement's snapshot.
     """
 
     statement: PreparedStatement
@@ -89,6 +91,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     refused: bool = False
     chosen: int = -1
     whole: Sequence[Token] = ()
+    conflicts: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
 
 
 def predicate_of(

@@ -24,8 +24,8 @@ from isolang.observe.sql.catalogue import (
     Table,
     quoted_name,
 )
-from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
-from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
+from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan, insert_plan
+from isolang.observe.sql.covers import MOST_ROWS, Cover, CoveredStatement, cover_of
 from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
 from isolang.observe.sql.evaluated import ServerExpression, server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
@@ -46,6 +46,7 @@ from isolang.observe.sql.loose_blocks import (
 )
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.proposed import queries_for_conflicts
 from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
     ALTERED,
@@ -108,6 +109,8 @@ class ReportedBlock(Struct, frozen=True):
         is_parent: whether the table is one of a join that is not its root.
         cover: what decides the block's rows, if its condition has no predicate.
         loose: what the returned rows satisfy if only the server can evaluate the condition.
+        query: for a row that an INSERT proposes, the query for a row with one of its keys; empty
+            for query blocks.
     """
 
     reported: ReportedTable
@@ -116,6 +119,7 @@ class ReportedBlock(Struct, frozen=True):
     is_parent: bool = False
     cover: BlockCover | None = None
     loose: LooseCondition | None = None
+    query: str = ""
 
 
 class ReportedCover(Struct, frozen=True):
@@ -402,9 +406,8 @@ class Rewriter:
             redefined = redefined or _may_redefine(part, planned)
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
-            snapshot = None
-            if encloses and _may_repeat(planned, join, functions):
-                snapshot = _snapshot_of(planned, join, reported)
+            repeats = encloses and _may_repeat(planned, join, functions)
+            snapshot = _snapshot_of(planned, join, reported) if repeats else None
             cover = None
             if seen:
                 is_covered = bool(reported) and planned.partial == "subqueries"
@@ -462,12 +465,8 @@ class Rewriter:
         shapes = self._database.shapes
         found = shapes.get(name)
         if found is None:
-            made = plan(part, self._database.aggregates)
-            if made.names & self._database.row_sets and made.partial in ("", JOINS):
-                made = replace(made, partial="functions")
-            if _repeats_condition(made) and _condition(part, made).why:
-                made = replace(made, kind="other", sources=(), single=False, unseen=(SUBQUERIES,))
             facts = self._database
+            made = _planned(part, facts)
             compound = compound_plan(part, made, facts.aggregates, facts.row_sets)
             found = StatementShape(
                 made,
@@ -507,6 +506,8 @@ class Rewriter:
         # Any other name may refer to a column of the enclosing statement.
         if table is None or table.why or not condition.columns <= table.columns.keys():
             return None
+        if one.cut and not table.rows_known:
+            return None  # a LIMIT may read few rows of a large table
         reported = ReportedTable(one, table)
         if not condition.why:
             return ReportedBlock(reported, condition)
@@ -676,10 +677,11 @@ def _compound(
     rewriter: Rewriter, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
 ) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
     """Return a statement with several queries, and the texts to insert; ``None`` for others."""
-    compound = found.compound
+    known = rewriter.tables
+    conflicts = _conflicts(found.plan, part, text, known)
+    compound = insert_plan(part, found.plan) if conflicts else found.compound
     if compound is None:
         return None
-    known = rewriter.tables
     whole = compound.plan
     shown = one_line(whole_text, _LONGEST_SHOWN)
     unseen = [*whole.unseen]
@@ -702,15 +704,18 @@ def _compound(
         )  # fmt: skip
     sources = [source for source, _ in compound.blocks]
     hidden = {*compound.hidden}
-    blocks = []
+    blocks = [*conflicts]
     for source, condition in compound.blocks:
         block = rewriter._block(source, condition, sources, part)
+        block = block or rewriter._covered_block(source, sources, part)
         blocks += [block] if block is not None else []
-    if len(blocks) < len(sources):
+    if len(blocks) < len(sources) + len(conflicts):
         if not blocks and len(members) == 1 and not compound.members[0].name:
             return None
         unseen.append(SUBQUERIES)
         hidden |= {source.name for source in sources}
+    # What is found to be unseen later may be any block.
+    read = dict.fromkeys((*hidden, *(source.name for source in sources)))
     functions = (*rewriter._database.functions_named(whole.names), *found.called)
     unseen += [CALLED] if functions else []
     unseen = list(dict.fromkeys(unseen))
@@ -726,7 +731,7 @@ def _compound(
         plan=whole, text=whole_text, shown=shown, part=part,
         reported=tuple(reported for one in members for reported in one.reported),
         hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
-        names=tuple(hidden), tables=tuple(map(known.get, hidden)), members=tuple(members),
+        names=tuple(read), tables=tuple(map(known.get, read)), members=tuple(members),
         functions=functions,
         triggered=tuple(table for one in members for table in _triggered(one.plan, known)),
         logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
@@ -751,6 +756,22 @@ def _compound(
     else:
         texts.append((end, addition))
     return statement, texts
+
+
+def _conflicts(
+    planned: StatementPlan, part: Sequence[Token], text: str, known: Mapping[str, Table | None]
+) -> tuple[ReportedBlock, ...]:
+    """Return for each row that an INSERT may leave out what reports a row with one of its keys."""
+    if planned.kind != "insert" or planned.upserts or planned.unseen or not planned.may_skip:
+        return ()
+    table = known.get(planned.sources[0].name)
+    if table is None or table.why or table.partitioned or not planned.proposed:
+        return ()
+    source = StatementTable(name=planned.sources[0].name, alias="isolang_conflict", how="all")
+    return tuple(
+        ReportedBlock(ReportedTable(source, table), ParsedCondition(why="a key"), query=query)
+        for query in queries_for_conflicts(part, text, table, source.alias)
+    )
 
 
 def _unexamined(text: str, kind: str) -> Prepared:
@@ -869,8 +890,11 @@ def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
     if block.loose is not None:
         identity = reported.table.identity_sql(reported.source.alias)
         return loose_query(reported.source, block.loose, identity, part, text)
+    if block.query:
+        return block.query
     if cover is None:
-        return _query_of(reported, part, text)
+        limit = f" LIMIT {MOST_ROWS + 1}" if reported.source.cut else ""
+        return _query_of(reported, part, text) + limit
     whole = CoveredStatement(cover.cover, text, part, cover.sources, cover.tables)
     return whole.query(cover.number, reported.table.identity_sql(reported.source.alias))
 
@@ -993,6 +1017,16 @@ def _plan_with_blocks(
             condition = _condition(part, StatementPlan(kind="select", sources=(one,)))
         conditions.append(condition)
     return (found, tuple(conditions)) if conditions else (None, ())
+
+
+def _planned(part: Sequence[Token], facts: DatabaseFacts) -> StatementPlan:
+    """Return the plan of a statement in a database."""
+    made = plan(part, facts.aggregates)
+    if made.names & facts.row_sets and made.partial in ("", JOINS):
+        made = replace(made, partial="functions")
+    if _repeats_condition(made) and _condition(part, made).why:
+        made = replace(made, kind="other", sources=(), single=False, unseen=(SUBQUERIES,))
+    return made
 
 
 def _repeats_condition(made: StatementPlan) -> bool:
