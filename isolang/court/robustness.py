@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from isolang.foresee.schedules import Level
     from isolang.foresee.templates import Branch
     from isolang.history.history import History
+
+
+SQL: Final[Mapping[Level, str]] = {
+    "mvrc": "READ COMMITTED", "si": "REPEATABLE READ", "ssi": "SERIALIZABLE",
+}  # fmt: skip
+"""The name of each level in SQL."""
 
 
 def robustness_of(histories: Sequence[History], level: Level) -> tuple[tuple[str, ...], str]:
@@ -50,11 +56,8 @@ def robustness_of(histories: Sequence[History], level: Level) -> tuple[tuple[str
         )
     return (
         f"any number of these {len(templates.programs)} programs, with any arguments, at "
-        f"{_NAMES[level]} as PostgreSQL has it, and no other program that touches these rows",
+        f"{SQL[level]} as PostgreSQL has it, and no other program that touches these rows",
         "a program executes no other sequences of statements than in these runs: branches that did "
         "not run are not covered",
         "each statement finds its rows by their primary keys, unless it is a scan",
     ), ""
-
-
-_NAMES = {"mvrc": "READ COMMITTED", "si": "REPEATABLE READ", "ssi": "SERIALIZABLE"}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from isolang.court.robustness import SQL, robustness_of
 from isolang.court.ruling import Conviction, Evidence, depends_on_locks
 from isolang.court.schedules import (
     CallSchedule,
@@ -66,7 +67,11 @@ class Trial:
         """
         self._record()
         evidence = self.evidence
-        evidence.robust, evidence.not_robust = self._robust()
+        histories = [history for _, history in self._recorded.values()]
+        evidence.writes = any(p.writes(history) for p, history in self._recorded.values())
+        level = _weakest(histories)
+        evidence.level = SQL[level].lower()
+        evidence.robust, evidence.not_robust = robustness_of(histories, level)
         for schedule in self._predicted():
             self._schedules[schedule] = None
         evidence.predicted = len(self._schedules)
@@ -220,15 +225,6 @@ class Trial:
             self._stage.state, self._stage.operations(sorted(played.outcome.answers)),
             played.outcome, self._stage.effects, cycle=cycle,
         )  # fmt: skip
-
-    # --- robustness ---
-
-    def _robust(self) -> tuple[tuple[str, ...], str]:
-        """Return the conditions under which the programs are robust, or why they may not be."""
-        from isolang.court.robustness import robustness_of
-
-        histories = [history for _, history in self._recorded.values()]
-        return robustness_of(histories, _weakest(histories))
 
 
 def _weakest(histories: Sequence[History]) -> Level:

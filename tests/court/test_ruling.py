@@ -45,6 +45,8 @@ def test_robust_programs_are_acquitted_under_conditions():
         ({"played": 3}, "not convicted", "3 of 4"),
         ({"undecided": ["bob sent nothing for 2 s"]}, "not convicted", "bob sent nothing"),
         ({"looking_away": ["SELECT … SKIP LOCKED"]}, "not convicted", "locks of others"),
+        ({"writes": False}, "not convicted", "no call wrote anything"),
+        ({"writes": False, "robust": ("x",)}, "not convicted", "no call wrote anything"),
         ({"deadlocks": True}, "not convicted", "deadlock"),
         ({"unseen": ["functions"]}, "unknown", "functions"),
         ({"unseen": ["functions"], "robust": ("x",)}, "unknown", "functions"),
