@@ -76,7 +76,7 @@ class Evidence(Struct, kw_only=True, eq=False):
     deadlocks: bool = False
     failures: list[Harm] = []
     refused: set[str] = set()
-    robust: tuple[str, ...] = ()
+    robust: Sequence[str] = ()
     not_robust: str = ""
 
 

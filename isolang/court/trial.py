@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.court.robustness import SQL, robustness_of
+from isolang.court.robustness import robustness_of
 from isolang.court.ruling import Conviction, Evidence, depends_on_locks
 from isolang.court.schedules import (
     CallSchedule,
@@ -21,6 +21,7 @@ from isolang.errors import IsolangError
 from isolang.explain.harm import Harm
 from isolang.foresee.played import PROFILES
 from isolang.foresee.schedules import Level
+from isolang.foresee.service import SQL
 from isolang.history.columns import COMMITTED
 from isolang.observe.wire.holds import stops_of
 
@@ -71,7 +72,10 @@ class Trial:
         evidence.writes = any(p.writes(history) for p, history in self._recorded.values())
         level = _weakest(histories)
         evidence.level = SQL[level].lower()
-        evidence.robust, evidence.not_robust = robustness_of(histories, level)
+        recordings = [played.path for played, _ in self._recorded.values()]
+        evidence.robust, evidence.not_robust = robustness_of(
+            recordings, self._stage.folder / "calls.edn", level
+        )
         for schedule in self._predicted():
             self._schedules[schedule] = None
         evidence.predicted = len(self._schedules)
