@@ -437,7 +437,7 @@ class _TemplateNames:
     def __init__(self, rows: RunRows, of_columns: Mapping[KeyColumn, KeyColumn]) -> None:
         self._rows, self._domains = rows, of_columns
         self._words: dict[str, str] = {}
-        self._present: set[object] = set()
+        self._present: set[object] = set(rows.initial)
         self.tables: set[str] = set()
         self._locks_rows = False
 
@@ -569,10 +569,13 @@ class _TemplateNames:
             (table, component), _ = value
             count = sum(one[0] == value[0] for one in parameters)
             if isinstance(component, str):
-                parameters[value] = f"{self.word(component)}{count + 1}"
+                name = f"{self.word(component)}{count + 1}"
             else:
                 place = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
-                parameters[value] = f"{self.word(table)}{place}{count + 1}"
+                name = f"{self.word(table)}{place}{count + 1}"
+            while name in parameters.values():  # a column may have the name of a table
+                name += "_"
+            parameters[value] = name
         return parameters[value]
 
     def _held_lock(

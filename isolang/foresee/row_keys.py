@@ -50,8 +50,7 @@ class RunRows:
     """The rows in a run, and the columns that identify them.
 
     Attributes:
-        added: for each table, the components of its rows' identity; a table without an entry is
-            identified by its primary key.
+        initial: the keys of the rows that were there at the start.
     """
 
     def __init__(
@@ -75,12 +74,12 @@ class RunRows:
         self._tested: Counter[tuple[str, frozenset[str]]] = Counter()
         self._written: set[str] = set()
         self._partial: dict[str, set[str]] = {}  # by table, the columns that are NULL in some row
+        self.initial = frozenset(history.initial_values())
         self._unlisted: set[str] = set()
         self._versions: set[tuple[str, str]] = set()  # the columns that compared() returned
-        present: set[object] = set()
+        present: set[object] = set(self.initial)
         for key, value in history.initial_values().items():
             self._note(key, value)
-            present.add(key)
         for transaction in transactions:
             for op in transaction.ops:
                 if op[0] == "w":
