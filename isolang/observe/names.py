@@ -52,6 +52,8 @@ class TransactionNames:
         if self._call:
             transaction.client = self._call
             transaction.name_unit("call", f"call {self._call}")
+            if name := self._observation.call_names.get(self._call):
+                transaction.labels = (name,)
         return transaction
 
     def begin_unseen(self) -> SeenTransaction:
