@@ -8,7 +8,7 @@ is safe if the programs in its split schedules run at SSI, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -116,7 +116,29 @@ def decide_run(
     >>> found.standing, found.programs[0].level, found.counterexample.names
     ('not robust', 'si', ('P(acc1)', 'P(acc1)'))
     """
-    run = extract(history, same_keys=same_keys, catalogue=catalogue)
+    return decide_runs(
+        [history], level, sessions=sessions, same_keys=same_keys, catalogue=catalogue, work=work
+    )
+
+
+def decide_runs(
+    histories: Sequence[History],
+    level: Level,
+    *,
+    sessions: bool = True,
+    same_keys: Collection[Collection[str]] = (),
+    catalogue: ForeignKeys | None = None,
+    work: int = MOST_STEPS,
+) -> RunDecision:
+    """Decide as :func:`decide_run` about all programs of several runs together.
+
+    Each run began with a database of its own, so that equal keys need not be the same row.
+
+    Raises:
+        UnsupportedError: the runs have no templates.
+    """
+    run = extract(*histories, same_keys=same_keys, catalogue=catalogue)
+    name = ", ".join(dict.fromkeys(history.name for history in histories))
     programs = tuple(program_levels(run.templates, sessions=sessions, work=work))
     standing, reason = standing_of(programs, level, run.lacking)
     shown = next(
@@ -128,7 +150,7 @@ def decide_run(
         counterexample=shown,
         conditions=(
             # The statements of a run read and write whole rows.
-            *conditions(run.templates, level, history.name, sessions=sessions, whole_rows=True),
+            *conditions(run.templates, level, name, sessions=sessions, whole_rows=True),
             *conditions_of_run(run),
         ),
         programs=programs,
