@@ -46,7 +46,7 @@ from isolang.foresee.templates import (
     TemplateStatement,
     templates_of_branches,
 )
-from isolang.history.objects import operation_indices
+from isolang.history.objects import numbered_operations
 from isolang.history.statement_text import one_line
 from isolang.history.statements import ALONE, GUARDS
 from isolang.programs.syntax import RESERVED
@@ -390,14 +390,16 @@ def _labels(transaction: Transaction) -> Sequence[str]:
 
 def _sources(history: History, txn: int, places: Sequence[int]) -> list[str]:
     """Return the ``file:line`` or the SQL of each statement; empty if unknown."""
-    first: dict[int, int] = {}
-    start = int(history.columns.op_start[txn])
-    for op, place in enumerate(operation_indices(history, txn), start):
-        first.setdefault(place, op)
-    return [
-        _COMMENT.sub("", history.remark(first[n]).caller).strip() if n in first else ""
-        for n in places
-    ]
+    operations = list(numbered_operations(history, txn))
+
+    def source(place: int) -> str:
+        if place < 0:
+            return ""
+        is_scan, number = operations[place]
+        remark = history.predicate_remark(number) if is_scan else history.remark(number)
+        return _COMMENT.sub("", remark.caller).strip()
+
+    return [source(place) for place in places]
 
 
 def _with_step_numbers(
