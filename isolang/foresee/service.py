@@ -45,8 +45,9 @@ class ProgramLevel(Struct, frozen=True, kw_only=True):
         program: the name of the program in the templates.
         level: the lowest level at which none of its transactions overlooks a write in an execution
             that is not serializable. At ``ssi``, its partners must run at this level, too.
-        counterexamples: for each lower level, such an execution.
-        unknown: for each lower level at which the answer is not known, the reason.
+        counterexamples: such an execution for each level at which there is one: each lower level,
+            and perhaps SI, where locks may not suffice that do so at MVRC.
+        unknown: for each other level at which the answer is not known, the reason.
     """
 
     program: str
@@ -183,10 +184,14 @@ def program_levels(
 ) -> Iterator[ProgramLevel]:
     """Yield the lowest level of each program.
 
+    A lock may make a program safe at MVRC and not at SI, because it leaves no version. So with locks,
+    a program that is safe at MVRC is decided at SI, too.
+
     Args:
         work: the number of steps after which the search for a program and a level gives up.
     """
     reduced = templates.reduced()
+    has_locks = any(one.lock for branch in templates.branches for one in branch.statements)
     for program in templates.programs:
         counterexamples: dict[Level, Counterexample] = {}
         unknown: dict[Level, str] = {}
@@ -197,9 +202,10 @@ def program_levels(
                 templates, levels, sessions=sessions, work=work, split=program, reduced=reduced
             )
             if decision.standing == "robust":
-                lowest = level
-                break
-            if decision.counterexample is not None:
+                lowest = level if lowest == "ssi" else lowest
+                if not has_locks:
+                    break
+            elif decision.counterexample is not None:
                 counterexamples[level] = decision.counterexample
             else:
                 unknown[level] = why_unknown(decision)
