@@ -20,6 +20,7 @@ from isolang.output.terminal import escaped, print_lines
 if TYPE_CHECKING:
     from isolang.court.case import CourtCase
     from isolang.court.ruling import Ruling
+    from isolang.court.trial import Trial
 
 
 def court(
@@ -69,25 +70,23 @@ def court(
                     bar.phase(phase)
                     bar.reached(done, total)
 
+                trial = Trial(case, stage, progress)
                 try:
-                    evidence = Trial(case, stage, progress).hold()
+                    evidence = trial.hold()
                 finally:
                     stage.close()
             ruling = rule(evidence)
             rulings.append(ruling)
-            files = _written(case, number, ruling, kept, html=html, save=save)
+            files = _written(case, number, ruling, trial, html=html, save=save)
             print_lines(*map(escaped, ruling_lines(case, level, ruling, evidence, files)))
     return exit_code_of(rulings)
 
 
 def _written(
-    case: CourtCase, number: int, ruling: Ruling, kept: Path, *, html: str, save: str
+    case: CourtCase, number: int, ruling: Ruling, trial: Trial, *, html: str, save: str
 ) -> list[str]:
-    """Write the recorded calls, and the page and certificate of a violation; return their names.
-
-    Args:
-        kept: the folder with all recordings.
-    """
+    """Write the recorded calls, and the page and certificate of a violation; return their names."""
+    from isolang.court.robustness import joined_lines
     from isolang.report import page, save_page
 
     conviction = ruling.conviction
@@ -96,10 +95,9 @@ def _written(
     if save:
         folder = Path(save)
         folder.mkdir(parents=True, exist_ok=True)
-        if (kept / "calls.edn").exists():
-            calls = folder / f"calls{suffix}.edn"
-            copyfile(kept / "calls.edn", calls)
-            files.append(f"{calls}; `isocheck robust {calls}` offers mends")
+        calls = folder / f"calls{suffix}.edn"
+        calls.write_text("".join(joined_lines(trial.recordings())), "utf-8")
+        files.append(f"{calls}; `isocheck robust {calls}` offers mends")
     if conviction is None:
         return files
     if html:

@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     from isolang.foresee.schedules import Level
+    from isolang.history.history import History
 
 _HEAD: Final = re.compile(r"\{:index \d+, (?P<type>:type :\w+), :process (?P<process>\d+), ")
 _TIME: Final = re.compile(r":time (\d+)")
 _INIT: Final = ", :f :init, "
 
 
-def robustness_of(recordings: Sequence[Path], into: Path, level: Level) -> tuple[list[str], str]:
-    """Return the conditions under which the programs of some recordings are robust at a level.
+def robustness_of(histories: Sequence[History], level: Level) -> tuple[list[str], str]:
+    """Return the conditions under which the programs of some runs are robust at a level.
 
     If they are not known to be robust, there are none, and the second result says why.
-
-    Args:
-        recordings: the recordings of the calls one after another.
-        into: the file for all of them.
     """
-    from isolang.api import load_history
-    from isolang.foresee.service import SQL, conditions_of_run, decide_run
+    from isolang.foresee.service import SQL, conditions_of_run, decide_runs
 
     try:
-        for path in recordings:
-            if lacking := load_history(path).lacking():
-                return [], f"the recordings do not have everything: {lacking}"
-        into.write_text("".join(joined_lines(path.read_text("utf-8") for path in recordings)))
-        decision = decide_run(load_history(into), level)
+        decision = decide_runs(histories, level)
     except IsolangError as error:
         return [], str(error)
     if decision.standing == "robust":

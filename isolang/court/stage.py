@@ -202,7 +202,6 @@ class CourtStage:
     """The database and the commands of a case.
 
     Attributes:
-        folder: where the calls are recorded.
         state: the prepared state.
         effects: the effects outside the database; commands report none.
     """
@@ -213,7 +212,7 @@ class CourtStage:
         Raises:
             IsolangError: the database cannot be read.
         """
-        self._case, self._server, self.folder = case, server, folder
+        self._case, self._server, self._folder = case, server, folder
         self._proxy = unobserved(server)
         self._alone = self._proxy.environment(case.variable)
         self.effects, self._played = Effects(), 0
@@ -259,7 +258,7 @@ class CourtStage:
             IsolangError: the database or a command cannot be used.
         """
         self._played += 1
-        path = self.folder / f"played-{self._played}.edn"
+        path = self._folder / f"played-{self._played}.edn"
         names = {number: call.name for number, call in enumerate(self._case.calls, 1)}
         self.state.restore()
         self.effects.clear()

@@ -72,10 +72,7 @@ class Trial:
         evidence.writes = any(p.writes(history) for p, history in self._recorded.values())
         level = _weakest(histories)
         evidence.level = SQL[level].lower()
-        recordings = [played.path for played, _ in self._recorded.values()]
-        evidence.robust, evidence.not_robust = robustness_of(
-            recordings, self._stage.folder / "calls.edn", level
-        )
+        evidence.robust, evidence.not_robust = robustness_of(histories, level)
         for schedule in self._predicted():
             self._schedules[schedule] = None
         evidence.predicted = len(self._schedules)
@@ -92,6 +89,10 @@ class Trial:
             self._try(schedule)
             evidence.played += 1
         return evidence
+
+    def recordings(self) -> list[str]:
+        """Return the recordings of the calls one after another."""
+        return [played.path.read_text("utf-8") for played, _ in self._recorded.values()]
 
     # --- the recorded orders ---
 

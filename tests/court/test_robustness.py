@@ -1,8 +1,11 @@
 """Whether the programs of several recordings are robust together."""
 
+from pathlib import Path
+
 import pytest
 
-from isolang.court.robustness import robustness_of
+import isolang
+from isolang.court.robustness import joined_lines, robustness_of
 
 
 @pytest.fixture
@@ -22,7 +25,7 @@ def recordings(tmp_path):
                 ]
             paths.append(tmp_path / f"{number}.edn")
             paths[-1].write_text("\n".join([*lines, end, ""]))
-        return paths
+        return [isolang.load_history(path) for path in paths]
 
     return write
 
@@ -37,23 +40,34 @@ def skews(label, row, other):
     return label, f'[[:r "{other}" nil] [:w "{row}" 1]]', '["1" "2"]'
 
 
-def test_programs_of_several_recordings_meet(recordings, tmp_path):
+def test_programs_of_several_recordings_meet(recordings):
     """No recording alone has both writers, as a second call takes another branch in each."""
     first = [skews("ann", "sav/1", "chk/1"), reads("bob", "sav/1")]
     second = [skews("bob", "chk/1", "sav/1"), reads("ann", "chk/1")]
     for order in (first, second):
-        assert robustness_of(recordings(order), tmp_path / "one.edn", "si")[0]
-    conditions, why = robustness_of(recordings(first, second), tmp_path / "all.edn", "si")
+        assert robustness_of(recordings(order), "si")[0]
+    conditions, why = robustness_of(recordings(first, second), "si")
     assert not conditions
     assert why == "write skew of ann and bob"
-    conditions, why = robustness_of(recordings(first, second), tmp_path / "all.edn", "ssi")
+    conditions, why = robustness_of(recordings(first, second), "ssi")
     assert not why
-    assert any("run at SERIALIZABLE" in condition for condition in conditions)
+    assert any("SERIALIZABLE as PostgreSQL" in condition for condition in conditions)
 
 
-def test_what_a_recording_lacks_is_said(recordings, tmp_path):
+def test_what_a_recording_lacks_is_said(recordings):
     """Then nothing is robust."""
-    paths = recordings([reads("ann", "sav/1")], end=';:unseen {"functions": ["a call"]}')
-    conditions, why = robustness_of(paths, tmp_path / "all.edn", "mvrc")
+    histories = recordings([reads("ann", "sav/1")], end=';:unseen {"functions": ["a call"]}')
+    conditions, why = robustness_of(histories, "mvrc")
     assert not conditions
     assert "a call" in why
+
+
+def test_recordings_are_joined_into_one_file(recordings, tmp_path):
+    """Their rows at the start, and what they lack, count once."""
+    histories = recordings([reads("ann", "sav/1")], [skews("bob", "chk/1", "sav/1")])
+    texts = [Path(file).read_text() for history in histories for file in history.files]
+    (tmp_path / "all.edn").write_text("".join(joined_lines(texts)))
+    joined = isolang.load_history(tmp_path / "all.edn")
+    labels = [transaction.label for transaction in joined.transactions()]
+    assert [label for label in labels if label] == ["ann", "bob"]
+    assert not joined.lacking()
