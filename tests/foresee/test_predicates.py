@@ -184,6 +184,27 @@ def test_two_bookings_of_one_room_are_predicted() -> None:
         assert (changed.recorded, changed.predicted) == ("T1", "")
 
 
+def test_a_branch_that_the_run_does_not_show_is_left_out() -> None:
+    """A program that books or refuses may do anything if it finds a number never found before.
+
+    A program of which the run shows only one sequence is assumed to do the same.
+    """
+    first, second = (("booking", n) for n in (1, 2))
+    row = {"room": 7}
+    transactions = [
+        Transaction([("scan", ROOM, {}), ("insert", first, row)], session="a", label="block()"),
+        Transaction([("scan", ROOM, {first: row}), ("insert", second, row | {"of": "b"})],
+                    session="b", label="book('b')"),
+    ]  # fmt: skip
+    refused = Transaction([("scan", ROOM, {first: row, second: row | {"of": "b"}})],
+                          session="c", label="book('c')")  # fmt: skip
+    for at in (*WEAK, *PROFILES):
+        assert predict(History.from_transactions(transactions), at).found
+        predictions = predict(History.from_transactions([*transactions, refused]), at)
+        assert not predictions.found
+        assert "the run does not show which ones" in " ".join(predictions.gave_up)
+
+
 def recorded(folder: Path, *, unique: str) -> History:
     """A check for a name, and the insert of a row with this name, twice."""
     name = '[:rp {:table "user" :where [:= :name "%s"]} {}]'
