@@ -24,7 +24,7 @@ _LOOKS_AWAY: Final = re.compile(
 """What makes a statement's answer depend on locks that others hold."""
 
 
-class Conviction(Struct, frozen=True, kw_only=True, eq=False):
+class PlayedViolation(Struct, frozen=True, kw_only=True, eq=False):
     """A played schedule that violates the level.
 
     Attributes:
@@ -65,7 +65,7 @@ class Evidence(Struct, kw_only=True, eq=False):
     predicted: int = 0
     played: int = 0
     possible: int = 0
-    violations: list[Conviction] = []
+    violations: list[PlayedViolation] = []
     unseen: list[str] = []
     undecided: list[str] = []
     strange: list[Harm] = []
@@ -92,7 +92,7 @@ class Ruling(Struct, frozen=True, kw_only=True, eq=False):
     standing: Standing
     ground: str
     notes: tuple[tuple[str, str], ...] = ()
-    conviction: Conviction | None = None
+    conviction: PlayedViolation | None = None
 
 
 def rule(evidence: Evidence) -> Ruling:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.court.robustness import robustness_of
-from isolang.court.ruling import Conviction, Evidence, depends_on_locks
+from isolang.court.ruling import PlayedViolation, Evidence, depends_on_locks
 from isolang.court.schedules import (
     CallSchedule,
     predicted_schedule,
@@ -184,7 +184,7 @@ class Trial:
         harm = self._harm(played, verdict)
         is_violation = is_certain or harm.kind == "harmful"
         if isinstance(verdict, Invalid) and verdict.certified and is_violation:
-            evidence.violations.append(Conviction(played=played, verdict=verdict, harm=harm))
+            evidence.violations.append(PlayedViolation(played=played, verdict=verdict, harm=harm))
         elif harm.kind == "harmful":
             evidence.strange.append(harm)
         elif harm.kind == "answers differ":
