@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from isolang.court.robustness import robustness_of
-from isolang.court.ruling import PlayedViolation, Evidence, depends_on_locks
+from isolang.court.ruling import Evidence, PlayedViolation, depends_on_locks
 from isolang.court.schedules import (
     CallSchedule,
     predicted_schedule,
@@ -57,7 +57,7 @@ class Trial:
         self._recorded: dict[tuple[int, ...], tuple[PlayedCalls, History]] = {}
         self._schedules: dict[CallSchedule, None] = {}
         self._searched_harms = 0
-        self._failing: set[int] = set()  # the calls that failed although they ran alone
+        self._errors: set[tuple[int, str]] = set()  # of calls one after another
 
     def hold(self) -> Evidence:
         """Return the evidence.
@@ -106,7 +106,8 @@ class Trial:
             self.evidence.recorded += 1
             history, verdict, _ = self._judged(played)
             self._recorded[order] = played, history
-            self._failing |= {n for n, answer in played.outcome.answers.items() if answer.error}
+            answers = played.outcome.answers
+            self._errors |= {(n, answer.shown()) for n, answer in answers.items() if answer.error}
             for call, count in played.transactions(history).items():
                 most = self.evidence.transactions
                 most[call] = max(most[call], count)
@@ -173,7 +174,7 @@ class Trial:
         names = {n: call.name for n, call in enumerate(self._case.calls)}
         evidence.refused |= {names[n] for n, answer in answers.items() if answer.refused}
         fails = any(
-            answer.error and not answer.refused and n not in self._failing
+            answer.error and not answer.refused and (n, answer.shown()) not in self._errors
             for n, answer in answers.items()
         )
         if verdict.outcome == "valid" and is_plain and not fails:
