@@ -620,10 +620,9 @@ def _other_commands(report: RobustReport) -> Iterator[str]:
     if not report.table or report.standing == "robust":
         return
     profile = f"postgresql-{_SQL[report.at].lower().replace(' ', '-')}"
-    yield (
-        f"`isocheck predict {report.source} --at {profile} --play APP` plays on a database what "
-        "this run could have done; here, no value or condition was considered."
-    )
+    yield "Here, no value or condition of the application was considered. On a database,"
+    yield f"  `isocheck predict {report.source} --at {profile} --play APP` plays what this run could"
+    yield "  have done, and `isocheck court` plays two calls in all schedules."
 
 
 def _schedule(found: RobustCounterexample) -> Iterator[str]:

@@ -46,7 +46,7 @@ from isolang.foresee.templates import (
     TemplateStatement,
     templates_of_branches,
 )
-from isolang.history.objects import operation_indices
+from isolang.history.objects import numbered_operations
 from isolang.history.statement_text import one_line
 from isolang.history.statements import ALONE, GUARDS
 from isolang.programs.syntax import RESERVED
@@ -123,13 +123,12 @@ class Extracted(Struct, frozen=True, kw_only=True):
 
 
 def extract(
-    history: History,
-    *,
+    *histories: History,
     same_keys: Collection[Collection[str]] = (),
     catalogue: ForeignKeys | None = None,
     unique: Mapping[str, Sequence[Sequence[str]]] = {},
 ) -> Extracted:
-    """Extract the templates from a history.
+    """Extract the templates from the histories of runs, each with a database of its own.
 
     Args:
         unique: further unique indexes to assume, besides those that the recording names.
@@ -146,49 +145,53 @@ def extract(
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
-    transactions = list(history.transactions())
-    known = history.unique_indexes()
-    indexes = {
-        table: (*unique.get(table, ()), *known.get(table, ())) for table in {*unique, *known}
-    }
+    runs = [(history, list(history.transactions())) for history in histories]
+    indexes: dict[str, list[Sequence[str]]] = {table: [*some] for table, some in unique.items()}
+    for history in histories:
+        for table, some in history.unique_indexes().items():
+            known = indexes.setdefault(table, [])
+            known += (index for index in some if index not in known)
     columns = catalogue.columns if catalogue is not None else {}
-    rows = RunRows(history, transactions, indexes, columns)
-    names = _ProgramNames(transactions)
-    words = _TemplateNames(rows, domains(same_keys, catalogue, _recorded(history, rows)))
+    rows = RunRows(runs, indexes, columns)
+    names = [_ProgramNames(transactions) for _, transactions in runs]
+    recorded_keys = [key for history in histories for key in _recorded(history, rows)]
+    words = _TemplateNames(rows, domains(same_keys, catalogue, recorded_keys))
     words.locks = HeldLocks(
         (history.statements_of(number), words.identities(transaction))
+        for rows.run, (history, transactions) in enumerate(runs)
         for number, transaction in enumerate(transactions)
-        if transaction.status == "committed" and number >= names.first
+        if transaction.status == "committed" and number >= names[rows.run].first
     )
     sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
     tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test | None]]] = {}
     ignored = preparing = 0
     rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
-    for number, transaction in enumerate(transactions):
+    for run, history, number, transaction in _numbered(runs):
+        words.begin(run)
         if transaction.status == "initial":
             continue
         sent = history.statements_of(number)
         compared = _compared(history, number, transaction, sent, rows)
         places, statements = words.statements(transaction, sent, compared)
-        if number < names.first:
+        if number < names[run].first:
             preparing += bool(statements)
             continue
         recorded = _sources(history, number, places) if statements else []
         if transaction.status != "committed" or not statements:
             ignored += 1
             if transaction.status == "aborted" and statements:
-                rolled_back.append((names.of(transaction, statements, recorded), statements))
+                rolled_back.append((names[run].of(transaction, statements, recorded), statements))
             continue
-        of = names.of(transaction, statements, recorded), statements
+        of = names[run].of(transaction, statements, recorded), statements
         sequences[of] = sequences.get(of, 0) + 1
         sources.setdefault(of, recorded)
         tests.setdefault(of, []).append([rows.tested(transaction.ops, place) for place in places])
     if not sequences:
         reason = "no committed transaction touches a row"
-        raise UnsupportedError(f"{history.name}: {reason}, so there are no templates")
+        raise UnsupportedError(f"{histories[0].name}: {reason}, so there are no templates")
     if catalogue is not None:
-        require_tables(history, words.tables, catalogue)
+        require_tables(histories[0], words.tables, catalogue)
     titles = {words.word(title): title for title, _ in sequences}
     untold = _untold(rolled_back, sequences)
     branches = tuple(_branches(sequences, sources, words))
@@ -198,7 +201,7 @@ def extract(
         transactions=sum(sequences.values()),
         ignored=ignored,
         foreign_keys=tuple(catalogue.sentences(words.tables) if catalogue is not None else ()),
-        lacking=_lacking(history.lacking(), untold),
+        lacking=_lacking([history.lacking() for history in histories], untold),
         titles=titles,
         preparing=preparing,
         assumptions=(*rows.assumptions(), *words.assumptions()),
@@ -208,6 +211,7 @@ def extract(
         refusing=frozenset(_refusing(branches, tests.values())),
         parents={
             (table, column): (parent, other)
+            for history in histories
             for table, keys in history.foreign_keys().items()
             for (column, *more), parent, (other, *_) in keys
             if not more
@@ -271,12 +275,22 @@ def _recorded(history: History, rows: RunRows) -> Iterator[tuple[KeyColumn, KeyC
                 yield (table, rows.position(table, column)), (parent, rows.position(parent, other))
 
 
-def _lacking(lacking: str, rolled_back: Sequence[str]) -> str:
+def _lacking(lacking: Sequence[str], rolled_back: Sequence[str]) -> str:
     """Return what the templates lack: what was not seen, and what was seen only rolled back."""
-    if not rolled_back:
-        return lacking
-    only = f"what {', '.join(rolled_back)} did in transactions that were only ever rolled back"
-    return f"{lacking}; {only}" if lacking else only
+    reasons = [*dict.fromkeys(filter(None, lacking))]
+    if rolled_back:
+        names = ", ".join(rolled_back)
+        reasons.append(f"what {names} did in transactions that were only ever rolled back")
+    return "; ".join(reasons)
+
+
+def _numbered(
+    runs: Sequence[tuple[History, Sequence[Transaction]]],
+) -> Iterator[tuple[int, History, int, Transaction]]:
+    """Yield each transaction with its run and its number there."""
+    for run, (history, transactions) in enumerate(runs):
+        for number, transaction in enumerate(transactions):
+            yield run, history, number, transaction
 
 
 def _untold(
@@ -376,14 +390,16 @@ def _labels(transaction: Transaction) -> Sequence[str]:
 
 def _sources(history: History, txn: int, places: Sequence[int]) -> list[str]:
     """Return the ``file:line`` or the SQL of each statement; empty if unknown."""
-    first: dict[int, int] = {}
-    start = int(history.columns.op_start[txn])
-    for op, place in enumerate(operation_indices(history, txn), start):
-        first.setdefault(place, op)
-    return [
-        _COMMENT.sub("", history.remark(first[n]).caller).strip() if n in first else ""
-        for n in places
-    ]
+    operations = list(numbered_operations(history, txn))
+
+    def source(place: int) -> str:
+        if place < 0:
+            return ""
+        is_scan, number = operations[place]
+        remark = history.predicate_remark(number) if is_scan else history.remark(number)
+        return _COMMENT.sub("", remark.caller).strip()
+
+    return [source(place) for place in places]
 
 
 def _with_step_numbers(
@@ -438,8 +454,15 @@ class _TemplateNames:
         self._rows, self._domains = rows, of_columns
         self._words: dict[str, str] = {}
         self._present: set[object] = set()
+        self._run = -1
         self.tables: set[str] = set()
         self._locks_rows = False
+
+    def begin(self, run: int) -> None:
+        """Go on with the transactions of a run."""
+        if run != self._run:
+            self._run = self._rows.run = run
+            self._present = set(self._rows.initial[run])
 
     def word(self, text: str) -> str:
         """Return a valid identifier for a text. Different texts get different identifiers."""
@@ -569,10 +592,13 @@ class _TemplateNames:
             (table, component), _ = value
             count = sum(one[0] == value[0] for one in parameters)
             if isinstance(component, str):
-                parameters[value] = f"{self.word(component)}{count + 1}"
+                name = f"{self.word(component)}{count + 1}"
             else:
                 place = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
-                parameters[value] = f"{self.word(table)}{place}{count + 1}"
+                name = f"{self.word(table)}{place}{count + 1}"
+            while name in parameters.values():  # a column may have the name of a table
+                name += "_"
+            parameters[value] = name
         return parameters[value]
 
     def _held_lock(
