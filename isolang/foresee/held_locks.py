@@ -39,7 +39,12 @@ class HeldLocks:
         """
         uses: list[tuple[str, dict[Domain, set[str]]]] = []
         for statements, identities in transactions:
-            held = {name for one in statements if one is not None for name in one.holds}
+            held = {
+                name
+                for statement in statements
+                if statement is not None
+                for name in statement.holds
+            }
             advisory = {_number(name) for name in held if name.startswith(f"{ADVISORY}/")}
             if not advisory:
                 continue
