@@ -81,7 +81,7 @@ class HeldLocks:
             of = column if isinstance(column, str) else "the primary key"
             yield f"the number of an advisory lock depends on {of} of {table} alone"
         elif self._is_constant():
-            yield f"every transaction takes the advisory lock {next(iter(self._numbers))}"
+            yield f"all advisory locks are the lock {next(iter(self._numbers))}"
 
 
 def _number(name: str) -> str:

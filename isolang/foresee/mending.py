@@ -282,10 +282,8 @@ class MendSearch:
             read = candidate.overlooking
             step_of_program = (program, read.step)
             plain = read.kind == "read" and read.keyed and not read.lock
-            plain = (
-                plain and step_of_program not in self._run.finding_nothing
-            )  # it would lock nothing
-            if not plain or step_of_program in locks or len(locks) == MOST_LOCKS:
+            locks_nothing = step_of_program in self._run.finding_nothing
+            if not plain or locks_nothing or step_of_program in locks or len(locks) == MOST_LOCKS:
                 return base, read
             locks[step_of_program] = Change(
                 kind="lock", programs=(program,), reads=(step_of_program,), sql=_locking(read)

@@ -246,9 +246,9 @@ def conditions(
     programs = "the program" if count == 1 else f"the {count:,} programs"
     yield f"every transaction that touches these rows is an instance of {programs} of {name}"
     yield "a key is the value of a parameter or a constant; `*` may stand for any row"
-    yield f"all run at {SQL[level]} as PostgreSQL has it, on statement server"
+    yield f"all run at {SQL[level]} as PostgreSQL has it, on one server"
     yield (
-        "a transaction may follow any other statement in its session"
+        "a transaction may follow any other one in its session"
         if sessions
         else "no order of transactions in a session matters"
     )
