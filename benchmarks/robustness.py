@@ -112,14 +112,14 @@ def measure_service(programs: int) -> int:
         decision.run, "mvrc", lambda unique: extract(history, unique=unique),
         sessions=True, work=MOST_STEPS,
     )  # fmt: skip
-    unsafe = [one.program for one in decision.programs if one.standing("mvrc") == "not robust"]
+    unsafe = [item.program for item in decision.programs if item.standing("mvrc") == "not robust"]
     mends = {program: search.of(program) for program in unsafe}
     left = search.all_together([some[0] for some in mends.values() if some])
     end = time.process_time()
-    statements = sum(len(one.statements) for one in decision.run.templates.branches)
-    found = sum(map(len, mends.values()))
+    statements = sum(len(item.statements) for item in decision.run.templates.branches)
+    number_of_mends = sum(map(len, mends.values()))
     print(f"{programs} programs with {statements:,} statements, {len(unsafe)} of them not safe")
-    print(f"levels {levels - start:.1f} s, {found} mends {end - levels:.1f} s of CPU")
+    print(f"levels {levels - start:.1f} s, {number_of_mends} mends {end - levels:.1f} s of CPU")
     print(f"{len(left)} programs are not safe with the first mend of each")
     return 0
 

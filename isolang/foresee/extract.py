@@ -68,7 +68,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "insert": "insert",
     "delete": "delete",
 }
-_Test: TypeAlias = tuple[Condition, bool]  # of a predicate read, and whether it found a row
+_Test: TypeAlias = tuple[Condition | None, bool]  # of a predicate read; whether no row was found
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
@@ -86,6 +86,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         tables: the table of each relation.
         conditions: for each predicate read, by its program and step, the conditions that it had.
         refusing: the predicate reads that found a row, after which the program inserted none.
+        finding_nothing: the reads that found no row in some transaction.
         parents: for a column that is a foreign key, the table and the column that it refers to.
         rows: the rows of the run, and what identifies them.
         preparing: the number of transactions that prepared the database.
@@ -108,6 +109,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     tables: Mapping[str, str] = {}
     conditions: Mapping[tuple[str, int], Sequence[Condition]] = {}
     refusing: frozenset[tuple[str, int]] = frozenset()
+    finding_nothing: frozenset[tuple[str, int]] = frozenset()
     parents: Mapping[tuple[str, str], tuple[str, str]] = {}
     rows: RunRows
 
@@ -164,7 +166,7 @@ def extract(
     )
     sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
-    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test | None]]] = {}
+    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test]]] = {}
     ignored = preparing = 0
     rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
     for run, history, number, transaction in _numbered(runs):
@@ -209,6 +211,7 @@ def extract(
         tables={words.word(table): table for table in rows.tables()},
         conditions=_conditions(branches, tests.values()),
         refusing=frozenset(_refusing(branches, tests.values())),
+        finding_nothing=frozenset(_finding_nothing(branches, tests.values())),
         parents={
             (table, column): (parent, other)
             for history in histories
@@ -229,7 +232,11 @@ def _compared(
     """
     compared: set[int] = set()
     ops = transaction.ops
-    shown = [n for n, one in enumerate(sent) if one is not None and one.shown and ops[n][0] == "w"]
+    shown = [
+        n
+        for n, statement in enumerate(sent)
+        if statement is not None and statement.shown and ops[n][0] == "w"
+    ]
     if not shown:
         return compared
     sources = _sources(history, txn, range(len(ops)))
@@ -241,29 +248,42 @@ def _compared(
 
 
 def _conditions(
-    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test]]]
 ) -> dict[tuple[str, int], tuple[Condition, ...]]:
     """Return the conditions of each predicate read, by the columns compared."""
     of_reads: dict[tuple[str, int], dict[frozenset[str], Condition]] = {}
     for branch, instances in zip(branches, tests, strict=True):
         for instance in instances:
-            for statement, test in zip(branch.statements, instance, strict=True):
-                if test is not None:
-                    condition, _ = test
+            for statement, (condition, _) in zip(branch.statements, instance, strict=True):
+                if condition is not None:
                     known = of_reads.setdefault((branch.program, statement.step), {})
                     known.setdefault(frozenset(condition.equal), condition)
     return {place: tuple(known.values()) for place, known in of_reads.items()}
 
 
 def _refusing(
-    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test]]]
 ) -> Iterator[tuple[str, int]]:
     """Yield the predicate reads that found a row, after which their transaction inserted none."""
     for branch, instances in zip(branches, tests, strict=True):
-        inserted = {one.relation for one in branch.statements if one.kind == "insert"}
+        inserted = {
+            statement.relation for statement in branch.statements if statement.kind == "insert"
+        }
         for instance in instances:
-            for statement, test in zip(branch.statements, instance, strict=True):
-                if test is not None and test[1] and statement.relation not in inserted:
+            for statement, (condition, is_absent) in zip(branch.statements, instance, strict=True):
+                finds_rows = condition is not None and not is_absent
+                if finds_rows and statement.relation not in inserted:
+                    yield branch.program, statement.step
+
+
+def _finding_nothing(
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the reads that found no row, so that FOR UPDATE would have locked nothing."""
+    for branch, instances in zip(branches, tests, strict=True):
+        for instance in instances:
+            for statement, (_, is_absent) in zip(branch.statements, instance, strict=True):
+                if is_absent:
                     yield branch.program, statement.step
 
 
@@ -315,9 +335,9 @@ def _untold(
 def _writes(statements: Sequence[TemplateStatement]) -> list[tuple[str, str]]:
     """Return the writes of a transaction, whether its statements also read or not."""
     return [
-        ("write" if one.kind == "update" else one.kind, one.relation)
-        for one in statements
-        if one.writes and not (one.kind == "update" and one.lock)
+        ("write" if statement.kind == "update" else statement.kind, statement.relation)
+        for statement in statements
+        if statement.writes and not (statement.kind == "update" and statement.lock)
     ]
 
 
@@ -331,7 +351,7 @@ def _branches(
     several = Counter(title for title, _ in sequences)
     for title, statements in sequences:
         ways[title] += 1
-        used = [key for one in statements for key in one.keys if isinstance(key, str)]
+        used = [key for statement in statements for key in statement.keys if isinstance(key, str)]
         yield Branch(
             program=words.word(title),
             way=f"sequence {ways[title]}" if several[title] > 1 else "",
@@ -354,12 +374,12 @@ class _ProgramNames:
     """
 
     def __init__(self, transactions: Sequence[Transaction]) -> None:
-        labels = [_labels(one) for one in transactions]
+        labels = [_labels(label) for label in transactions]
         named = [frozenset(some) for some in labels if some]
         shared = frozenset.intersection(*named) if named else frozenset()
         # A label of all transactions, such as the application's name, distinguishes nothing.
         self._ignored = shared if len(set(named)) > 1 else frozenset()
-        left = [[one for one in some if one not in self._ignored] for some in labels]
+        left = [[label for label in some if label not in self._ignored] for some in labels]
         self.first = next((number for number, some in enumerate(left) if some), 0)
         self._shapes: dict[tuple[TemplateStatement, ...], str] = {}
 
@@ -370,7 +390,7 @@ class _ProgramNames:
         sources: Sequence[str],
     ) -> str:
         """Return the name of a transaction's program."""
-        labels = [one for one in _labels(transaction) if one not in self._ignored]
+        labels = [label for label in _labels(transaction) if label not in self._ignored]
         if labels:
             return program_of(labels)
         first = next(filter(None, sources), "")
@@ -392,14 +412,14 @@ def _sources(history: History, txn: int, places: Sequence[int]) -> list[str]:
     """Return the ``file:line`` or the SQL of each statement; empty if unknown."""
     operations = list(numbered_operations(history, txn))
 
-    def source(place: int) -> str:
-        if place < 0:
+    def source(index: int) -> str:
+        if index < 0:
             return ""
-        is_scan, number = operations[place]
+        is_scan, number = operations[index]
         remark = history.predicate_remark(number) if is_scan else history.remark(number)
         return _COMMENT.sub("", remark.caller).strip()
 
-    return [source(place) for place in places]
+    return [source(index) for index in places]
 
 
 def _with_step_numbers(
@@ -414,10 +434,14 @@ def _with_step_numbers(
     preceded by equally many statements with this text in their sequences.
     """
     seen: Counter[str] = Counter()
-    for one, source in zip(statements, sources, strict=True):
-        same = (source, one.kind, one.relation) if source else (one.text, str(seen[one.text]))
-        yield replace(one, step=numbers.setdefault(same, len(numbers)), source=source)
-        seen[one.text] += 1
+    for statement, source in zip(statements, sources, strict=True):
+        same = (
+            (source, statement.kind, statement.relation)
+            if source
+            else (statement.text, str(seen[statement.text]))
+        )
+        yield replace(statement, step=numbers.setdefault(same, len(numbers)), source=source)
+        seen[statement.text] += 1
 
 
 def shown(templates: Templates) -> Iterator[str]:
@@ -590,12 +614,12 @@ class _TemplateNames:
     ) -> str:
         if value not in parameters:
             (table, component), _ = value
-            count = sum(one[0] == value[0] for one in parameters)
+            count = sum(known[0] == value[0] for known in parameters)
             if isinstance(component, str):
                 name = f"{self.word(component)}{count + 1}"
             else:
-                place = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
-                name = f"{self.word(table)}{place}{count + 1}"
+                position = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
+                name = f"{self.word(table)}{position}{count + 1}"
             while name in parameters.values():  # a column may have the name of a table
                 name += "_"
             parameters[value] = name

@@ -123,7 +123,8 @@ class RunRows:
             return table, values
         row = self._rows.get(table, {}).get((self.run, key), {})
         return table, tuple(
-            values[one] if isinstance(one, int) else _text_or_none(row.get(one)) for one in identity
+            values[component] if isinstance(component, int) else _text_or_none(row.get(component))
+            for component in identity
         )
 
     def is_row(self, key: object, value: object) -> bool:
@@ -141,7 +142,9 @@ class RunRows:
             names = self._columns.get(condition.table, ())
             values = tuple(condition.equal.get(name) for name in names)
             return values if any(values) else (None,) * self._width(condition.table)
-        return tuple(condition.equal.get(self.column(condition.table, one)) for one in identity)
+        return tuple(
+            condition.equal.get(self.column(condition.table, component)) for component in identity
+        )
 
     def identity(self, table: str) -> tuple[Component, ...] | None:
         """Return the components of the rows' identity; ``None`` for the primary key alone."""
@@ -164,11 +167,11 @@ class RunRows:
         for table, column in sorted(self._versions):
             yield f"each write of a row of {table} gives {column} a value that the row never had"
         for table, identity in sorted(self._identity.items()):
-            names = [one for one in identity if isinstance(one, str)]
+            names = [component for component in identity if isinstance(component, str)]
             if names and table in self._written:
                 listed = " and ".join((", ".join(names[:-1]), names[-1]) if names[1:] else names)
                 yield f"no statement changes {listed} of a row of {table}"
-                if all(isinstance(one, str) for one in identity):
+                if all(isinstance(component, str) for component in identity):
                     yield f"a unique index holds {listed} of {table}"
 
     def condition(self, predicate: object) -> Condition:
@@ -187,14 +190,15 @@ class RunRows:
             )
         return known
 
-    def tested(self, ops: Sequence[Sequence[Any]], place: int) -> tuple[Condition, bool] | None:
-        """Return the condition of an operation, and whether it found a row.
-
-        Return ``None`` if the operation is no predicate read.
-        """
-        if place < 0 or ops[place][0] != "scan":
-            return None
-        return self.condition(ops[place][1]), bool(ops[place][2])
+    def tested(self, ops: Sequence[Sequence[Any]], place: int) -> tuple[Condition | None, bool]:
+        """Return the condition of an operation, if it has one, and whether it found no row."""
+        if place < 0:  # it only takes a lock
+            return None, False
+        op = ops[place]
+        if op[0] == "scan":
+            return self.condition(op[1]), not op[2]
+        is_absent = op[0] == "r" and len(op) > 2 and op[2] is None
+        return None, is_absent and self._table(op[1]) in self._rows
 
     def tables(self) -> frozenset[str]:
         """Return the tables of the rows and of the conditions."""
@@ -359,8 +363,8 @@ def _equations(form: Any) -> Iterator[tuple[str, str]]:
         return
     word, *parts = form
     if word == Keyword("and"):
-        for part in parts:
-            yield from _equations(part)
+        for form_inside in parts:
+            yield from _equations(form_inside)
     elif word == Keyword("=") and len(parts) == 2 and _is_scalar(parts[1]):
         yield _text(parts[0]), _text(parts[1])
 

@@ -143,7 +143,12 @@ def decide_runs(
     programs = tuple(program_levels(run.templates, sessions=sessions, work=work))
     standing, reason = standing_of(programs, level, run.lacking)
     shown = next(
-        (one.counterexamples[level] for one in programs if level in one.counterexamples), None
+        (
+            program.counterexamples[level]
+            for program in programs
+            if level in program.counterexamples
+        ),
+        None,
     )
     return RunDecision(
         standing=standing,
@@ -167,10 +172,10 @@ def standing_of(
     Args:
         lacking: what the programs also do; empty if nothing.
     """
-    standings = {one.standing(level) for one in programs}
+    standings = {program.standing(level) for program in programs}
     if "not robust" in standings:
         return "not robust", ""
-    reasons = [one.unknown[level] for one in programs if level in one.unknown]
+    reasons = [program.unknown[level] for program in programs if level in program.unknown]
     if lacking:
         reasons.append(f"the run does not have everything that its programs do: {lacking}")
     return ("unknown", reasons[0]) if reasons else ("robust", "")
@@ -184,14 +189,16 @@ def program_levels(
 ) -> Iterator[ProgramLevel]:
     """Yield the lowest level of each program.
 
-    A lock may make a program safe at MVRC and not at SI, because it leaves no version. So with locks,
-    a program that is safe at MVRC is decided at SI, too.
+    A lock may make a program safe at MVRC and not at SI, because it leaves no version. So with
+    locks, a program that is safe at MVRC is decided at SI, too.
 
     Args:
         work: the number of steps after which the search for a program and a level gives up.
     """
     reduced = templates.reduced()
-    has_locks = any(one.lock for branch in templates.branches for one in branch.statements)
+    has_locks = any(
+        statement.lock for branch in templates.branches for statement in branch.statements
+    )
     for program in templates.programs:
         counterexamples: dict[Level, Counterexample] = {}
         unknown: dict[Level, str] = {}
@@ -248,16 +255,16 @@ def conditions(
     if not whole_rows:
         yield "statements on different columns of a row do not conflict"
     changing = {
-        one.relation
+        statement.relation
         for branch in templates.branches
-        for one in branch.statements
-        if one.kind in ("insert", "delete")
+        for statement in branch.statements
+        if statement.kind in ("insert", "delete")
     }
     touched = {
-        one.relation
+        statement.relation
         for branch in templates.branches
-        for one in branch.statements
-        if one.kind in ("write", "update", "delete") and one.keyed
+        for statement in branch.statements
+        if statement.kind in ("write", "update", "delete") and statement.keyed
     }
     if changing & touched:
         yield (

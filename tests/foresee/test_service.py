@@ -29,7 +29,7 @@ IDIOMS = HERE / "idioms.edn"  # requests of an application in Python, named by c
 
 def levels_of(path) -> dict[str, str]:
     decision = decide_run(read_history(str(path)), "mvrc")
-    return {decision.run.titles[one.program]: one.level for one in decision.programs}
+    return {decision.run.titles[program.program]: program.level for program in decision.programs}
 
 
 def mends_of(path, level="mvrc"):
@@ -41,9 +41,9 @@ def mends_of(path, level="mvrc"):
         sessions=True, work=200_000,
     )  # fmt: skip
     every = {
-        decision.run.titles[one.program]: search.of(one.program)
-        for one in decision.programs
-        if one.standing(level) == "not robust"
+        decision.run.titles[program.program]: search.of(program.program)
+        for program in decision.programs
+        if program.standing(level) == "not robust"
     }
     return every, search.all_together([some[0] for some in every.values()])
 
@@ -64,15 +64,15 @@ def test_the_seven_functions_are_told_apart() -> None:
         14,
     )
     overlooked = {
-        one.program: (
-            one.level,
+        program.program: (
+            program.level,
             *(
-                (found.candidate.overlooking.relation, found.programs[1])
-                for level, found in one.counterexamples.items()
+                (execution.candidate.overlooking.relation, execution.programs[1])
+                for level, execution in program.counterexamples.items()
                 if level == "mvrc"
             ),
         )
-        for one in decision.programs
+        for program in decision.programs
     }
     assert overlooked == {
         "lost": ("si", ("stock", "lost")),
@@ -84,7 +84,9 @@ def test_the_seven_functions_are_told_apart() -> None:
         "atomic": ("mvrc",),
     }
     at_si = decide_run(read_history(str(SEVEN)), "si")
-    unsafe = [one.program for one in at_si.programs if one.standing("si") == "not robust"]
+    unsafe = [
+        program.program for program in at_si.programs if program.standing("si") == "not robust"
+    ]
     assert unsafe == ["skew", "skew2", "five"]
 
 
@@ -118,9 +120,13 @@ def test_right_idioms_are_safe_at_read_committed(tmp_path, idiom, old, new, leve
 def test_a_lock_that_suffices_at_read_committed_may_not_do_so_above() -> None:
     """It leaves no version, so a snapshot taken before it overlooks what its holder wrote."""
     decision = decide_run(read_history(str(IDIOMS)), "si")
-    unsafe = [one.program for one in decision.programs if one.standing("si") == "not robust"]
+    unsafe = [
+        program.program for program in decision.programs if program.standing("si") == "not robust"
+    ]
     assert unsafe == ["_book", "_slot", "_adv"]
-    assert {one.level for one in decision.programs if one.program in ("_book", "_adv")} == {"mvrc"}
+    assert {
+        program.level for program in decision.programs if program.program in ("_book", "_adv")
+    } == {"mvrc"}
 
 
 def test_conditions_name_what_the_decision_rests_on() -> None:
@@ -176,7 +182,7 @@ def test_programs_without_labels_have_names(tmp_path) -> None:
     for number, sources in enumerate(callers):
         value = " ".join(reads[: len(sources)] if number < 2 else reads)
         sources = [*sources, *["x"] * (2 * (number == 2))]  # noqa: PLW2901
-        shown = " ".join(f'"{one}"' for one in sources)
+        shown = " ".join(f'"{source}"' for source in sources)
         lines.append(
             f"{{:type :ok, :process {number + 1}, :f :txn, :value [{value}], :callers [{shown}]}}"
         )
@@ -196,7 +202,7 @@ def test_programs_without_labels_have_names(tmp_path) -> None:
 
 def test_level_names() -> None:
     """Those of SQL, of the profiles, and the words of ``--at``."""
-    assert [level_named(one) for one in ("READ COMMITTED", "postgresql-serializable", "si")] == [
+    assert [level_named(name) for name in ("READ COMMITTED", "postgresql-serializable", "si")] == [
         "mvrc",
         "ssi",
         "si",
@@ -216,8 +222,10 @@ def locked(found, places):
         replace(
             branch,
             statements=tuple(
-                replace(one, lock="update") if (branch.program, one.step) in places else one
-                for one in branch.statements
+                replace(statement, lock="update")
+                if (branch.program, statement.step) in places
+                else statement
+                for statement in branch.statements
             ),
         )
         for branch in found.branches
@@ -239,43 +247,43 @@ def locked(found, places):
 )
 def test_locks_are_decided_as_measured(places, at_si, at_rc) -> None:
     """A lock leaves no version: at SI it only keeps writers away."""
-    chosen = {(place[0], int(place[1])) for place in places.split()}
-    found = locked(templates(parse_templates(SKEW)), chosen)
-    assert robust(found, {"P": "si", "Q": "si"}) is at_si
-    assert robust(found, {"P": "mvrc", "Q": "mvrc"}) is at_rc
+    chosen = {(name[0], int(name[1])) for name in places.split()}
+    skew = locked(templates(parse_templates(SKEW)), chosen)
+    assert robust(skew, {"P": "si", "Q": "si"}) is at_si
+    assert robust(skew, {"P": "mvrc", "Q": "mvrc"}) is at_rc
 
 
 @pytest.mark.parametrize("seed", range(3000, 3008))
 def test_locks_in_all_interleavings(seed) -> None:
     """Robust templates have no violation, and counterexamples are found in an interleaving."""
     rng = random.Random(seed)
-    found = random_templates(rng, longest=2 if seed % 3 else 3, locks=True)
+    programs = random_templates(rng, longest=2 if seed % 3 else 3, locks=True)
     for how in ("mvrc", "si"):
-        levels = dict.fromkeys(found.programs, how)
-        first = list(islice(candidates(found, levels), 1))
+        levels = dict.fromkeys(programs.programs, how)
+        first = list(islice(candidates(programs, levels), 1))
         if not first:
-            assert some_violation(found, levels, sessions=True, most=12) is None, "\n".join(
-                template_lines(found)
+            assert some_violation(programs, levels, sessions=True, most=12) is None, "\n".join(
+                template_lines(programs)
             )
-        elif counterexample(found, levels, first[0], against="ser") is not None:
-            assert is_replayed(found, levels, first[0], sessions=True), template_lines(found)
+        elif counterexample(programs, levels, first[0], against="ser") is not None:
+            assert is_replayed(programs, levels, first[0], sessions=True), template_lines(programs)
 
 
 def test_a_program_alone_decides_below_serializable() -> None:
     """The templates are robust at a level if and only if each program is safe there."""
     for seed in range(40):
-        found = random_templates(random.Random(seed), longest=2)
-        for one in program_levels(found):
+        programs = random_templates(random.Random(seed), longest=2)
+        for program in program_levels(programs):
             for level in ("mvrc", "si"):
-                levels = dict.fromkeys(found.programs, level)
-                is_safe = robust(found, levels, split=one.program)
-                assert (level in (one.level, "si" if one.level == "mvrc" else "")) is is_safe or (
-                    one.standing(level) == "unknown"
-                )
+                levels = dict.fromkeys(programs.programs, level)
+                is_safe = robust(programs, levels, split=program.program)
+                assert (
+                    level in (program.level, "si" if program.level == "mvrc" else "")
+                ) is is_safe or (program.standing(level) == "unknown")
         for level in ("mvrc", "si"):
-            levels = dict.fromkeys(found.programs, level)
-            alone = [robust(found, levels, split=program) for program in found.programs]
-            assert robust(found, levels) is all(alone)
+            levels = dict.fromkeys(programs.programs, level)
+            alone = [robust(programs, levels, split=program) for program in programs.programs]
+            assert robust(programs, levels) is all(alone)
 
 
 # --- mends ---
@@ -318,6 +326,26 @@ def test_mends_of_a_check_before_an_insert(tmp_path) -> None:
     mends = mends_of(path)[0]["/book"]
     assert kinds(mends) == ["lock parent", "advisory lock", "serializable"]
     assert mends[0].changes[0].sql == "SELECT FROM room WHERE id = <room> FOR UPDATE"
+
+
+def test_a_row_that_is_not_there_cannot_be_locked() -> None:
+    """FOR UPDATE is no mend for a read that found nothing."""
+    key, row = ("code", "a"), {"id": "a", "n": 1}
+    other = ("log", "1")
+    for is_there in (False, True):
+        start = [("w", key, row)] if is_there else [("w", ("code", "b"), {"id": "b", "n": 1})]
+        read = ("r", key, row if is_there else None)
+        writes = [("w", key, {"id": "a", "n": 2})] if is_there else [("insert", key, row)]
+        history = History.from_transactions(
+            [
+                Transaction([*start, ("w", other, {"id": 1, "n": 1})], status="initial"),
+                Transaction([read, ("w", other, {"id": 1, "n": 2})], label="check"),
+                Transaction([("r", other, {"id": 1, "n": 2}), *writes], label="change"),
+            ]
+        )
+        run = extract(history)
+        search = MendSearch(run, "mvrc", lambda _, run=run: run, sessions=True, work=200_000)
+        assert ("lock" in kinds(search.of("check"))) is is_there
 
 
 def test_each_mend_is_decided_again() -> None:
