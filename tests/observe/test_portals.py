@@ -70,7 +70,10 @@ async def one_row_before_a_write(c):
 
 
 async def savepoints(c):
-    """A cursor stays open where a savepoint takes back the writes after it."""
+    """A cursor stays open where a savepoint takes back the writes after it.
+
+    A row that was locked is not read again behind them.
+    """
     outer = await c.cursor(ALL)
     assert await outer.fetch(1) == [(1, 1)]
     inside = c.transaction()
@@ -86,6 +89,13 @@ async def savepoints(c):
     assert await outer.fetch(9) == [(3, 3), (4, 4)]
     assert await c.fetchval(ADD, 9) == 9
     assert await c.fetchval("SELECT v FROM p WHERE id = 3") == 4
+    assert len(await c.fetch("SELECT * FROM p WHERE id = 4 OR id = 8")) == 1
+    assert await c.fetchval("SELECT v FROM p WHERE id = 4 FOR UPDATE") == 4
+    again = c.transaction()
+    await again.start()
+    await c.execute(SET, 1)
+    await again.rollback()
+    await c.execute("UPDATE p SET v = 7 WHERE id = 4")
 
 
 async def two_cursors(c):
