@@ -360,6 +360,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                 self.failed = False
                 # The server closes the portals that were bound after the savepoint.
                 self.bound = [one for one in self.bound if one.savepoints <= place]
+                for bound in self.bound:
+                    bound.at = min(bound.at, len(self.operations))
                 self.cut = {n: o for n, o in self.cut.items() if o.position.savepoints <= place}
                 self.locks = {name: at for name, at in self.locks.items() if at <= place}
                 return
