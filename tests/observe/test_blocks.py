@@ -52,6 +52,8 @@ SEEN = [
     "SELECT (SELECT count(*) FROM t WHERE v = 1) + (SELECT count(*) FROM u)",
     "SELECT (SELECT count(*) FROM t) UNION ALL SELECT (SELECT count(*) FROM u)",
     "SELECT 1 FROM t WHERE NOT (id IN (SELECT a FROM u WHERE b = 0)) AND id = 1 LIMIT 1",
+    "SELECT DISTINCT v FROM t WHERE w LIKE 'w%' AND v < 2 ORDER BY v",
+    "SELECT EXISTS (SELECT 1 FROM t WHERE 4 / (id - 3) < 1)",  # fails, but not on its first row
     "SELECT 1 AS a FROM (SELECT 1 AS b) c WHERE EXISTS (SELECT 1 FROM t WHERE v = 1) LIMIT 1",
     "SELECT sum(s.v) FROM (SELECT v FROM t WHERE id < 3 ORDER BY v LIMIT 3) s",  # not reached
     "SELECT id, (SELECT b FROM u WHERE a = 2 AND b = 0 LIMIT 1) FROM t WHERE id = 1",
@@ -78,7 +80,7 @@ REPEATED = [  # their own conditions cannot be evaluated
 ]
 LEFT = [
     "SELECT DISTINCT v FROM t WHERE id < 7 ORDER BY v OFFSET 1",
-    "SELECT DISTINCT v FROM t WHERE w LIKE 'w%' ORDER BY v",
+    "SELECT DISTINCT v FROM t WHERE w LIKE current_user ORDER BY v",
     "SELECT DISTINCT t.v FROM t JOIN u ON u.a = t.id ORDER BY v",
     "WITH RECURSIVE r AS (SELECT v FROM t UNION SELECT v + 1 FROM r WHERE v < 3) "
     "SELECT * FROM r ORDER BY 1",

@@ -61,6 +61,7 @@ SEEN = [
     "WITH gone AS (DELETE FROM task WHERE id = 11 RETURNING id, state, tries) "
     "INSERT INTO past SELECT * FROM gone ON CONFLICT DO NOTHING",
     "UPDATE task SET rank = rank + 1 WHERE id IN (SELECT unnest('{1,2}'::int[])) AND rank >= 0",
+    "INSERT INTO past SELECT 400 + id, state FROM task WHERE rank + 1 = 3 AND state LIKE 'x%'",
     'WITH "Gone" AS (DELETE FROM task WHERE state = \'none\' RETURNING id, state AS "S") '
     'INSERT INTO past (id, state) SELECT id, "S" FROM "Gone"',
     "INSERT INTO past SELECT 100 + id, state, tries FROM task WHERE state = 'new' RETURNING *",

@@ -22,6 +22,7 @@ from isolang.observe.sql.rewriting import BlockCover, ReportedTable, limit_value
 from isolang.observe.unseen import CONDITIONS, LIMITED, RECHECKED
 from isolang.observe.versions.covers import JoinedRows, cover_facts
 from isolang.observe.versions.facts import StatementFacts
+from isolang.observe.versions.loose_blocks import note_loose_block
 
 
 class SelectOperations:
@@ -289,6 +290,10 @@ class SelectOperations:
                 if len(covered) == len(block.cover.tables):
                     self._note_block_cover(block.cover, covered)
                     covered = []
+                continue
+            if block.loose is not None:
+                may_lack = in_part or bool(reported.source.cut)
+                note_loose_block(self._facts, block, block.loose, rows, perhaps=may_lack)
                 continue
             if self._facts.is_large(rows):
                 continue
