@@ -121,7 +121,7 @@ def rule(evidence: Evidence) -> Ruling:
     if evidence.failures:
         return Ruling(standing="not convicted", ground=evidence.failures[0].headline())
     if not evidence.writes:
-        ground = "no call wrote anything, so this state shows nothing of what the calls may do"
+        ground = "no call wrote anything, so this state does not show what the calls may do"
         return Ruling(standing="not convicted", ground=ground)
     refused = tuple(
         ("rolled back", f"{name}, by the database because of another call, and it did not retry")
