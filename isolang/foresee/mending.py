@@ -102,7 +102,9 @@ class MendSearch:
     ) -> None:
         """Prepare to search. ``extract`` is called for each unique index that is tried."""
         self._run, self._level, self._extract = run, level, extract
-        self._sessions, self._work = sessions, work // 10
+        self._sessions = sessions
+        # Services with many programs get fewer steps for each, so that all of them get some mends.
+        self._work = max(work // 50, work // (2 * len(run.templates.programs)))
         self._budget = SearchBudget(self._work)
         self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
 
@@ -127,7 +129,7 @@ class MendSearch:
             UnsupportedError: the search gave up.
         """
         changes = [change for mend in mends for change in mend.changes]
-        self._budget = SearchBudget(10 * self._work)
+        self._budget = SearchBudget(50 * self._work)
         templates = self._changed(self._run.templates, changes).reduced()
         levels = self._levels(templates, changes)
         return tuple(

@@ -148,8 +148,8 @@ def _acceptance_sentence(verdict: Valid | Invalid) -> str:
 class _RowLocks:
     """The locks of rows, as far as reads take or await them.
 
-    Transactions other than T1 run alone, so only T1 waits for a transaction, or makes it wait. At SI
-    and SSI, a lock without a write prevents only writes, as :mod:`isolang.foresee.within` says.
+    Transactions other than T1 run alone, so only T1 waits for a transaction, or makes it wait. At
+    SI and SSI, a lock without a write prevents only writes, as :mod:`isolang.foresee.within` says.
     """
 
     def __init__(self, *, at_mvrc: bool) -> None:
