@@ -70,6 +70,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 _Test: TypeAlias = tuple[Condition | None, bool]  # of a predicate read; whether no row was found
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
+_NUMBERED: Final = re.compile("P[0-9]+")  # the name of a program whose statements are unknown
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
 
@@ -328,7 +329,8 @@ def _untold(
     for title, statements in rolled_back:
         writes = _writes(statements)
         if not any(some[: len(writes)] == writes for some in known.get(title, ())):
-            untold[title] = None
+            is_named = title in known or not _NUMBERED.fullmatch(title)
+            untold[title if is_named else f"a program with {statements[0].text}"] = None
     return tuple(untold)
 
 
