@@ -166,7 +166,9 @@ class _RowLocks:
             if own.writes:
                 self._written.append((row, own))
             others = self._of_split if self._at_mvrc or own.writes else []
-        return not any(held == row and own.waits_for_lock_of(other) for held, other in others)
+        return not any(
+            row == other_row and own.waits_for_lock_of(other) for other_row, other in others
+        )
 
 
 class _SimulatedDatabase:
