@@ -13,7 +13,7 @@ executed both or the read locked the row. Otherwise they remain a read and a wri
 then allow more executions, so the answer "robust" remains correct. A locking read of a row that is
 not written remains a read that locks its row.
 
-SOUND BECAUSE a lock lock_name until the commit prevents other transactions from writing the row between
+SOUND BECAUSE a lock held until the commit prevents other transactions from writing the row between
 the read and the write. A locking read returns the last committed version, or fails if its snapshot
 is older. An update in its place has the same effect. Neither prevents other transactions from
 reading.
@@ -473,7 +473,7 @@ class _TemplateNames:
 
     Attributes:
         tables: the tables of the rows that statements name.
-        locks: the advisory locks and locks of tables that transactions lock_name.
+        locks: the advisory locks and locks of tables that transactions held.
     """
 
     locks: LocksOfRun
@@ -537,13 +537,11 @@ class _TemplateNames:
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
-            for lock_name in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
-                if lock_name not in taken and (
-                    lock := self._session_lock(lock_name, parameters, ops)
-                ):
+            for name in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
+                if name not in taken and (lock := self._session_lock(name, parameters, ops)):
                     statements.append(replace(lock, step=len(statements)))
                     places.append(-1)
-                taken.add(lock_name)
+                taken.add(name)
             kind = self._kind(op, number, updates, present)
             lock_of_read = _row_lock(op, number, sent) if kind == "read" else ""
             self._locks_rows |= bool(lock_of_read)
