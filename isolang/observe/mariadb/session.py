@@ -1,0 +1,228 @@
+"""Follows the transactions of a connection by the server's answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from isolang.observe.mariadb.packets import IN_TRANSACTION
+from isolang.observe.mariadb.recording import Answer, Event, Outcome, Recording, Transaction
+from isolang.observe.mariadb.statements import Statement
+from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
+
+_ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
+_TIMEOUT: Final = 1205
+_DUPLICATE: Final = frozenset({1062, 1586})
+_ISOLATION: Final = re.compile(
+    r"(global|@@global\s*\.)?\W*(?:tx|transaction)_isolation\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
+    re.IGNORECASE,
+)
+_MATCHED: Final = re.compile(rb"Rows matched: (\d+)  Changed: (\d+)")
+_LISTED: Final = re.compile(rb"Records: (\d+)  Duplicates: (\d+)")
+
+
+class Session:
+    """The transactions of a connection.
+
+    Attributes:
+        connection: the number that the comments of its statements name.
+        database: the default database.
+        temporaries: the names of the temporary tables that it has created, in lower case.
+        in_transaction: whether the server has a transaction open.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        """Begin a session."""
+        self._recording = recording
+        self.connection = self._process = recording.process()
+        self.database = ""
+        self.temporaries: set[str] = set()
+        self.in_transaction = False
+        self.level, self._next_level = recording.level, ""
+        self._one: Transaction | None = None
+        self._is_committing = False
+        self._numbered = 0
+
+    def next_number(self) -> int:
+        """Return the number of a statement for the comment in front of it."""
+        self._numbered += 1
+        return self._numbered
+
+    @property
+    def transaction(self) -> Transaction | None:
+        return self._one
+
+    def reset(self) -> None:
+        """Note that the connection begins anew, as after it was opened."""
+        self.lose()
+        self.temporaries.clear()
+        self.level, self._next_level = self._recording.level, ""
+
+    def lose(self) -> None:
+        """Note that the connection has ended, or that the server rolled back what was open."""
+        if self._one is not None:
+            if self._is_committing:
+                self._recording.unseen.note(NO_ANSWER, _shown(self._one))
+            self._finish("info" if self._is_committing else "fail")
+        self.in_transaction = False
+
+    def begin(self, statement: Statement) -> None:
+        """Note that a statement is about to be sent."""
+        self._is_committing = statement.plan.kind == "commit" or not self.in_transaction
+        if self._one is None:
+            begin, began = self._recording.ticket()
+            self._one = Transaction(
+                process=self._process, connection=self.connection, begin=begin, began=began,
+                level=self._next_level or self.level,
+            )  # fmt: skip
+        self._one.sent += 1
+        if statement.mark and not statement.is_binary:
+            self._one.numbers.add(int(statement.mark.partition(".")[2]))
+
+    def _finish(self, outcome: Outcome, gtid: str = "", error: str = "") -> None:
+        """End the transaction."""
+        one, self._one = self._one, None
+        assert one is not None
+        if one.is_explicit or one.events:
+            self._next_level = ""
+        if not (one.events or gtid):
+            return
+        recording = self._recording
+        if not one.is_explicit and not self.in_transaction and outcome == "ok":
+            recording.unseen.note(AUTOCOMMIT, _shown(one))
+        if one.is_unclear:
+            recording.unseen.note(NO_END, _shown(one))
+        one.outcome, one.gtid, one.error = outcome, gtid, error
+        one.end, one.ended = recording.ticket()
+        recording.transactions.append(one)
+        recording.outcomes[outcome] += 1
+        if outcome == "info":
+            self._process = recording.process()
+
+    def answered(self, statement: Statement, answer: Answer) -> Event | None:
+        """Note the answer to a statement; return its event, if it is recorded."""
+        self._is_committing = False
+        if answer.code:
+            self._failed(statement, answer.code)
+            return None
+        was, now = self.in_transaction, bool(answer.status & IN_TRANSACTION)
+        assert self._one is not None
+        event = None
+        kind = statement.plan.kind
+        self._one.is_unclear |= statement.ends_unclear
+        if kind == "begin":
+            if was:  # the server has committed the transaction before
+                self._finish("ok", answer.gtid)
+                self.begin(statement)
+            self._one.is_explicit = True
+        elif kind in ("commit", "rollback"):
+            self._one.is_explicit = True
+            if kind == "commit":
+                self._finish("ok", answer.gtid)
+            else:
+                self._finish("fail")
+        elif kind == "definition":
+            self._define(statement)
+        elif kind in ("savepoint", "release", "back"):
+            _note_savepoint(self._one, kind, statement.plan.name)
+        elif kind == "level":
+            self._set_level(statement.plan.name, was=was)
+        elif kind == "set":
+            self._set_isolation(statement)
+        elif kind == "use":
+            self.database = statement.plan.name
+        elif kind == "quiet" and statement.plan.unseen:
+            self._recording.unseen.note(statement.plan.unseen, statement.text)
+        if kind in ("select", "insert", "update", "delete", "call", "other"):
+            event = self._record(statement, answer)
+        self.in_transaction = now
+        if self._one is not None and not now:
+            # The name that comes with a definition is that of the definition in the log.
+            self._finish("ok", "" if kind == "definition" else answer.gtid)
+        elif self._one is None and now:
+            self.begin(statement)
+        return event
+
+    def _define(self, statement: Statement) -> None:
+        """Note that a definition was changed."""
+        if statement.plan.name:
+            self.temporaries.add(statement.plan.name.lower())
+            self._recording.unseen.note(TEMPORARY, statement.text)
+            return
+        self._recording.definitions += 1
+        self._recording.unseen.note(statement.unseen or DEFINITIONS, statement.text)
+
+    def _failed(self, statement: Statement, code: int) -> None:
+        """Note an error; its packet does not say whether the transaction goes on."""
+        one, recording = self._one, self._recording
+        assert one is not None
+        times_out = code == _TIMEOUT and recording.rolls_back_on_timeout
+        if statement.plan.kind == "commit":
+            self._finish("info", error=str(code))
+            self.in_transaction = False
+        elif code in _ROLLED_BACK or times_out or not self.in_transaction:
+            self._finish("fail", error=str(code))
+            self.in_transaction = False
+        else:
+            if statement.mark and not statement.is_binary:
+                one.numbers.discard(int(statement.mark.partition(".")[2]))
+            if code in _DUPLICATE:
+                recording.unseen.note(NO_ROW, statement.text)
+
+    def _set_level(self, name: str, *, was: bool) -> None:
+        scope, _, level = name.partition(":")
+        if not level or scope == "global":
+            return
+        if scope == "next":
+            self._next_level = level
+        else:
+            self.level = level
+        if not was:  # the level is that of the next transaction
+            self._one = None
+
+    def _set_isolation(self, statement: Statement) -> None:
+        """Note the level that a SET of a variable gives to the session."""
+        for is_global, level in _ISOLATION.findall(statement.text):
+            words = level.lower().replace("-", " ").strip()
+            if not is_global:
+                self.level = self._recording.level if words == "default" else words
+
+    def _record(self, statement: Statement, answer: Answer) -> Event | None:
+        one, plan = self._one, statement.plan
+        assert one is not None
+        if plan.kind == "select" and not plan.sources and not statement.unseen:
+            return None
+        event = Event(statement=statement, number=one.sent)
+        if plan.kind == "select":
+            event.rows, event.count = answer.rows, answer.count
+            event.is_open = answer.has_cursor
+        elif match := _MATCHED.match(answer.info):
+            event.matched, event.changed = int(match[1]), int(match[2])
+        elif plan.kind == "delete":
+            event.matched = event.changed = answer.affected or answer.count
+        else:
+            event.changed = answer.affected or answer.count
+            if match := _LISTED.match(answer.info):
+                event.listed = int(match[1])
+        one.events.append(event)
+        return event
+
+
+def _note_savepoint(one: Transaction, kind: str, name: str) -> None:
+    """Note that a savepoint was set, released or rolled back to."""
+    names = [known for known, _ in one.savepoints]
+    if kind == "savepoint":
+        one.savepoints = [known for known in one.savepoints if known[0] != name]
+        one.savepoints.append((name, len(one.events)))
+    elif name in names:
+        at = names.index(name)
+        if kind == "release":
+            del one.savepoints[at:]
+        else:
+            del one.events[one.savepoints[at][1] :]
+            del one.savepoints[at + 1 :]
+
+
+def _shown(one: Transaction) -> str:
+    """Return the text of a transaction's first statement; empty if it has none."""
+    return one.events[0].statement.text if one.events else ""
