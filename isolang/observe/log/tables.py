@@ -18,8 +18,6 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.sql.values import BOOL, NUMERIC, UnknownValueError
-
 INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 ELEMENTS: Final = frozenset({"enum", "set"})
@@ -37,15 +35,12 @@ _CODECS: Final = {
 }  # fmt: skip
 _ADDRESS_BYTES: Final = {"inet4": 4, "inet6": 16}
 _NULL: Final = "N"
-_NUMBER: Final = re.compile(r"[+-]?\d+(?:\.\d*)?|[+-]?\.\d+")
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?"
 )
 _PLAIN: Final = re.compile(r"[\t\n\r -~]*")  # other control characters have no weight
-_UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY: Final = 86_400_000_000  # microseconds
-_EXACT: Final = 2**53  # numbers from here on are not exact in a history
 _SCALE: Final = 6  # digits after the point that a number in a history may have
 _SYSTEM: Final = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 
@@ -57,7 +52,7 @@ def _microseconds(text: str) -> int | str:
     """Return the microseconds since 1970, or the text itself for a date that does not exist."""
     match = _MOMENT.fullmatch(text)
     if not match:
-        raise UnknownValueError("a date of another form")
+        raise ValueError(f"a date of another form: {text}")
     year, month, day, hour, minute, second, fraction = match.groups("0")
     try:
         moment = datetime(int(year), int(month), int(day), int(hour), int(minute), int(second))
@@ -76,7 +71,7 @@ def _text(data: bytes, codec: str) -> str:
 
 
 class Column(Struct, kw_only=True):
-    """A column of a table; :mod:`isolang.observe.sql.predicates` reads its attributes, too.
+    """A column of a table.
 
     Attributes:
         type: the data type without its length: ``varchar``.
@@ -99,19 +94,6 @@ class Column(Struct, kw_only=True):
     virtual: bool = False
     old: bool = False
 
-    @property
-    def ordered(self) -> bool:
-        """Return whether the column's values are numbers in a history."""
-        fixed = self.type == "decimal" and self.scale <= _SCALE
-        return fixed or self.type in INTEGERS or self.type in ("date", "datetime")
-
-    @property
-    def comparable(self) -> bool:
-        """Return whether a condition on this column can be evaluated."""
-        if self.type in ("char", "varchar"):
-            return self.charset in _CODECS
-        return self.ordered or self.type in ("enum", "uuid")
-
     def decides(self, value: Any) -> bool:
         """Return whether two such texts are equal for the server if ``recorded`` returns the same.
 
@@ -129,7 +111,8 @@ class Column(Struct, kw_only=True):
     def _value_sql(self, name: str) -> str:
         match self.type:
             case "char":
-                # In the mode PAD_CHAR_TO_FULL_LENGTH, the server returns blanks that it does not log.
+                # In the mode PAD_CHAR_TO_FULL_LENGTH, the server returns blanks that it does not
+                # log.
                 return f"HEX(RTRIM({name}))"
             case "float" | "double":
                 return f"{name}*1e0"
@@ -184,43 +167,6 @@ class Column(Struct, kw_only=True):
         if "_nopad_" not in self.collation:
             text = text.rstrip(" ")
         return text if self.collation.endswith("_bin") or "_cs" in self.collation else text.lower()
-
-    def constant(self, value: Any, oid: int) -> Any:
-        """Return the value in a history of a constant that is compared with this column.
-
-        Args:
-            oid: ``BOOL``, ``NUMERIC``, or 0 for a text.
-        """
-        if isinstance(value, bytes):
-            raise UnknownValueError("a binary parameter")
-        text = str(value)
-        if oid == BOOL:
-            if self.type not in INTEGERS:
-                raise UnknownValueError("a boolean")
-            return int(text in ("t", "true"))
-        if self.type in ("date", "datetime"):
-            if oid != 0:
-                raise UnknownValueError("a number for a date")
-            moment = _microseconds(text)
-            if isinstance(moment, str) or (self.type == "date" and moment % _DAY):
-                raise UnknownValueError("a time for a date")
-            return moment
-        if self.ordered:
-            if oid != NUMERIC and not _NUMBER.fullmatch(text):
-                raise UnknownValueError("a text for a number")
-            scaled = Decimal(text).scaleb(self.scale if self.type == "decimal" else 0)
-            if scaled != scaled.to_integral_value() or abs(scaled) >= _EXACT:
-                raise UnknownValueError("a fraction finer than the column's")
-            return int(scaled)
-        if oid != 0 or "\\" in text:
-            raise UnknownValueError("a number for a text")
-        if self.type == "uuid":
-            if not _UUID.fullmatch(text.lower()):
-                raise UnknownValueError("a UUID of another form")
-            return text.lower()
-        if not self.decides(text):
-            raise UnknownValueError("a text under a collation")
-        return self.recorded(text)
 
 
 class Foreign(Struct, kw_only=True):
