@@ -50,4 +50,4 @@ def fields_of_text(
     Raises:
         HistoryError: a field is malformed.
     """
-    return read(io.BytesIO(text), name) if any(one in text for one in names) else {}
+    return read(io.BytesIO(text), name) if any(name_bytes in text for name_bytes in names) else {}

@@ -613,6 +613,7 @@ def test_many_to_many(observed):
     other = OF_ITEM.replace('"item_tag"."item_id" = 1', '"tag"."name" = \'c\'')
     assert counting.run(other) == {POSSIBLE}
     assert certain_facts(observed.path).count('[:rp {:table "item_tag"') == len(texts) + 1
+    observed.stop()
     assert observed.verdict("sser") == "valid"
 
 

@@ -606,25 +606,30 @@ class Rewriter:
             if writes and table.may_change_other_tables(planned.kind, planned.assigned):
                 unseen.append(CASCADES)
             reported.append(ReportedTable(one, table))
-            texts.append(self._column_sql(one, table, len(texts), planned))
+            old = self._database.returns_old_rows
+            texts.append(_column_sql(one, table, len(texts), planned, old=old))
         return tuple(reported), "".join(texts), tuple(dict.fromkeys(unseen))
 
-    def _column_sql(
-        self, one: StatementTable, table: Table, number: int, planned: StatementPlan
-    ) -> str:
-        """Return the SQL expression for the column with a table's row versions."""
-        name = f"isolang_{number}"
-        if one.how == "row":
-            return f", {table.identity_sql(one.alias)} AS {name} "
-        if one.how == "all":
-            rows = f"pg_catalog.json_agg({table.identity_sql(one.alias)})::text"
-            if one.text[1]:
-                rows = f"(SELECT {_braced(rows)} {{{number}}})"
-            return f", {rows} AS {name} "
-        same_key = planned.kind == "update" and keeps_key(planned, table)
-        old = self._database.returns_old_rows
-        reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
-        return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
+
+def _column_sql(
+    one: StatementTable, table: Table, number: int, planned: StatementPlan, *, old: bool
+) -> str:
+    """Return the SQL expression for the column with a table's row versions.
+
+    Args:
+        old: whether the server returns old rows.
+    """
+    name = f"isolang_{number}"
+    if one.how == "row":
+        return f", {table.identity_sql(one.alias)} AS {name} "
+    if one.how == "all":
+        rows = f"pg_catalog.json_agg({table.identity_sql(one.alias)})::text"
+        if one.text[1]:
+            rows = f"(SELECT {_braced(rows)} {{{number}}})"
+        return f", {rows} AS {name} "
+    same_key = planned.kind == "update" and keeps_key(planned, table)
+    reported = table.returned_versions_sql(one.alias, one.how, old=old, same_key=same_key)
+    return f"{' RETURNING ' if planned.silent else ', '}{reported}::text AS {name}"
 
 
 def _triggered(planned: StatementPlan, known: Mapping[str, Table | None]) -> tuple[Table, ...]:
