@@ -125,25 +125,22 @@ class Gtid(Struct, frozen=True):
 
     Attributes:
         standalone: whether the transaction is the next event alone.
-        prepared: whether XA PREPARE ends the group.
-        completed: whether the group commits or rolls back a prepared one.
+        xid: the name that XA gave to the transaction; empty for other transactions.
     """
 
     name: str
     standalone: bool
-    prepared: bool
-    completed: bool
+    xid: bytes = b""
 
 
 def parse_gtid(event: Event) -> Gtid:
     """Return the GTID at the start of a transaction."""
     number, domain, flags = struct.unpack_from("<QIB", event.body)
-    return Gtid(
-        f"{domain}-{event.server}-{number}",
-        standalone=bool(flags & _STANDALONE),
-        prepared=bool(flags & _PREPARED),
-        completed=bool(flags & _COMPLETED),
-    )
+    xid = b""
+    if flags & (_PREPARED | _COMPLETED):
+        at = 21 if flags & _GROUPED else 13
+        xid = event.body[at : at + 6 + event.body[at + 4] + event.body[at + 5]]
+    return Gtid(f"{domain}-{event.server}-{number}", bool(flags & _STANDALONE), xid)
 
 
 def parse_rotate(event: Event) -> tuple[str, int]:

@@ -201,7 +201,6 @@ class _Transaction(Struct):
     definitions: list[Query] = []
     others: list[str] = []  # statements that the log contains instead of rows
     rolled_back: bool = False
-    xid: str = ""
 
 
 class Assembler:
@@ -212,7 +211,7 @@ class Assembler:
         self._open: _Transaction | None = None
         self._maps: dict[int, TableMap] = {}
         self._bodies: dict[bytes, tuple[int, TableMap]] = {}
-        self._prepared: dict[str, _Transaction] = {}
+        self._prepared: dict[bytes, _Transaction] = {}
         self.unknown: list[str] = []
 
     def feed(self, event: Event) -> _Transaction | None:
@@ -237,8 +236,10 @@ class Assembler:
         elif event.kind == events.XID:
             return self._end()
         elif event.kind == events.XA_PREPARE:
+            if event.body[0]:  # XA COMMIT … ONE PHASE
+                return self._end()
             self._end()
-            self._prepared[transaction.xid] = transaction
+            self._prepared[transaction.gtid.xid] = transaction
         elif event.kind not in _INSIDE and not event.flags & _IGNORABLE:
             self.unknown.append(f"an event of type {event.kind}")
         return None
@@ -285,24 +286,20 @@ class Assembler:
 
     def _complete(self, transaction: _Transaction, query: Query) -> _Transaction | None:
         """Handle the statements of XA: only XA COMMIT makes the prepared rows visible."""
-        match = _XA.match(query.text)
-        verb, xid = (match[1].upper(), match[2].strip()) if match else ("", "")
-        if verb == "START":
-            transaction.xid = xid
+        verb = query.text.split()[1].upper()
         if verb in ("START", "END"):
             return None
         self._end()
-        prepared = self._prepared.pop(xid, None)
+        prepared = self._prepared.pop(transaction.gtid.xid, None)
         if verb == "ROLLBACK":
             return None
-        if prepared is None:
+        if prepared is None:  # it was prepared before the observation
             transaction.others.append(query.text)
             return transaction
         prepared.gtid = transaction.gtid
         return prepared
 
 
-_XA: Final = re.compile(r"XA\s+(\w+)\s+([^;]*?)(?:\s+ONE\s+PHASE)?\s*$", re.IGNORECASE)
 _DEFINING: Final = ("CREATE", "ALTER", "DROP", "TRUNCATE", "RENAME")
 _IGNORABLE: Final = 0x80
 _OUTSIDE: Final = frozenset(
