@@ -47,6 +47,11 @@ class Definition:
         self.schema = ""
         self._parse()
 
+    def touches(self, name: Name) -> bool:
+        """Return whether the statement names a table, or drops its schema."""
+        names = (*self.tables, *self.renamed, *self.renamed.values())
+        return name in names or (self.kind == "schema" and name[0] == self.schema)
+
     def _word(self) -> str:
         token = self._tokens[self._at] if self._at < len(self._tokens) else ""
         return token.lower()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -125,25 +125,22 @@ class Gtid(Struct, frozen=True):
 
     Attributes:
         standalone: whether the transaction is the next event alone.
-        prepared: whether XA PREPARE ends the group.
-        completed: whether the group commits or rolls back a prepared one.
+        xid: the name that XA gave to the transaction; empty for other transactions.
     """
 
     name: str
     standalone: bool
-    prepared: bool
-    completed: bool
+    xid: bytes = b""
 
 
 def parse_gtid(event: Event) -> Gtid:
     """Return the GTID at the start of a transaction."""
     number, domain, flags = struct.unpack_from("<QIB", event.body)
-    return Gtid(
-        f"{domain}-{event.server}-{number}",
-        standalone=bool(flags & _STANDALONE),
-        prepared=bool(flags & _PREPARED),
-        completed=bool(flags & _COMPLETED),
-    )
+    xid = b""
+    if flags & (_PREPARED | _COMPLETED):
+        at = 21 if flags & _GROUPED else 13
+        xid = event.body[at : at + 6 + event.body[at + 4] + event.body[at + 5]]
+    return Gtid(f"{domain}-{event.server}-{number}", bool(flags & _STANDALONE), xid)
 
 
 def parse_rotate(event: Event) -> tuple[str, int]:
@@ -309,11 +306,21 @@ def _store_collations(
 Collation = tuple[str, str]  # a character set, and the name of a collation
 
 
-def columns_of(table: TableMap, collation: Callable[[int], Collation]) -> list[Column]:
-    """Return the definitions of a table's columns, as far as the log states them."""
+def columns_of(
+    table: TableMap, collation: Callable[[int], Collation], known: Mapping[str, Column]
+) -> list[Column]:
+    """Return the definitions of a table's columns.
+
+    Args:
+        known: definitions from a catalogue, which say more than the log, where they fit it.
+    """
     columns = []
     for n, name in enumerate(table.names):
         real, _ = real_type(table.types[n], table.metadata[n])
+        column = known.get(name)
+        if column is not None and _fits(column, real, table.metadata[n]):
+            columns.append(column)
+            continue
         number = table.collations[n]
         kind = _TYPES.get(real, f"type {real}")
         if number == _BINARY_COLLATION:
@@ -342,12 +349,10 @@ def fits(table: TableMap, columns: Sequence[Column]) -> bool:
     if table.names and [column.name for column in columns] != table.names:
         return False
     logged = zip(columns, table.types, table.metadata, strict=True)
-    return all(
-        _fits(column, *real_type(kind, metadata), metadata) for column, kind, metadata in logged
-    )
+    return all(_fits(column, real_type(kind, data)[0], data) for column, kind, data in logged)
 
 
-def _fits(column: Column, real: int, size: int, metadata: bytes) -> bool:
+def _fits(column: Column, real: int, metadata: bytes) -> bool:
     kind = _TYPES.get(real, "")
     if kind in ("decimal", "time", "datetime", "timestamp") and not column.old:
         scale = metadata[-1] if metadata else 0

@@ -79,9 +79,13 @@ class Problems:
 
     def add(self, kind: str, table: Table | None, text: str) -> None:
         """Count a problem."""
-        self.counts[kind] += 1
-        if self.counts[kind] <= _EXAMPLES:
-            self.examples.append(Problem(kind, "" if table is None else table.name, text))
+        self.store(Problem(kind, "" if table is None else table.name, text))
+
+    def store(self, problem: Problem) -> None:
+        """Count a problem, and keep the first ones of its kind."""
+        self.counts[problem.kind] += 1
+        if self.counts[problem.kind] <= _EXAMPLES:
+            self.examples.append(problem)
 
     def __bool__(self) -> bool:
         return bool(self.counts)
@@ -150,7 +154,7 @@ class Replay:
         if before is not None:
             known = rows.get(table.key_of(before))
             if known is None or any(known[name] != value for name, value in before.items()):
-                self.problems.add(BEFORE, table, _difference(table, before, known))
+                self.problems.add(BEFORE, table, difference(table, before, known))
             before = {**(known or {}), **before}
             after = None if after is None else {**before, **after}
         elif after is not None and (key := table.key_of(after)) in rows:
@@ -229,13 +233,16 @@ class Replay:
 
     def differences(self, rows: Rows) -> Iterator[Problem]:
         """Yield the rows that differ from those of a snapshot at the same position of the log."""
-        for name, actual in rows.items():
-            table, replayed = self.tables.get(name), self.rows.get(name, {})
-            if table is None or table.why or replayed == actual:
+        for name, table in self.tables.items():
+            replayed, actual = self.rows.get(name, {}), rows.get(name)
+            if table.why or replayed == actual:
+                continue
+            if actual is None:
+                yield Problem(DIFFERENT, table.name, f"{table.name} cannot be read any more")
                 continue
             for key in sorted({*replayed, *actual}, key=repr):
                 if replayed.get(key) != actual.get(key):
-                    text = _difference(table, actual.get(key), replayed.get(key))
+                    text = difference(table, actual.get(key), replayed.get(key))
                     yield Problem(DIFFERENT, table.name, text)
 
 
@@ -274,7 +281,7 @@ def _key_text(table: Table, key: Key) -> str:
     return f"{table.name}/{','.join(map(str, key))}"
 
 
-def _difference(table: Table, actual: Row | None, replayed: Row | None) -> str:
+def difference(table: Table, actual: Row | None, replayed: Row | None) -> str:
     """Return a row's name and the values that differ: first the actual ones."""
     row = actual if actual is not None else replayed
     assert row is not None
