@@ -18,6 +18,7 @@ from isolang.explain.harm import Harm
 from isolang.output.records import with_harm
 
 if TYPE_CHECKING:
+    from isolang.observe.mariadb.address import MariaDBAddress
     from isolang.cli.observe import ObserveReport
     from isolang.harm.state import PreparedState
     from isolang.language.classify.route import Route
@@ -40,19 +41,25 @@ def command_words(option: str, text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def prepare(words: Sequence[str], server: ServerAddress, variable: str) -> None:
+def prepare(
+    words: Sequence[str], server: ServerAddress | MariaDBAddress, variable: str
+) -> None:
     """Run the command that prepares the database.
 
     Raises:
         IsolangError: the command fails.
     """
     from isolang.observe.observer import unobserved
+    from isolang.observe.wire.address import ServerAddress
 
-    proxy = unobserved(server)
-    try:
-        code = subprocess.call(words, env=proxy.environment(variable))
-    finally:
-        proxy.stop()
+    if isinstance(server, ServerAddress):
+        proxy = unobserved(server)
+        try:
+            code = subprocess.call(words, env=proxy.environment(variable))
+        finally:
+            proxy.stop()
+    else:
+        code = subprocess.call(words, env=server.environment(server.host, server.port, variable))
     if code:
         raise IsolangError(f"--setup: the command ended with exit code {code} (got {words[0]})")
 

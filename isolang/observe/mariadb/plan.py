@@ -60,12 +60,14 @@ class Source(Struct, frozen=True):
         schema: the name of its schema; empty if the statement does not name one.
         alias: how SQL names its columns.
         join: how it is joined with the tables before it; empty for the first one.
+        on: the begin and end of the condition by which it is joined.
     """
 
     schema: str
     name: str
     alias: str
     join: Literal["", "inner", "left", "other"] = ""
+    on: tuple[int, int] = (0, 0)
 
 
 class Plan(Struct, frozen=True):
@@ -308,6 +310,8 @@ def _select(reader: _Reader) -> Plan:
     if begin == end:
         return Plan("select")
     sources, at = _sources(reader, begin + 1)
+    if len(sources) > 1 and "natural" in (reader.word(k) for k in range(begin, at)):
+        raise _OtherFormError("FROM of another shape")
     names = ("where", "group", "having", "order", "limit", "offset", "fetch", "for", "lock")
     places = {name: reader.find({name}, at, end) for name in names}
     if min(places.values()) != at and at < end:
@@ -317,7 +321,7 @@ def _select(reader: _Reader) -> Plan:
     words = [reader.word(k) if reader.mark(k + 1) == "(" else "" for k in range(1, begin)]
     calls = {*words, *(reader.word(k) for k in range(begin, end) if reader.mark(k + 1) == "(")}
     aggregates = places["group"] < end or bool(calls & _AGGREGATES)
-    partial = CONDITIONS if len(sources) > 1 or places["having"] < end else ""
+    partial = CONDITIONS if places["having"] < end else ""
     cut = min(places["limit"], places["offset"], places["fetch"])
     locking = min(places["for"], places["lock"])
     tail = {reader.word(k) for k in range(locking, end)}
@@ -354,11 +358,13 @@ def _sources(reader: _Reader, at: int) -> tuple[tuple[Source, ...], int]:
         if reader.word(at) == "using":
             raise _OtherFormError("FROM of another shape")
         if reader.word(at) == "on":
+            begin = at + 1
             at = min(
                 reader.find(_CLAUSES | _JOINS, at + 1, len(reader)),
                 next((k for k in range(at, len(reader))
                       if reader.mark(k) == "," and not reader.depth[k]), len(reader)),
             )  # fmt: skip
+            sources[-1] = replace(sources[-1], on=(begin, at))
     if reader.word(at) == "natural":
         raise _OtherFormError("FROM of another shape")
     return tuple(sources), at
@@ -403,11 +409,10 @@ def _change(reader: _Reader) -> Plan:
     cut = reader.find({"order", "limit", "returning"}, at, end)
     computes = kind == "update" and _computes(reader, at + 1, min(where, cut))
     return Plan(
-        kind, (source,),
+        kind, (source,), computes=computes or reader.has("returning"),
         where=(where + 1, cut) if where < end else (0, 0),
         unseen=SUBQUERIES if reader.has("select", "with") else "",
         partial=CONDITIONS if cut < end and reader.word(cut) != "returning" else "",
-        computes=computes,
     )  # fmt: skip
 
 

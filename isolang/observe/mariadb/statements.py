@@ -22,7 +22,9 @@ from isolang.observe.sql.predicates import Parameters
 from isolang.observe.unseen import (
     CALLED,
     CATALOGUE,
+    LARGE_TABLES,
     NO_KEY,
+    PRIVILEGE,
     PROCEDURES,
     SHAPES,
     TABLES,
@@ -243,4 +245,8 @@ def _why(table: Table | None) -> str:
         return UNKNOWN_TABLES
     if "primary key" in table.why:
         return NO_KEY
+    if "--most-rows" in table.why:
+        return LARGE_TABLES
+    if "privilege" in table.why:
+        return PRIVILEGE
     return VIEWS if "view" in table.why else TABLES

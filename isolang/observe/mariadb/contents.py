@@ -1,0 +1,109 @@
+"""Names the rows of tables and their contents for a history.
+
+A history tells a row's versions apart by a number, in the column ``xmin``: two versions of a key
+with the same content have the same number. What is read is known by its content, so a content that
+a key had twice may be either version; each write says which version it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from isolang.observe.history.edn import edn
+from isolang.observe.log.tables import Name, Table
+from isolang.observe.mariadb.compared import ComparedColumn
+
+_VERSION = "xmin"  # the name by which reports know the column that tells versions apart
+
+
+class NamedTable:
+    """A table as the log has it between two changes of its definition.
+
+    Attributes:
+        label: its name in the history.
+        compared: how conditions compare its columns, by name.
+        form: its columns, which tell whether a statement was prepared for this definition.
+    """
+
+    def __init__(self, table: Table, label: str) -> None:
+        """Describe a table."""
+        self.table, self.label = table, label
+        self.compared = {column.name: ComparedColumn(column) for column in table.logged}
+        self.form = form_of(table)
+        self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
+
+    def key(self, key: tuple[Any, ...]) -> str:
+        """Return the text of a key, which no other key of the table has."""
+        if len(key) == 1:
+            return str(key[0])
+        return ",".join(str(value).replace("\\", "\\\\").replace(",", "\\,") for value in key)
+
+    def key_edn(self, key: tuple[Any, ...]) -> str:
+        return edn([self.label, self.key(key)])
+
+    def add(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str:
+        """Return a written row in EDN, and remember its content."""
+        contents = self._contents.setdefault(self.key(key), {})
+        number = contents.setdefault(tuple(row.values()), len(contents))
+        return self._row(row, number)
+
+    def find(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str | None:
+        """Return a row that was read in EDN; ``None`` if the key never had this content."""
+        number = self._contents.get(self.key(key), {}).get(tuple(row.values()))
+        return None if number is None else self._row(row, number)
+
+    def _row(self, row: Mapping[str, Any], number: int) -> str:
+        shown = {name: self.compared[name].recorded(value) for name, value in row.items()}
+        return edn({**shown, _VERSION: number})
+
+
+def form_of(table: Table) -> tuple[tuple[str, ...], ...]:
+    """Return what decides the image of a table's rows."""
+    return tuple(
+        (column.name, column.type, str(column.scale), column.charset, *column.elements)
+        for column in table.logged
+    )
+
+
+class NamedTables:
+    """The tables of an observation, by name and definition."""
+
+    def __init__(self) -> None:
+        """Start without tables."""
+        self._by_name: dict[Name, list[NamedTable]] = {}
+        self._by_table: dict[int, NamedTable] = {}
+        self._labels: dict[str, Name] = {}
+
+    def of(self, table: Table) -> NamedTable:
+        """Return the name of a table of the log."""
+        if (known := self._by_table.get(id(table))) is not None:
+            return known
+        where = table.schema, table.name
+        known_ones = self._by_name.setdefault(where, [])
+        label = table.name
+        if self._labels.setdefault(label, where) != where:
+            label = f"{table.schema}.{table.name}"
+        if known_ones:
+            label += f"#{len(known_ones) + 1}"
+        made = NamedTable(table, label)
+        known_ones.append(made)
+        self._by_table[id(table)] = made
+        return made
+
+    def read_from(self, table: Table) -> NamedTable | None:
+        """Return the table that a statement read; ``None`` if its definition is not certain."""
+        form = form_of(table)
+        known = self._by_name.get((table.schema, table.name), [])
+        fitting = [one for one in known if one.form == form]
+        return fitting[0] if len(fitting) == 1 else None
+
+    def labels_of(self, name: str) -> set[str]:
+        """Return the labels of all tables with a name, in any schema."""
+        return {
+            one.label for (_, table), named in self._by_name.items() if table == name
+            for one in named
+        }  # fmt: skip
+
+    def all(self) -> list[NamedTable]:
+        return [*self._by_table.values()]

@@ -1,0 +1,241 @@
+"""Joins what the proxy saw with what the server's log says.
+
+The log names all writes, in the order of each row's versions; the proxy saw reads, the order of
+statements, and how transactions ended. A transaction of the log belongs to the one that the proxy
+saw if the comment in front of a statement says so, or else its name, which the server gave with the
+answer to COMMIT. All others are those of sessions that nobody observed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from isolang.observe.log.mariadb import Group, LoggedStatement
+from isolang.observe.log.replay import Change, Rows
+from isolang.observe.log.tables import Name, Table
+from isolang.observe.mariadb.contents import NamedTables
+from isolang.observe.mariadb.reads import Operation, Reads, statement_name
+from isolang.observe.mariadb.recording import Event, Recording, Transaction
+from isolang.observe.unseen import IN_NO_LOG, TABLES, TRUNCATED, UNPLACED
+
+_MARK: Final = re.compile(r"i(\d+)\.(p?)(\d+)")
+
+
+class MergedTransaction(Struct):
+    """A transaction of the history.
+
+    Attributes:
+        seen: what the proxy saw of it; ``None`` if nobody observed it.
+    """
+
+    operations: list[Operation]
+    seen: Transaction | None = None
+
+
+class Merger:
+    """Joins transactions of the log with those that the proxy saw.
+
+    Attributes:
+        tables: the tables by name and definition, with the contents of their rows.
+        doubtful: the labels of tables whose contents the log does not explain.
+    """
+
+    def __init__(self, recording: Recording, most_rows: int) -> None:
+        """Begin without rows."""
+        self._recording, self._unseen = recording, recording.unseen
+        self.tables = NamedTables()
+        self._reads = Reads(self.tables, recording.unseen, most_rows)
+        self.doubtful = self._reads.doubtful
+        self.initial: list[tuple[str, str]] = []
+
+    def add_initial(self, tables: Mapping[Name, Table], rows: Rows) -> None:
+        """Add the rows from before the observation."""
+        for name, table in tables.items():
+            if table.why:
+                continue
+            named = self.tables.of(table)
+            for key, row in rows.get(name, {}).items():
+                self.initial.append((named.label, f"{named.key_edn(key)} {named.add(key, row)}"))
+
+    def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:
+        """Yield all transactions: those that were seen in the order of their ends, then others."""
+        written: dict[int, Group] = {}
+        others = []
+        find = _Finder(self._recording.transactions)
+        for group in groups:
+            one = None if group.ddl else find.transaction_of(group)
+            if one is not None and id(one) not in written:
+                written[id(one)] = group
+                # The log says that it committed; then nobody knows what its statements belong to.
+                one.is_unclear |= one.outcome == "fail"
+                self._count_outcome(one)
+            else:
+                others.append(group)
+        # All contents must be known before the first read is looked up.
+        contents = {id(group): [*map(self._writes, group.statements)] for group in groups}
+        for one in self._recording.transactions:
+            group = written.get(id(one))
+            operations = self._operations(one, group, contents) if one.outcome == "ok" else []
+            yield MergedTransaction(operations, one)
+        for group in others:
+            if group.ddl and any(map(len, contents[id(group)])):
+                self._unseen.note(TRUNCATED, group.ddl)
+            yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
+
+    def _count_outcome(self, one: Transaction) -> None:
+        """Note that a transaction committed."""
+        outcomes = self._recording.outcomes
+        outcomes[one.outcome] -= 1
+        one.outcome = "ok"
+        outcomes[one.outcome] += 1
+
+    def _writes(self, statement: LoggedStatement) -> list[Operation]:
+        """Return the writes of a logged statement, and remember their contents."""
+        operations = []
+        for change in statement.changes:
+            if change.kind == "unknown":
+                name = f"{change.table.schema}.{change.table.name}"
+                self._unseen.note(TABLES, f"{name}: {change.table.why}", table=change.table.name)
+                continue
+            table = self.tables.of(change.table)
+            key = table.key_edn(change.key)
+            if change.after is None:
+                text = f"[:delete {key}]"
+            else:
+                word = "insert" if change.kind == "insert" else "w"
+                text = f"[:{word} {key} {table.add(change.key, change.after)}]"
+            operations.append(Operation(text, table.label, change.number, statement.comment))
+        return operations
+
+    def _operations(
+        self,
+        one: Transaction,
+        group: Group | None,
+        contents: Mapping[int, Sequence[Sequence[Operation]]],
+    ) -> list[Operation]:
+        """Return the operations of a transaction that was seen."""
+        logged: Sequence[LoggedStatement] = () if group is None else group.statements
+        writes = () if group is None else contents[id(group)]
+        if one.is_unclear or not one.events:
+            return [operation for each in writes for operation in each]
+        placed, unsure = _placed(one.events, logged)
+        if unsure is not None:
+            self._unseen.note(UNPLACED, unsure.statement.text)
+        operations: list[Operation] = []
+        lost = [event for event in one.events if _must_be_logged(event) and not placed[id(event)]]
+        if lost and group is None:
+            # The server has rolled the statements back, or the session does not log them.
+            self._unseen.note(IN_NO_LOG, lost[0].statement.text)
+            return []
+        for event in one.events:
+            numbers = placed[id(event)]
+            changes = [change for number in numbers for change in logged[number].changes]
+            is_certain = unsure is None or event.number <= unsure.number
+            reads = self._event_reads(event, one, changes)
+            operations += reads if is_certain else []
+            name = statement_name(event, one)
+            operations += [
+                Operation(write.text, write.table, write.version, event.statement.text, name)
+                for number in numbers for write in writes[number]
+            ]  # fmt: skip
+        return operations
+
+    def _event_reads(
+        self, event: Event, one: Transaction, changes: Sequence[Change]
+    ) -> list[Operation]:
+        if event.statement.plan.kind == "select":
+            return self._reads.of_select(event, one)
+        return self._reads.of_write(event, one, changes)
+
+
+def _must_be_logged(event: Event) -> bool:
+    """Return whether the log must name a write of a statement."""
+    tables = event.statement.tables
+    is_write = event.statement.plan.kind in ("insert", "update", "delete")
+    return is_write and event.changed > 0 and bool(tables) and not any(t.why for t in tables)
+
+
+class _Finder:
+    """Finds the transaction that a group of the log belongs to."""
+
+    def __init__(self, transactions: Iterable[Transaction]) -> None:
+        self._by_number: dict[tuple[int, int], Transaction] = {}
+        self._by_gtid: dict[str, Transaction] = {}
+        self._lost: dict[int, Transaction] = {}  # the last one of a connection that was lost
+        for one in transactions:
+            for number in one.numbers:
+                self._by_number[one.connection, number] = one
+            if one.gtid:
+                self._by_gtid[one.gtid] = one
+            if one.outcome == "info":
+                self._lost[one.connection] = one
+
+    def transaction_of(self, group: Group) -> Transaction | None:
+        """Return the transaction that was seen, if it is known."""
+        connection = 0
+        for statement in group.statements:
+            if (match := _MARK.fullmatch(statement.mark)) is None:
+                continue
+            connection = int(match[1])
+            if not match[2]:
+                return self._by_number.get((connection, int(match[3])))
+        if group.gtid in self._by_gtid:
+            return self._by_gtid[group.gtid]
+        return self._lost.get(connection)
+
+
+def _placed(
+    events: Sequence[Event], logged: Sequence[LoggedStatement]
+) -> tuple[dict[int, list[int]], Event | None]:
+    """Return the logged statements of each event, by the event's identity.
+
+    What procedures and triggers wrote may have no comment. It belongs to the only statement that
+    may have written it; if there are several, the second result is the first event after which it
+    is not certain what was already written.
+    """
+    placed: dict[int, list[int]] = defaultdict(list)
+    matched: list[tuple[int, int]] = []
+    at = 0
+    for place, event in enumerate(events):
+        statement = event.statement
+        if not statement.mark or (statement.is_binary and not event.changed):
+            continue
+        number = next((k for k in range(at, len(logged)) if logged[k].mark == statement.mark), None)
+        if number is not None:
+            matched.append((place, number))
+            at = number + 1
+    unsure: int | None = None
+    edges = [(-1, -1), *matched, (len(events), len(logged))]
+    for (place, number), (next_place, next_number) in zip(edges, edges[1:], strict=False):
+        between = range(number + 1, next_number)
+        if between:
+            able = [
+                k for k in range(max(place, 0), min(next_place, len(events)))
+                if _may_write_more(events[k], is_matched=k == place)
+            ]  # fmt: skip
+            if len(able) == len(between):
+                for k, statement_number in zip(able, between, strict=True):
+                    placed[id(events[k])].append(statement_number)
+            else:
+                last = able[-1] if able else max(place, 0)
+                placed[id(events[last])] += between
+                if len(able) != 1:
+                    first = able[0] if able else max(place, 0)
+                    unsure = first if unsure is None else min(unsure, first)
+        if next_number < len(logged):
+            placed[id(events[next_place])].append(next_number)
+    return placed, None if unsure is None else events[unsure]
+
+
+def _may_write_more(event: Event, *, is_matched: bool) -> bool:
+    """Return whether a statement may have written what has no comment."""
+    statement = event.statement
+    if statement.plan.kind in ("call", "other") or statement.unseen:
+        return True
+    has_triggers = any(table.triggers for table in statement.tables)
+    return not is_matched and has_triggers and not event.changed
