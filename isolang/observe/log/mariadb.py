@@ -142,6 +142,13 @@ def _quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+SERVER_OPTIONS: Final = {
+    "log-bin": "isolang", "server-id": "1", "binlog-format": "ROW", "binlog-row-image": "FULL",
+    "binlog-row-metadata": "FULL", "binlog-annotate-row-events": "ON",
+}  # fmt: skip
+"""The options of a server that isocheck starts for an observation."""
+
+
 def collations(connect: Connect) -> Callable[[int], Collation]:
     """Return a function from a collation's number to its character set and name."""
     with closing(connect()) as connection, closing(connection.cursor()) as cursor:

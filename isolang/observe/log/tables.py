@@ -15,6 +15,7 @@ from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
 from typing import Any, Final
+from uuid import UUID
 
 from msgspec import Struct
 
@@ -33,7 +34,7 @@ _CODECS: Final = {
     "utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii", "latin1": "cp1252",
     "ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be",
 }  # fmt: skip
-_ADDRESS_BYTES: Final = {"inet4": 4, "inet6": 16}
+_FIXED_BYTES: Final = {"inet4": 4, "inet6": 16, "uuid": 16}
 _NULL: Final = "N"
 _MOMENT: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)(?:[ T](\d\d):(\d\d)(?::(\d\d)(?:\.(\d{1,6}))?)?)?"
@@ -120,8 +121,8 @@ class Column(Struct, kw_only=True):
                 return f"CAST({name} AS UNSIGNED)"
             case "timestamp":
                 return f"UNIX_TIMESTAMP({name})"
-            case "inet4" | "inet6":
-                return f"HEX(CAST({name} AS BINARY({_ADDRESS_BYTES[self.type]})))"
+            case "inet4" | "inet6" | "uuid":
+                return f"HEX(CAST({name} AS BINARY({_FIXED_BYTES[self.type]})))"
         if self.type in INTEGERS and self.unsigned:
             return f"CAST({name} AS UNSIGNED)"  # without the zeros of ZEROFILL
         if self.type == "decimal" and self.unsigned:
@@ -149,6 +150,8 @@ class Column(Struct, kw_only=True):
             return _microseconds(text)
         if self.type == "timestamp":
             return int(Decimal(text).scaleb(6))
+        if self.type == "uuid":
+            return str(UUID(text))
         if self.type == "enum":
             number = int(text)
             return self.elements[number - 1] if number else ""

@@ -302,14 +302,13 @@ def _string(size: int, column: Column | None) -> Decoder:
         start = at + length_bytes
         end = start + int.from_bytes(data[at:start], "little")
         value = data[start:end].ljust(padded, b"\0")
-        return _uuid_text(value) if kind == "uuid" else value.hex().upper(), end
+        return (_uuid(value) if kind == "uuid" else value).hex().upper(), end
 
     return decode
 
 
-def _uuid_text(record: bytes) -> str:
-    """Return the text of a UUID; most versions are stored with their groups in reverse order."""
+def _uuid(record: bytes) -> bytes:
+    """Return the bytes of a UUID; most versions are stored with their groups in reverse order."""
     if record[6] & 0x80 and 0 < record[8] < 0x60:
-        record = record[12:] + record[10:12] + record[8:10] + record[6:8] + record[:6]
-    digits = record.hex()
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+        return record[12:] + record[10:12] + record[8:10] + record[6:8] + record[:6]
+    return record

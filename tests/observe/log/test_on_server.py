@@ -1,0 +1,153 @@
+"""The log of a server: each type's values, definitions that change, and the audit."""
+
+import random
+from contextlib import closing
+from itertools import cycle, islice
+
+import pytest
+
+from isolang.observe.log import events
+from isolang.observe.log.events import decode_rows, decoders_of, fits, parse_rows, parse_table_map
+from isolang.observe.log.mariadb import check_settings
+from isolang.observe.log.stream import Stream, position
+from isolang.observe.log.tables import Catalogue
+
+TYPES = {
+    "TINYINT": "-128 127 0 -1", "TINYINT UNSIGNED": "255 128 0", "SMALLINT": "-32768 32767",
+    "SMALLINT UNSIGNED": "65535", "MEDIUMINT": "-8388608 8388607", "MEDIUMINT UNSIGNED": "16777215",
+    "INT": "-2147483648 2147483647", "INT UNSIGNED": "4294967295", "INT ZEROFILL": "42",
+    "BIGINT": "-9223372036854775808 9223372036854775807 9007199254740993",
+    "BIGINT UNSIGNED": "18446744073709551615 9223372036854775808",
+    "BIGINT ZEROFILL": "18446744073709551615 7", "BOOLEAN": "1 0",
+    "DECIMAL(1,0)": "-9 0 9", "DECIMAL(10,2)": "-12.50 0.01 -0.01 99999999.99 0",
+    "DECIMAL(18,9)": "-123456789.987654321 1.000000001", "DECIMAL(65,30)": "-1.5 " + "9" * 35,
+    "DECIMAL(20,20)": "0.12345678901234567890 -0.5", "DECIMAL(10,3) ZEROFILL": "1.5",
+    "FLOAT": "0.1 -1.5e30 3.4e38 1e-45 0", "FLOAT(7,2)": "12345.678", "FLOAT ZEROFILL": "1.5",
+    "DOUBLE": "0.1 -1e300 1.7976931348623157e308 5e-324 123456789.123456789 0",
+    "DOUBLE(7,2)": "12345.678",
+    "BIT(1)": "b'1' b'0'", "BIT(13)": "b'1010101010101'", "BIT(64)": "18446744073709551615 1",
+    "DATE": "'2024-02-29' '0000-00-00' '2024-00-15' '9999-12-31' '2024-02-31' '1000-01-01'",
+    "DATETIME": "'2024-01-02~03:04:05' '0000-00-00' '9999-12-31~23:59:59' '2024-00-00~01:00:00'",
+    "DATETIME(1)": "'2024-01-02~03:04:05.6'", "DATETIME(2)": "'2024-01-02~03:04:05.67'",
+    "DATETIME(3)": "'1969-12-31~23:59:59.999'", "DATETIME(6)": "'2024-01-02~03:04:05.000001'",
+    "TIME": "'-838:59:59' '838:59:59' '00:00:00' '-00:00:01'",
+    "TIME(1)": "'-00:00:00.1' '12:34:56.7'", "TIME(2)": "'-12:34:56.78' '-00:00:01.00' '1:0:0.01'",
+    "TIME(3)": "'-838:59:58.999'", "TIME(4)": "'-00:00:00.0001' '-01:00:00'",
+    "TIME(5)": "'-12:34:56.78901'", "TIME(6)": "'-00:00:00.000001' '838:59:59.999999'",
+    "TIMESTAMP NULL": "'2024-01-02~03:04:05' '0000-00-00' '2038-01-19~03:14:07'",
+    "TIMESTAMP(1) NULL": "'2024-01-02~03:04:05.6'", "TIMESTAMP(3) NULL": "'1970-01-01~00:00:01.5'",
+    "TIMESTAMP(4) NULL": "'2024-01-02~03:04:05.6789'",
+    "TIMESTAMP(6) NULL": "'2024-01-02~03:04:05.678901' '0000-00-00'",
+    "YEAR": "1901 2155 0 2024",
+    "CHAR(5)": "'' 'ab' 'é' 'a~'", "CHAR(255) CHARACTER SET utf8mb4": "'😀' 'x'",
+    "CHAR(5) CHARACTER SET ucs2": "'ab' ''", "VARCHAR(5)": "'' 'a~'",
+    "VARCHAR(300) CHARACTER SET utf8mb4 COLLATE utf8mb4_bin": "'é😀' '" + "x" * 299 + "'",
+    "VARCHAR(64) CHARACTER SET latin1": "'é' '€'", "VARCHAR(9) CHARACTER SET utf32": "'aé'",
+    "TINYTEXT": "'' 'é'", "TEXT": "'" + "long~" * 99 + "'", "MEDIUMTEXT": "'x'", "LONGTEXT": "''",
+    "BINARY(5)": "'' 'ab' x'0000000000' x'6100620000' x'00ff'", "BINARY(255)": "'a'",
+    "VARBINARY(9)": "'' x'00ff00'", "VARBINARY(300)": "x'ff'", "TINYBLOB": "x'00'",
+    "BLOB": "x'ff00' ''", "MEDIUMBLOB": "x'0001'", "LONGBLOB": "'x'",
+    "ENUM('a','b,','it''s','é')": "'a' 'it''s' 'é' ''",
+    "ENUM('x','y') CHARACTER SET ucs2": "'x' 'y'",
+    "ENUM(" + ",".join(f"'e{n}'" for n in range(300)) + ")": "'e299' 'e0'",
+    "SET('x','y','z')": "'' 'x' 'x,z' 'x,y,z'",
+    "SET(" + ",".join(f"'s{n}'" for n in range(64)) + ")": "'s63' 's0,s63' ''",
+    "JSON": """'{"a":[1]}' '[]'""", "GEOMETRY": "POINT(1,2)", "POINT NULL": "POINT(3,-4)",
+    "POLYGON": "ST_GeomFromText('POLYGON((0~0,1~0,1~1,0~0))')",
+    "INET6": "'::' '::1' 'fe80::' '1.2.3.4' '2001:db8::ff00:42:8329'",
+    "INET4": "'0.0.0.0' '1.2.3.0' '255.255.255.255'",
+    "UUID": "'123e4567-e89b-12d3-a456-426655440000' '00000000-0000-0000-0000-000000000000' "
+    "'ffffffff-ffff-ffff-ffff-ffffffffffff' '0190163d-8694-739b-aea5-966c26f8ad90' "
+    "'123e4567-e89b-42d3-0456-426655440000'",
+    "VARCHAR(100) COMPRESSED": "'" + "ab" * 40 + "' 'a' ''", "BLOB COMPRESSED": "'" + "z" * 99 + "'",
+    "TEXT COMPRESSED": "'" + "é" * 99 + "'",
+}  # fmt: skip
+LENIENT = "SET sql_mode = 'ALLOW_INVALID_DATES', character_set_client = utf8mb4"
+
+
+def create_table(name, more=""):
+    """Return the statement that creates a table with a column of each type, and generated ones."""
+    columns = ", ".join(f"c{n} {kind}" for n, kind in enumerate(TYPES))
+    return (
+        f"CREATE TABLE {name} (id INT PRIMARY KEY, v INT AS (id + 1) VIRTUAL, {columns}, "
+        f"w INT AS (id + 2) STORED, h INT INVISIBLE DEFAULT 3{more}) CHARACTER SET utf8mb4"
+    )
+
+
+def insert_rows(name, count, chance):
+    """Return statements that insert values of each type, some of them NULL."""
+    values = [islice(cycle(values.split()), count) for values in TYPES.values()]
+    for n, row in enumerate(zip(*values, strict=True)):
+        texts = ["NULL" if chance.random() < 0.2 else text.replace("~", " ") for text in row]
+        columns = ", ".join(f"c{k}" for k in range(len(row)))
+        yield f"INSERT INTO {name} (id, {columns}) VALUES ({n}, {', '.join(texts)})"
+
+
+def position_now(mariadb):
+    """Return the end of the server's log."""
+    file, offset, *_ = mariadb.run("SHOW MASTER STATUS")[0]
+    return position(file, offset)
+
+
+def logged_images(mariadb, table, start):
+    """Yield the texts that the log contains for each row of a table, by its key."""
+    stream, maps, end = Stream(mariadb.connect, start), {}, position_now(mariadb)
+    columns = [*table.columns.values()]
+    with closing(stream):
+        for event in stream:
+            if event.kind == events.TABLE_MAP:
+                number, table_map = parse_table_map(event.body)
+                maps[number] = table_map
+            elif event.kind in events.ROWS:
+                rows = parse_rows(event)
+                assert fits(maps[rows.table], columns)
+                for _, after in decode_rows(rows, decoders_of(maps[rows.table], columns)):
+                    yield after[0], {columns[n].name: text for n, text in after.items()}
+            if stream.position >= end:
+                return
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ["binlog_row_metadata = FULL"],
+        ["binlog_row_metadata = NO_LOG", "log_bin_compress = ON", "log_bin_compress_min_len = 10"],
+        ["binlog_row_metadata = MINIMAL", "mysql56_temporal_format = OFF", "binlog_checksum = NONE"],
+    ],
+    ids=["full", "compressed", "old"],
+)
+def test_the_log_and_the_server_agree_on_each_value(mariadb, settings):
+    """The decoder returns the text that the server computes for each stored column."""
+    names = [setting.split()[0] for setting in settings]
+    before = mariadb.run(f"SELECT {', '.join('@@global.' + name for name in names)}", database=None)
+    try:
+        mariadb.run(*[f"SET GLOBAL {setting}" for setting in settings], database=None)
+        mariadb.fresh(create_table("t"))
+        start = position_now(mariadb)
+        mariadb.run(LENIENT, *insert_rows("t", 12, random.Random(1)))
+        table = Catalogue(mariadb.connect).tables["test_log", "t"]
+        images = mariadb.run(f"SELECT id, CAST({table.image_sql('x')} AS BINARY) FROM t x")
+        logged = dict(logged_images(mariadb, table, start))
+    finally:
+        for name, value in zip(names, before[0], strict=True):
+            text = value if isinstance(value, int) else f"'{value}'"
+            mariadb.run(f"SET GLOBAL {name} = {text}", database=None)
+    assert len(images) == len(logged) == 12
+    for key, image in images:
+        texts = logged[str(key)]
+        server = dict(zip([c.name for c in table.logged], image.decode().split(","), strict=True))
+        different = {
+            f"{name} {table.columns[name].type}": (text, texts[name])
+            for name, text in server.items()
+            if table.columns[name].value(text) != table.columns[name].value(texts[name])
+        }
+        assert not different
+
+
+def test_a_server_with_these_options_lacks_no_setting(mariadb):
+    with closing(mariadb.connect()) as connection:
+        assert check_settings(connection) == []
+        connection.cursor().execute("SET GLOBAL binlog_row_metadata = NO_LOG")
+        lacking = check_settings(connection)
+        connection.cursor().execute("SET GLOBAL binlog_row_metadata = FULL")
+    assert lacking == ["binlog_row_metadata = FULL (now NO_LOG)"]
