@@ -10,11 +10,26 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from isolang.observe.history.edn import edn
 from isolang.observe.log.tables import Name, Table
 from isolang.observe.mariadb.compared import ComparedColumn
+from isolang.observe.mariadb.recording import Transaction
 
 _VERSION = "xmin"  # the name by which reports know the column that tells versions apart
+
+
+class WrittenVersion(Struct, frozen=True, gc=False):
+    """A version of a row.
+
+    Attributes:
+        text: the row in EDN; ``None`` if the row was deleted.
+        writer: its writer; ``None`` if nobody observed it.
+    """
+
+    text: str | None
+    writer: Transaction | None
 
 
 class NamedTable:
@@ -24,6 +39,7 @@ class NamedTable:
         label: its name in the history.
         compared: how conditions compare its columns, by name.
         form: its columns, which tell whether a statement was prepared for this definition.
+        initial: the rows from before the observation, in EDN by the texts of their keys.
     """
 
     def __init__(self, table: Table, label: str) -> None:
@@ -31,7 +47,9 @@ class NamedTable:
         self.table, self.label = table, label
         self.compared = {column.name: ComparedColumn(column) for column in table.logged}
         self.form = form_of(table)
+        self.initial: dict[str, tuple[str, None]] = {}
         self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
+        self._versions: dict[str, list[WrittenVersion]] = {}
 
     def key(self, key: tuple[Any, ...]) -> str:
         """Return the text of a key, which no other key of the table has."""
@@ -47,6 +65,38 @@ class NamedTable:
         contents = self._contents.setdefault(self.key(key), {})
         number = contents.setdefault(tuple(row.values()), len(contents))
         return self._row(row, number)
+
+    def write(self, key: tuple[Any, ...], text: str | None, writer: Transaction | None) -> None:
+        """Note the next version of a key; its text is ``None`` for a deletion."""
+        self._versions.setdefault(self.key(key), []).append(WrittenVersion(text, writer))
+
+    def locked_version(
+        self, key: tuple[Any, ...], one: Transaction, answered: int
+    ) -> tuple[str, int] | None:
+        """Return the version of a row that a transaction had locked, and its number.
+
+        Return ``None`` if it is not certain, or if the transaction has written the row itself.
+
+        SOUND BECAUSE: each writer of the row has it locked from its write to its commit. So one
+        that sent its COMMIT before this lock was granted had it before, and others have it after.
+
+        Args:
+            answered: the position of the answer that said that the row was locked.
+        """
+        versions = [WrittenVersion(*self.initial.get(self.key(key), (None, None)))]
+        versions += self._versions.get(self.key(key), [])
+        if any(version.writer is one for version in versions):
+            return None
+        certain = [n for n, version in enumerate(versions) if n == 0 or version.writer is not None]
+        before = [
+            n for n in certain if (w := versions[n].writer) is None or w.last_sent < answered
+        ]  # fmt: skip
+        number = before[-1]
+        following = versions[number + 1 :]
+        if following and following[0].writer is None:
+            return None
+        text = versions[number].text
+        return None if text is None else (text, number)
 
     def find(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str | None:
         """Return a row that was read in EDN; ``None`` if the key never had this content."""

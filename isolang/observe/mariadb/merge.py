@@ -60,7 +60,9 @@ class Merger:
                 continue
             named = self.tables.of(table)
             for key, row in rows.get(name, {}).items():
-                self.initial.append((named.label, f"{named.key_edn(key)} {named.add(key, row)}"))
+                text = named.add(key, row)
+                named.initial[named.key(key)] = text, None
+                self.initial.append((named.label, f"{named.key_edn(key)} {text}"))
 
     def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:
         """Yield all transactions: those that were seen in the order of their ends, then others."""
@@ -77,7 +79,12 @@ class Merger:
             else:
                 others.append(group)
         # All contents must be known before the first read is looked up.
-        contents = {id(group): [*map(self._writes, group.statements)] for group in groups}
+        owners = {id(group): one for one in self._recording.transactions
+                  if (group := written.get(id(one))) is not None}  # fmt: skip
+        contents = {
+            id(group): [self._writes(each, owners.get(id(group))) for each in group.statements]
+            for group in groups
+        }
         for one in self._recording.transactions:
             group = written.get(id(one))
             operations = self._operations(one, group, contents) if one.outcome == "ok" else []
@@ -94,7 +101,9 @@ class Merger:
         one.outcome = "ok"
         outcomes[one.outcome] += 1
 
-    def _writes(self, statement: LoggedStatement) -> list[Operation]:
+    def _writes(
+        self, statement: LoggedStatement, writer: Transaction | None
+    ) -> list[Operation]:
         """Return the writes of a logged statement, and remember their contents."""
         operations = []
         for change in statement.changes:
@@ -104,11 +113,10 @@ class Merger:
                 continue
             table = self.tables.of(change.table)
             key = table.key_edn(change.key)
-            if change.after is None:
-                text = f"[:delete {key}]"
-            else:
-                word = "insert" if change.kind == "insert" else "w"
-                text = f"[:{word} {key} {table.add(change.key, change.after)}]"
+            row = None if change.after is None else table.add(change.key, change.after)
+            table.write(change.key, row, writer)
+            word = "delete" if row is None else "insert" if change.kind == "insert" else "w"
+            text = f"[:{word} {key}]" if row is None else f"[:{word} {key} {row}]"
             operations.append(Operation(text, table.label, change.number, statement.comment))
         return operations
 

@@ -179,7 +179,7 @@ class MariaDBObserver:
             self._thread.join()
         recording, merger = self._recording, self._merger
         try:
-            self._groups += self._log.audited(Catalogue(self._server.connect))
+            self._groups += self._log.audited()
             problems = self._log.problems
         finally:
             self._log.close()

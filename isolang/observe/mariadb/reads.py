@@ -167,10 +167,33 @@ class Reads:
             or not condition.columns <= frozenset(table.table.key)
         )  # fmt: skip
         if event.matched > len(rows):
-            self._note(UNCHANGED, statement)
-            return []
+            unchanged = self._unchanged_row(event, one, table, condition)
+            if unchanged is None:
+                self._note(UNCHANGED, statement)
+            return [] if unchanged is None else [unchanged]
         found = _Read(event, one, table, plan.sources[0], rows)
         return self._read(found, plan.partial, depends=depends, writes=True)
+
+    def _unchanged_row(
+        self, event: Event, one: Transaction, table: NamedTable, condition: ParsedCondition
+    ) -> Operation | None:
+        """Return the read of the row that an UPDATE found by its key, and left as it was."""
+        statement, key = event.statement, {}
+        for name in table.table.key:
+            if name not in condition.equal:
+                return None
+            alone = ParsedCondition(node=("=", name, condition.equal[name]))
+            try:
+                found = alone.predicate(table.compared, statement.part, statement.parameters)
+            except CannotEvaluateError:
+                return None
+            key[name] = found[2]
+        values = table.table.key_of(key)
+        version = table.locked_version(values, one, event.answered)
+        if version is None:
+            return None
+        text = f"[:r {table.key_edn(values)} {version[0]}]"
+        return self._operation(text, table, event, one)
 
     def _conflicts(
         self, event: Event, one: Transaction, changes: Sequence[Change]

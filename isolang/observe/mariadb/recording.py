@@ -54,6 +54,7 @@ class Event(Struct, kw_only=True):
         changed: the number of rows that it changed.
         listed: the number of rows that an INSERT names.
         is_open: whether the application has not fetched all rows.
+        answered: the position of its answer among the events of all connections.
     """
 
     statement: Statement
@@ -64,6 +65,7 @@ class Event(Struct, kw_only=True):
     changed: int = 0
     listed: int = 1
     is_open: bool = False
+    answered: int = 0
 
 
 class Transaction(Struct, kw_only=True, eq=False):
@@ -76,6 +78,7 @@ class Transaction(Struct, kw_only=True, eq=False):
         level: its isolation level, in words.
         savepoints: the savepoints that are set, each with the number of events before it.
         gtid: its name in the log; empty if unknown.
+        last_sent: the position at which its last statement was sent, which ended it.
         numbers: the numbers of the statements that have a comment of their own.
         is_explicit: whether the application began or ended it by a statement.
         is_unclear: whether it may have been several transactions.
@@ -89,6 +92,7 @@ class Transaction(Struct, kw_only=True, eq=False):
     events: list[Event] = field(default_factory=list)
     savepoints: list[tuple[str, int]] = field(default_factory=list)
     sent: int = 0
+    last_sent: int = 0
     outcome: Outcome = "info"
     end: int = 0
     ended: int = 0

@@ -69,13 +69,14 @@ class Session:
     def begin(self, statement: Statement) -> None:
         """Note that a statement is about to be sent."""
         self._is_committing = statement.plan.kind == "commit" or not self.in_transaction
+        position, time = self._recording.ticket()
         if self._one is None:
-            begin, began = self._recording.ticket()
             self._one = Transaction(
-                process=self._process, connection=self.connection, begin=begin, began=began,
+                process=self._process, connection=self.connection, begin=position, began=time,
                 level=self._next_level or self.level,
             )  # fmt: skip
         self._one.sent += 1
+        self._one.last_sent = position
         if statement.mark and not statement.is_binary:
             self._one.numbers.add(int(statement.mark.partition(".")[2]))
 
@@ -192,7 +193,8 @@ class Session:
         assert one is not None
         if plan.kind == "select" and not plan.sources and not statement.unseen:
             return None
-        event = Event(statement=statement, number=one.sent)
+        position, _ = self._recording.ticket()
+        event = Event(statement=statement, number=one.sent, answered=position)
         if plan.kind == "select":
             event.rows, event.count = answer.rows, answer.count
             event.is_open = answer.has_cursor
