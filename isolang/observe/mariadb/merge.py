@@ -21,7 +21,7 @@ from isolang.observe.log.tables import Name, Table
 from isolang.observe.mariadb.contents import NamedTables
 from isolang.observe.mariadb.reads import Operation, Reads, statement_name
 from isolang.observe.mariadb.recording import Event, Recording, Transaction
-from isolang.observe.unseen import IN_NO_LOG, TABLES, TRUNCATED, UNPLACED
+from isolang.observe.unseen import CALLED, IN_NO_LOG, TABLES, TRUNCATED, UNPLACED
 
 _MARK: Final = re.compile(r"i(\d+)\.(p?)(\d+)")
 
@@ -163,8 +163,9 @@ class Merger:
 
 def _must_be_logged(event: Event) -> bool:
     """Return whether the log must name a write of a statement."""
-    tables = event.statement.tables
-    is_write = event.statement.plan.kind in ("insert", "update", "delete")
+    tables, plan = event.statement.tables, event.statement.plan
+    # REPLACE counts a row that it left as it was; so may INSERT … ON DUPLICATE KEY UPDATE.
+    is_write = plan.kind in ("update", "delete") or (plan.kind == "insert" and not plan.name)
     return is_write and event.changed > 0 and bool(tables) and not any(t.why for t in tables)
 
 
@@ -243,7 +244,8 @@ def _placed(
 def _may_write_more(event: Event, *, is_matched: bool) -> bool:
     """Return whether a statement may have written what has no comment."""
     statement = event.statement
-    if statement.plan.kind in ("call", "other") or statement.unseen:
+    if statement.plan.kind in ("call", "other") or statement.unseen == CALLED:
         return True
-    has_triggers = any(table.triggers for table in statement.tables)
-    return not is_matched and has_triggers and not event.changed
+    is_write = statement.plan.kind in ("insert", "update", "delete")
+    has_triggers = is_write and any(table.triggers for table in statement.tables)
+    return not is_matched and has_triggers and not event.changed and event.matched != 0

@@ -200,7 +200,7 @@ class Reads:
     ) -> list[Operation]:
         """Return the rows that an INSERT found to be there already."""
         statement, way = event.statement, event.statement.plan.name
-        if way in ("update", "ignore"):
+        if way:
             mine = [change for change in changes if not change.moved or change.kind == "insert"]
             if len(mine) < event.listed:
                 self._note(NO_ROW, statement)
