@@ -65,6 +65,7 @@ DIFFERENT: Final = "rows that differ from the log's"
 BEFORE: Final = "rows that were not as the log had left them"
 MISSING_COLUMNS: Final = "rows that the log contains only in part"
 STATEMENTS: Final = "statements that are not logged as rows"
+COMMENTS: Final = "rows whose statement the log does not contain"
 DEFINITIONS: Final = "changes of definitions that the log does not explain"
 EVENTS: Final = "events of the log that are not understood"
 

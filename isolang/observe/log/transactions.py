@@ -27,6 +27,7 @@ from isolang.observe.log.events import (
     fits,
 )
 from isolang.observe.log.replay import (
+    COMMENTS,
     DEFINITIONS,
     DIFFERENT,
     EVENTS,
@@ -125,6 +126,8 @@ class Transactions:
     def _statement(self, written: WrittenRows) -> LoggedStatement:
         match = _MARK.match(written.comment)
         statement = LoggedStatement(written.comment, match[1] if match else "")
+        if written.rows and not written.comment:
+            self.replay.problems.add(COMMENTS, None, written.rows[0][0].name)
         for table_map, rows in written.rows:
             bound = self._bind(table_map)
             if bound.table.why:
@@ -224,7 +227,9 @@ class Transactions:
             elif definition.kind == "alter":
                 statement.changes += self._alter(name, definition.renamed.pop(name, name))
         for old, new in definition.renamed.items():
-            statement.changes += self._rename(old, new)
+            # Behind an earlier ALTER in a hurry, the columns may be others, too.
+            known = new in self._catalogue.tables
+            statement.changes += self._alter(old, new) if known else self._rename(old, new)
         self._refresh()
         return statement
 
