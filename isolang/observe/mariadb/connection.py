@@ -295,7 +295,7 @@ class Connection:
             refused = await self._answers(rest)
             if refused < 0:
                 return
-            for one in rest:
+            for one in rest[refused:]:
                 one.without_hidden(REFUSED)
             at += refused
 

@@ -21,7 +21,7 @@ from isolang.observe.log.tables import Name, Table
 from isolang.observe.mariadb.contents import NamedTables
 from isolang.observe.mariadb.reads import Operation, Reads, statement_name
 from isolang.observe.mariadb.recording import Event, Recording, Transaction
-from isolang.observe.unseen import CALLED, IN_NO_LOG, TABLES, TRUNCATED, UNPLACED
+from isolang.observe.unseen import CALLED, IN_NO_LOG, TABLES, UNPLACED
 
 _MARK: Final = re.compile(r"i(\d+)\.(p?)(\d+)")
 
@@ -90,8 +90,6 @@ class Merger:
             operations = self._operations(one, group, contents) if one.outcome == "ok" else []
             yield MergedTransaction(operations, one)
         for group in others:
-            if group.ddl and any(map(len, contents[id(group)])):
-                self._unseen.note(TRUNCATED, group.ddl)
             yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
 
     def _count_outcome(self, one: Transaction) -> None:

@@ -235,8 +235,10 @@ def _plan(reader: _Reader) -> Plan:
         return Plan("other", unseen=TWO_PHASES)
     if first in ("explain", "analyze", "do"):
         # ANALYZE SELECT runs the statement, and EXPLAIN may run its subqueries.
-        runs = reader.has("select", "update", "insert", "replace", "delete", "with")
-        return Plan("other" if runs else "quiet", unseen=SHAPES if runs else "")
+        words = [token.text for token in reader.part[1:] if token.kind == "word"]
+        runs = first != "explain" or words.count("select") > 1 or "with" in words
+        reads = runs and reader.has("select", "update", "insert", "replace", "delete", "with")
+        return Plan("other" if reads else "quiet", unseen="EXPLAIN ANALYZE" if reads else "")
     if first in _QUIET:
         return Plan("quiet", unseen=SUBQUERIES if reader.has("select") else "")
     if first in _DEFINITIONS:
