@@ -65,12 +65,14 @@ class Group(Struct, eq=False):
     Attributes:
         position: the position behind the transaction.
         ddl: the statement that changed a definition.
+        defined: the tables that have a new definition from here on.
     """
 
     gtid: str
     position: Position
     statements: list[LoggedStatement] = []
     ddl: str = ""
+    defined: list[Table] = []
 
 
 class _Bound(Struct):
@@ -111,7 +113,8 @@ class Transactions:
 
     def apply(self, transaction: Transaction, end: Position) -> Group:
         """Return a transaction's changes, after applying them to the rows."""
-        group = Group(transaction.gtid.name, end)
+        self._defined: list[Table] = []
+        group = Group(transaction.gtid.name, end, defined=self._defined)
         for query in transaction.definitions:
             group.ddl = query.text
             group.statements.append(self._define(query))
@@ -196,6 +199,7 @@ class Transactions:
         table.generation = self._generations[name] = self._generations.get(name, 0) + 1
         self.replay.tables[name] = table
         self.replay.rows[name] = {}
+        self._defined.append(table)
 
     def _refresh(self) -> None:
         self._bound.clear()
