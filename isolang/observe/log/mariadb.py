@@ -237,15 +237,15 @@ class LogReader:
                 return
 
     def take(self, timeout: float = 0.0) -> list[Group]:
-        """Return the transactions that were read since the last call, in the order of the log.
+        """Return the next transactions that were read, at most a thousand, in the log's order.
 
         Args:
             timeout: the seconds to wait for the first one.
         """
-        groups = []
+        groups: list[Group] = []
         with suppress(Empty):
             groups.append(self._queue.get(timeout=timeout) if timeout else self._queue.get_nowait())
-            while True:
+            while len(groups) < _QUEUED:
                 groups.append(self._queue.get_nowait())
         return groups
 

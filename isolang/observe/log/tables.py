@@ -43,6 +43,7 @@ _PLAIN: Final = re.compile(r"[\t\n\r -~]*")  # other control characters have no 
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY: Final = 86_400_000_000  # microseconds
 _SCALE: Final = 6  # digits after the point that a number in a history may have
+_ATTEMPTS: Final = 3  # how often definitions are loaded if they change meanwhile
 _SYSTEM: Final = "('mysql', 'information_schema', 'performance_schema', 'sys')"
 
 Row = dict[str, Any]
@@ -240,23 +241,34 @@ class Table(Struct, kw_only=True, eq=False):
 class Catalogue:
     """The tables, foreign keys and routines of a server, as they are now."""
 
+    tables: dict[Name, Table]
+    foreign: list[Foreign]
+    routines: set[str]
+
     def __init__(self, connect: Callable[[], Any]) -> None:
         """Load the definitions through a function that opens a connection."""
         self._connect = connect
         self.load()
 
     def load(self) -> None:
-        """Load all definitions again."""
+        """Load all definitions again, once more if they changed meanwhile."""
+        for _ in range(_ATTEMPTS):
+            self._load()
+            if all(table.columns for table in self.tables.values()):
+                return
+        self.tables = {name: table for name, table in self.tables.items() if table.columns}
+
+    def _load(self) -> None:
         with closing(self._connect()) as connection, closing(connection.cursor()) as cursor:
-            self.tables: dict[Name, Table] = _tables(cursor)
+            self.tables = _tables(cursor)
             _load_columns(cursor, self.tables)
             _load_keys(cursor, self.tables)
-            self.foreign: list[Foreign] = _foreign_keys(cursor)
+            self.foreign = _foreign_keys(cursor)
             cursor.execute(
                 "SELECT LOWER(routine_name) FROM information_schema.routines "
                 f"WHERE routine_schema NOT IN {_SYSTEM}"
             )
-            self.routines: set[str] = {name for (name,) in cursor.fetchall()}
+            self.routines = {name for (name,) in cursor.fetchall()}
         for table in self.tables.values():
             if not table.key and not table.why:
                 table.why = "no primary key"

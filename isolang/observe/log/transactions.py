@@ -42,6 +42,7 @@ from isolang.observe.log.stream import Position
 from isolang.observe.log.tables import Catalogue, Column, Name, Row, Table
 from isolang.observe.log.values import Decoder, UnknownTypeError
 
+_ALTERED_AGAIN: Final = "altered again before its rows could be read"
 _MARK: Final = re.compile(r"\s*/\*(i\d+\.p?\d+)\*/")
 
 
@@ -64,12 +65,14 @@ class Group(Struct, eq=False):
     Attributes:
         position: the position behind the transaction.
         ddl: the statement that changed a definition.
+        defined: the tables that have a new definition from here on.
     """
 
     gtid: str
     position: Position
     statements: list[LoggedStatement] = []
     ddl: str = ""
+    defined: list[Table] = []
 
 
 class _Bound(Struct):
@@ -110,7 +113,8 @@ class Transactions:
 
     def apply(self, transaction: Transaction, end: Position) -> Group:
         """Return a transaction's changes, after applying them to the rows."""
-        group = Group(transaction.gtid.name, end)
+        self._defined: list[Table] = []
+        group = Group(transaction.gtid.name, end, defined=self._defined)
         for query in transaction.definitions:
             group.ddl = query.text
             group.statements.append(self._define(query))
@@ -183,6 +187,7 @@ class Transactions:
             table.columns = {column.name: column for column in columns}
             table.key = [columns[n].name for n in table_map.key]
         if self.replay.rows.get(name):
+            table.why = table.why or _ALTERED_AGAIN
             self.replay.problems.add(DEFINITIONS, table, f"{name[0]}.{name[1]}")
         self._add(table)
         self._refresh()
@@ -194,6 +199,7 @@ class Transactions:
         table.generation = self._generations[name] = self._generations.get(name, 0) + 1
         self.replay.tables[name] = table
         self.replay.rows[name] = {}
+        self._defined.append(table)
 
     def _refresh(self) -> None:
         self._bound.clear()
@@ -283,7 +289,7 @@ class Transactions:
         self._bound.clear()
         after = None if rows is None else self._undone(table, rows, ahead)
         if after is None:
-            table.why = table.why or "altered again before its rows could be read"
+            table.why = table.why or _ALTERED_AGAIN
             self.replay.problems.add(DEFINITIONS, table, f"{new[0]}.{new[1]}: {table.why}")
             return changes
         if known is not None and not known.why:
@@ -312,6 +318,8 @@ class Transactions:
             for written in transaction.statements:
                 for table_map, event in written.rows:
                     if (table_map.schema, table_map.name) == name:
+                        if not fits(table_map, [*table.columns.values()]):
+                            return None
                         bound = self._bind(table_map)
                         changes += [
                             (_row(bound, before), _row(bound, after))

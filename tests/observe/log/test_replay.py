@@ -282,6 +282,7 @@ def test_rows_keep_their_place_when_a_column_is_added():
     log = account(ahead=altered(Catalogue(wide), [(1, 11, 7), (2, None, 7)], changes))
     log.catalogue.tables["s", "account"] = wide
     (group,) = log.read(gtid(1, flags=1), query("ALTER TABLE account ADD COLUMN w INT DEFAULT 7"))
+    assert [each.generation for each in group.defined] == [2]
     made = group.statements[0].changes
     assert sorted((c.kind, c.key, c.table.generation) for c in made) == [
         ("delete", (1,), 1), ("delete", (2,), 1), ("insert", (1,), 2), ("insert", (2,), 2),
