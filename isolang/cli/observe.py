@@ -295,15 +295,13 @@ def observe(
             prepare(preparing, where, env)
         replays = None
         if again:
+            assert isinstance(where, ServerAddress)
             kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-")))
             replays = Replay(again, where, env, kept, ignored=ignore or (), unit=reading.unit)
             stack.callback(replays.close)
 
-        def observer_at(
-            file: Path, host: str = "127.0.0.1", port: int = 0
-        ) -> Observer | MariaDBObserver:
-            if not isinstance(where, ServerAddress):
-                return MariaDBObserver(where, file, listen=(host, port), most_rows=most_rows)
+        def observer_at(file: Path, host: str = "127.0.0.1", port: int = 0) -> Observer:
+            assert isinstance(where, ServerAddress)
             return Observer(
                 where, file, listen=(host, port), most_rows=most_rows, versions=versions,
                 reads_log=target in _OWN_SERVERS,
@@ -311,7 +309,11 @@ def observe(
                 application_is_unit=unit_from == "application_name",
             )  # fmt: skip
 
-        observer = observer_at(path, host, port)
+        observer = (
+            observer_at(path, host, port)
+            if isinstance(where, ServerAddress)
+            else MariaDBObserver(where, path, listen=(host, port), most_rows=most_rows)
+        )
         observer.start()
         code = None
         try:
@@ -409,7 +411,9 @@ def _server(target: str) -> Iterator[ServerAddress | MariaDBAddress]:
 
 
 @contextmanager
-def _live_check(observer: Observer | MariaDBObserver, path: Path, specs: Sequence[str]) -> Iterator[None]:
+def _live_check(
+    observer: Observer | MariaDBObserver, path: Path, specs: Sequence[str]
+) -> Iterator[None]:
     """Check the growing history while the block runs, and print a violation as soon as it is found.
 
     Only the first specification is checked.
@@ -688,7 +692,8 @@ def _write_unseen(path: Path, seen: Sequence[NotSeen]) -> None:
 def _print_end(
     seen: Sequence[NotSeen],
     observer: Observer | MariaDBObserver,
-    kept: Path | None, listing: Path | None
+    kept: Path | None,
+    listing: Path | None,
 ) -> None:
     """Print what was observed, what was not seen, and where the history is."""
     outcomes = observer.history.outcomes

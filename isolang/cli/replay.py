@@ -18,10 +18,10 @@ from isolang.explain.harm import Harm
 from isolang.output.records import with_harm
 
 if TYPE_CHECKING:
-    from isolang.observe.mariadb.address import MariaDBAddress
     from isolang.cli.observe import ObserveReport
     from isolang.harm.state import PreparedState
     from isolang.language.classify.route import Route
+    from isolang.observe.mariadb.address import MariaDBAddress
     from isolang.observe.observer import Observer
     from isolang.observe.wire.address import ServerAddress
     from isolang.options import Unit
@@ -41,9 +41,7 @@ def command_words(option: str, text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def prepare(
-    words: Sequence[str], server: ServerAddress | MariaDBAddress, variable: str
-) -> None:
+def prepare(words: Sequence[str], server: ServerAddress | MariaDBAddress, variable: str) -> None:
     """Run the command that prepares the database.
 
     Raises:

@@ -74,7 +74,7 @@ class MariaDBAddress(Struct, frozen=True, kw_only=True):
         if self.host.startswith("/"):
             connecting = loop.create_unix_connection(lambda: stream, self.host)
         else:
-            connecting = loop.create_connection(lambda: stream, self.host, self.port)  # type: ignore[assignment]
+            connecting = loop.create_connection(lambda: stream, self.host, self.port)
         await asyncio.wait_for(connecting, _CONNECT_SECONDS)
 
 

@@ -168,7 +168,9 @@ class ComparedColumn:
         return microseconds
 
     def _text(self, value: str) -> str:
-        if not _PLAIN.fullmatch(value) and not (self._is_binary and self._collation.startswith("utf8")):
+        if not _PLAIN.fullmatch(value) and not (
+            self._is_binary and self._collation.startswith("utf8")
+        ):
             raise UnknownValueError("a text under a collation")
         if self.type == "enum" and value.isdigit():
             raise UnknownValueError("a number")

@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
-from msgspec import Struct, field
 from msgspec.structs import replace
 
 from isolang.observe.mariadb import packets
-from isolang.observe.mariadb.packets import (
-    CURSOR_EXISTS,
-    MORE_RESULTS,
-    Ok,
-    column_type,
-    cut_binary_row,
-    cut_text_row,
-    greeting_of,
-    lenenc,
-    login_of,
-    ok_of,
-    parameters_of,
-    read_lenenc,
-)
-from isolang.observe.mariadb.recording import Answer, Event, Recording
+from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedStatement
+from isolang.observe.mariadb.packets import MORE_RESULTS, greeting_of, login_of, parameters_of
+from isolang.observe.mariadb.recording import Recording
 from isolang.observe.mariadb.session import Session
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
 from isolang.observe.sql.predicates import Parameters
-from isolang.observe.unseen import BROKEN, LOADED, NOT_OBSERVED, PREPARED_EARLIER, REFUSED
+from isolang.observe.unseen import BROKEN, NOT_OBSERVED, PREPARED_EARLIER, REFUSED
 
-# Errors that a statement gets only because of the added columns: a name or group that is wrong, or
-# a column that the role may not read.
-_NOT_AS_SENT: Final = frozenset({
-    1051, 1052, 1054, 1055, 1060, 1064, 1109, 1140, 1142, 1143, 1146, 1235, 1242, 1247, 1260, 1267,
-    1305, 1365, 1370, 1461,
-})  # fmt: skip
 _CHARSETS: Final = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii",
                     "latin1": "cp1252"}  # fmt: skip
 # In these character sets, a character may end in the byte of a backslash.
@@ -48,27 +28,7 @@ _TRACKING: Final = (
 )
 _SETTINGS: Final = "SELECT @@sql_mode,@@character_set_client,@@tx_isolation"
 _ENDS_ROWS: Final = 9  # an EOF packet is shorter
-
-
-class PreparedStatement(Struct):
-    """A statement that the application has prepared.
-
-    Attributes:
-        count: the number of its parameters.
-        bound: the types of the parameters that the last execution sent.
-        keep: the number of columns of the application's answer.
-        types: the types of all columns of the answer.
-        sent_long: the numbers of parameters that were sent before the execution.
-        event: the event of the execution whose rows are being fetched.
-    """
-
-    statement: Statement
-    count: int
-    keep: int
-    bound: Sequence[int] = ()
-    types: list[int] = field(default_factory=list)
-    sent_long: set[int] = field(default_factory=set)
-    event: Event | None = None
+_INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a packet of another form
 
 
 class Connection:
@@ -94,9 +54,7 @@ class Connection:
         self._session = Session(recording)
         self._prepared: dict[int, PreparedStatement] = {}
         self._prepared_count = 0
-        self._offers = self._capabilities = 0
-        self._tracks = self._is_tracked = self._has_no_eof = False
-        self._mode, self._charset = "", ""
+        self._forwarder = AnswerForwarder(client, self._server, recording.unseen)
 
     async def run(self) -> None:
         """Forward all messages until one side ends the connection."""
@@ -107,7 +65,7 @@ class Connection:
                     await self._client.drain()
         except (ConnectionError, OSError):
             pass
-        except (IndexError, KeyError, ValueError, AssertionError) as error:
+        except _INVALID as error:
             self._recording.unseen.note(BROKEN, f"{type(error).__name__}: {error}")
         finally:
             self._session.lose()
@@ -123,14 +81,12 @@ class Connection:
             self._client.write(data)
             return False
         greeting = greeting_of(data)
-        self._offers = greeting.offers
         self._client.write(greeting.data)
         login = login_of(await self._client.read(), greeting.offers)
-        self._capabilities = login.capabilities
-        self._tracks = bool(login.capabilities & packets.SESSION_TRACK)
-        self._is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
-        self._has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
-        self._session.database = login.database
+        self._forwarder.tracks = bool(login.capabilities & packets.SESSION_TRACK)
+        self._forwarder.is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
+        self._forwarder.has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
+        self._forwarder.database = login.database
         self._server.write(login.data)
         if not await self._authenticate():
             return False
@@ -142,7 +98,7 @@ class Connection:
         while True:
             data = await self._server.read()
             if data[0] == 0:
-                self._client.write(self._ok(data).packed(tracks=self._tracks))
+                self._client.write(self._forwarder.ok(data).packed(tracks=self._forwarder.tracks))
                 return True
             self._client.write(data)
             if data[0] == 0xFF:
@@ -154,35 +110,16 @@ class Connection:
         """Ask for the variables that decide what texts mean, now and at each change."""
         self._prepared.clear()
         self._session.reset()
-        await self._query(_TRACKING)
-        rows = await self._query(_SETTINGS)
+        await self._forwarder.query(_TRACKING)
+        rows = await self._forwarder.query(_SETTINGS)
         if not rows:
             self._recording.unseen.note(NOT_OBSERVED, "settings that cannot be read")
             return
         mode, charset, level = ((value or b"").decode("latin1") for value in rows[0])
-        self._mode, self._charset = mode, charset
+        self._forwarder.mode, self._forwarder.charset = mode, charset
         self._session.level = level.lower().replace("-", " ")
 
-    async def _query(self, text: str) -> list[list[bytes | None]]:
-        """Return the rows of a statement of the observer's own."""
-        self._send(bytes([packets.QUERY]) + text.encode())
-        first = await self._server.read()
-        if first[0] == 0xFF:
-            self._recording.unseen.note(NOT_OBSERVED, first[9:].decode("utf-8", "replace"))
-        if first[0] in (0, 0xFF):
-            return []
-        for _ in range(first[0] + (not self._has_no_eof)):
-            await self._server.read()
-        rows = []
-        while (row := await self._server.read())[0] != 0xFE:
-            rows.append(cut_text_row(row, 0)[1])
-        return rows
-
     # --- commands ---
-
-    def _send(self, data: bytes) -> None:
-        self._server.sequence = 0
-        self._server.write(data)
 
     async def _command(self, data: bytes) -> bool:
         """Forward a command and its answer; return whether the connection goes on."""
@@ -196,29 +133,29 @@ class Connection:
         elif code == packets.FETCH:
             await self._fetch(data)
         elif code in (packets.LONG_DATA, packets.CLOSE):
-            self._send(data)
+            self._forwarder.send(data)
             self._note_unanswered(data)
         elif code == packets.QUIT:
-            self._send(data)
+            self._forwarder.send(data)
             self._server.flush()
             return False
         elif code == packets.STATISTICS:
-            self._send(data)
+            self._forwarder.send(data)
             self._client.write(await self._server.read())
         elif code == packets.FIELD_LIST:
             await self._field_list(data)
         elif code == packets.CHANGE_USER:
             self._session.lose()
-            self._send(data)
+            self._forwarder.send(data)
             if not await self._authenticate():
                 return False
             user = data.index(0, 1) + 1
             rest = data[user + 1 + data[user] :]
-            self._session.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
+            self._forwarder.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
             await self._set_up()
         elif code in (packets.BINLOG_DUMP, packets.TABLE_DUMP, packets.BULK_EXECUTE):
             self._recording.unseen.note(NOT_OBSERVED, "replication, or bulk execution")
-            self._send(data)
+            self._forwarder.send(data)
             while True:
                 self._client.write(await self._server.read())
                 await self._client.drain()
@@ -230,10 +167,10 @@ class Connection:
         """Forward a command whose answer has no rows."""
         if data[0] == packets.RESET_CONNECTION:
             self._session.lose()
-        self._send(data)
-        answer = await self._answer(0)
+        self._forwarder.send(data)
+        answer = await self._forwarder.answer(0)
         if data[0] == packets.INIT_DB and not answer.code:
-            self._session.database = data[1:].decode("utf-8", "replace")
+            self._forwarder.database = data[1:].decode("utf-8", "replace")
         elif data[0] == packets.RESET_CONNECTION:
             await self._set_up()
 
@@ -245,7 +182,7 @@ class Connection:
             self._prepared[number].sent_long.add(int.from_bytes(data[5:7], "little"))
 
     async def _field_list(self, data: bytes) -> None:
-        self._send(data)
+        self._forwarder.send(data)
         while True:
             definition = await self._server.read()
             self._client.write(definition)
@@ -256,7 +193,7 @@ class Connection:
 
     @property
     def _codec(self) -> str:
-        return _CHARSETS.get(self._charset, "")
+        return _CHARSETS.get(self._forwarder.charset, "")
 
     def _prepared_texts(self, data: bytes) -> tuple[list[Statement], str]:
         """Return the statements of a text, and the codec of the text."""
@@ -266,17 +203,17 @@ class Connection:
         except UnicodeDecodeError:
             codec, text = "latin1", data.decode("latin1")
         known = self._codec if codec == self._codec else ""
-        mode = "ORACLE" if self._charset in _UNSAFE else self._mode
+        mode = "ORACLE" if self._forwarder.charset in _UNSAFE else self._forwarder.mode
         made = self._recording.preparation.statements(
-            text, mode, self._session.database, known, self._session.temporaries
+            text, mode, self._forwarder.database, known, self._session.temporaries
         )
         return made, codec
 
     async def _text(self, data: bytes) -> None:
         made, codec = self._prepared_texts(data[1:])
         if not made:
-            self._send(data)
-            await self._answer(0)
+            self._forwarder.send(data)
+            await self._forwarder.answer(0)
             return
         preparation, session = self._recording.preparation, self._session
         made = [
@@ -289,9 +226,9 @@ class Connection:
             if at or any(one.hidden or one.mark for one in rest):
                 sent = "".join(one.sent_text() for one in rest).encode(codec)
                 sent = sent.removeprefix(b";") if at else sent
-                self._send(bytes([packets.QUERY]) + sent)
+                self._forwarder.send(bytes([packets.QUERY]) + sent)
             else:
-                self._send(data)
+                self._forwarder.send(data)
             refused = await self._answers(rest)
             if refused < 0:
                 return
@@ -309,122 +246,24 @@ class Connection:
         while True:
             statement = made[min(at, len(made) - 1)]
             self._session.begin(statement)
-            answer = await self._answer(statement.hidden)
+            answer = await self._forwarder.answer(statement.hidden)
             if answer.is_refused:
                 return at
             more = bool(answer.status & MORE_RESULTS)
             is_inner = statement.plan.kind in ("call", "other") and more
             if not is_inner:  # the answers inside a procedure end nothing
                 self._session.answered(statement, answer)
-                if statement.plan.kind == "definition":
-                    await self._refresh()
+                await self._follow(statement)
             if not more:
                 return -1
             at += not is_inner
 
-    async def _answer(
-        self, hidden: int, prepared: PreparedStatement | None = None
-    ) -> Answer:
-        """Forward an answer, without its added columns."""
-        client, server = self._client, self._server
-        first = await server.read()
-        if first[0] == 0xFF:
-            code = int.from_bytes(first[1:3], "little")
-            if hidden and prepared is None and code in _NOT_AS_SENT:
-                return Answer(code=code, is_refused=True)
-            client.write(first)
-            return Answer(code=code)
-        if first[0] == 0:
-            ok = self._ok(first)
-            client.write(ok.packed(tracks=self._tracks))
-            return Answer(status=ok.status, affected=ok.affected, info=ok.info, gtid=ok.gtid)
-        if first[0] == 0xFB:
-            return await self._local_file(first)
-        number, _ = read_lenenc(first, 0)
-        assert number is not None
-        keep = number - hidden
-        client.write(lenenc(keep) if hidden else first)
-        types = []
-        for k in range(number):
-            definition = await server.read()
-            if k < keep:
-                client.write(definition)
-            if prepared is not None and hidden:
-                types.append(column_type(definition))
-        status = 0 if self._has_no_eof else self._eof(await server.read())
-        if prepared is not None:
-            prepared.types, prepared.keep = types, keep
-        if status & CURSOR_EXISTS:
-            return Answer(status=status, columns=number, has_cursor=True)
-        answer = await self._rows(keep, hidden, types if prepared is not None else None)
-        answer.columns = number
-        return answer
-
-    async def _rows(self, keep: int, hidden: int, types: Sequence[int] | None) -> Answer:
-        """Forward the rows of an answer.
-
-        Args:
-            keep: the number of columns to forward.
-            types: the types of all columns of a prepared statement; ``None`` for texts.
-        """
-        client, server = self._client, self._server
-        longest = packets.LONGEST if self._has_no_eof else _ENDS_ROWS
-        rows, count = list[list[bytes | None]](), 0
-        while True:
-            data = await server.read()
-            first = data[0] if data else 0
-            if first == 0xFE and len(data) < longest:
-                if not self._has_no_eof:
-                    return Answer(status=self._eof(data), rows=rows, count=count)
-                ok = self._ok(data)
-                client.write(ok.packed(tracks=self._tracks))
-                return Answer(status=ok.status, gtid=ok.gtid, rows=rows, count=count,
-                              has_cursor=bool(ok.status & CURSOR_EXISTS) and not count)  # fmt: skip
-            if first == 0xFF:
-                client.write(data)
-                return Answer(code=int.from_bytes(data[1:3], "little"))
-            count += 1
-            if hidden:
-                data, values = (
-                    cut_text_row(data, keep) if types is None
-                    else cut_binary_row(data, types, keep)
-                )  # fmt: skip
-                rows.append(values)
-            client.write(data)
-            await client.drain()
-
-    def _eof(self, data: bytes) -> int:
-        """Forward an EOF packet without the flag that the observer's own tracking sets."""
-        status = int.from_bytes(data[3:5], "little")
-        shown = status & ~packets.STATE_CHANGED
-        self._client.write(data[:3] + shown.to_bytes(2, "little") + data[5:])
-        return status
-
-    def _ok(self, data: bytes) -> Ok:
-        ok = ok_of(data, frozenset(), tracked=self._is_tracked)
-        if ok.schema:
-            self._session.database = ok.schema
-        self._mode = ok.tracked.get(b"sql_mode", self._mode)
-        self._charset = ok.tracked.get(b"character_set_client", self._charset)
-        return ok
-
-    async def _local_file(self, request: bytes) -> Answer:
-        """Forward the file that the server asks the application for."""
-        self._recording.unseen.note(LOADED, request[1:].decode("utf-8", "replace"))
-        self._client.write(request)
-        while True:
-            data = await self._client.read()
-            self._server.write(data)
-            await self._server.drain()
-            if not data:
-                break
-        answer = await self._server.read()
-        if answer[0] == 0xFF:
-            self._client.write(answer)
-            return Answer(code=int.from_bytes(answer[1:3], "little"))
-        ok = self._ok(answer)
-        self._client.write(ok.packed(tracks=self._tracks))
-        return Answer(status=ok.status, affected=ok.affected, info=ok.info, gtid=ok.gtid)
+    async def _follow(self, statement: Statement) -> None:
+        """Take over what a statement that was executed has changed for the next ones."""
+        if statement.plan.kind == "definition":
+            await self._refresh()
+        elif statement.plan.kind == "use":
+            self._forwarder.database = statement.plan.name
 
     # --- prepared statements ---
 
@@ -437,15 +276,15 @@ class Connection:
             statement = self._recording.preparation.marked(statement, mark)
             statement.is_binary = True
         if statement is not None and (statement.hidden or statement.mark):
-            self._send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
+            self._forwarder.send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
         else:
-            self._send(data)
+            self._forwarder.send(data)
         first = await self._server.read()
-        if statement is not None and statement.hidden and first[0] == 0xFF:
-            if int.from_bytes(first[1:3], "little") in _NOT_AS_SENT:
-                statement.without_hidden(REFUSED)
-                self._send(data)
-                first = await self._server.read()
+        code = int.from_bytes(first[1:3], "little") if first[0] == 0xFF else 0
+        if statement is not None and statement.hidden and code in NOT_AS_SENT:
+            statement.without_hidden(REFUSED)
+            self._forwarder.send(data)
+            first = await self._server.read()
         if first[0] == 0xFF:
             self._client.write(first)
             return
@@ -460,7 +299,7 @@ class Connection:
                 definition = await self._server.read()
                 if k < shown:
                     self._client.write(definition)
-            if size and not self._has_no_eof:
+            if size and not self._forwarder.has_no_eof:
                 self._client.write(await self._server.read())
         if statement is not None:
             self._prepared[number] = PreparedStatement(statement, count, keep)
@@ -469,20 +308,19 @@ class Connection:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
         if prepared is None:
             self._recording.unseen.note(PREPARED_EARLIER)
-            self._send(data)
-            await self._answer(0)
+            self._forwarder.send(data)
+            await self._forwarder.answer(0)
             return
         statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
         prepared.sent_long = set()
-        self._send(data)
+        self._forwarder.send(data)
         while True:
             self._session.begin(statement)
-            answer = await self._answer(statement.hidden, prepared)
+            answer = await self._forwarder.answer(statement.hidden, prepared)
             if not answer.status & MORE_RESULTS:
                 break
         prepared.event = self._session.answered(statement, answer)
-        if statement.plan.kind == "definition":
-            await self._refresh()
+        await self._follow(statement)
 
     def _parameters(self, prepared: PreparedStatement, data: bytes) -> Parameters:
         """Return the parameters of an execution; none of them if they are not certain."""
@@ -496,11 +334,13 @@ class Connection:
 
     async def _fetch(self, data: bytes) -> None:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
-        self._send(data)
+        self._forwarder.send(data)
         if prepared is None:
-            await self._rows(0, 0, ())
+            await self._forwarder.rows(0, 0, ())
             return
-        answer = await self._rows(prepared.keep, prepared.statement.hidden, prepared.types)
+        answer = await self._forwarder.rows(
+            prepared.keep, prepared.statement.hidden, prepared.types
+        )
         if prepared.event is not None:
             prepared.event.rows += answer.rows
             prepared.event.count += answer.count

@@ -7,17 +7,20 @@ a key had twice may be either version; each write says which version it makes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
 
 from msgspec import Struct
 
 from isolang.observe.history.edn import edn
 from isolang.observe.log.tables import Name, Table
 from isolang.observe.mariadb.compared import ComparedColumn
-from isolang.observe.mariadb.recording import Transaction
+from isolang.observe.mariadb.recording import Event, Transaction
 
-_VERSION = "xmin"  # the name by which reports know the column that tells versions apart
+_VERSION: Final = "xmin"  # the name by which reports know the column that tells versions apart
+_NEVER: Final = 1 << 62
+_START: Final = (-1, -1)
+_UNKNOWN: Final = (-1, _NEVER)
 
 
 class WrittenVersion(Struct, frozen=True, gc=False):
@@ -39,6 +42,7 @@ class NamedTable:
         label: its name in the history.
         compared: how conditions compare its columns, by name.
         form: its columns, which tell whether a statement was prepared for this definition.
+        defined: the positions at which its definition was sent and answered.
         initial: the rows from before the observation, in EDN by the texts of their keys.
     """
 
@@ -47,6 +51,7 @@ class NamedTable:
         self.table, self.label = table, label
         self.compared = {column.name: ComparedColumn(column) for column in table.logged}
         self.form = form_of(table)
+        self.defined = _START
         self.initial: dict[str, tuple[str, None]] = {}
         self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
         self._versions: dict[str, list[WrittenVersion]] = {}
@@ -58,6 +63,7 @@ class NamedTable:
         return ",".join(str(value).replace("\\", "\\\\").replace(",", "\\,") for value in key)
 
     def key_edn(self, key: tuple[Any, ...]) -> str:
+        """Return a key in EDN."""
         return edn([self.label, self.key(key)])
 
     def add(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str:
@@ -125,27 +131,46 @@ class NamedTables:
         self._by_table: dict[int, NamedTable] = {}
         self._labels: dict[str, Name] = {}
 
+    def define(self, tables: Sequence[Table], when: tuple[int, int] | None) -> None:
+        """Note that tables have another definition from here on.
+
+        Args:
+            when: the positions at which the statement was sent and answered; ``None`` if unknown.
+        """
+        for table in tables:
+            self.of(table).defined = when or _UNKNOWN
+
     def of(self, table: Table) -> NamedTable:
         """Return the name of a table of the log."""
         if (known := self._by_table.get(id(table))) is not None:
             return known
         where = table.schema, table.name
-        known_ones = self._by_name.setdefault(where, [])
+        generations = self._by_name.setdefault(where, [])
         label = table.name
         if self._labels.setdefault(label, where) != where:
             label = f"{table.schema}.{table.name}"
-        if known_ones:
-            label += f"#{len(known_ones) + 1}"
+        if generations:
+            label += f"#{len(generations) + 1}"
         made = NamedTable(table, label)
-        known_ones.append(made)
+        generations.append(made)
         self._by_table[id(table)] = made
         return made
 
-    def read_from(self, table: Table) -> NamedTable | None:
-        """Return the table that a statement read; ``None`` if its definition is not certain."""
+    def read_from(self, table: Table, event: Event) -> NamedTable | None:
+        """Return the table that a statement read; ``None`` if its definition is not certain.
+
+        SOUND BECAUSE: a definition waits for the transactions that use its table, and they for it.
+        """
         form = form_of(table)
-        known = self._by_name.get((table.schema, table.name), [])
-        fitting = [one for one in known if one.form == form]
+        generations = self._by_name.get((table.schema, table.name), [])
+        fitting = []
+        for number, one in enumerate(generations):
+            begin, _ = one.defined
+            end = _NEVER
+            if number + 1 < len(generations):
+                end = generations[number + 1].defined[1]
+            if one.form == form and begin < event.answered and event.sent < end:
+                fitting.append(one)
         return fitting[0] if len(fitting) == 1 else None
 
     def labels_of(self, name: str) -> set[str]:
@@ -156,4 +181,5 @@ class NamedTables:
         }  # fmt: skip
 
     def all(self) -> list[NamedTable]:
+        """Return all tables that occurred."""
         return [*self._by_table.values()]

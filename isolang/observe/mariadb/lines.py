@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
-from io import BufferedWriter
 from itertools import count
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
 from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
@@ -113,7 +112,7 @@ def _remarks(operations: Sequence[Operation]) -> str:
 class _Lines:
     """The lines of transactions in a file."""
 
-    def __init__(self, file: BufferedWriter) -> None:
+    def __init__(self, file: BinaryIO) -> None:
         self._file, self._line, self._is_first = file, count(), True
         file.write(ORDERED_LINE)
 

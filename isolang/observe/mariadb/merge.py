@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final
 
 from msgspec import Struct
@@ -67,27 +68,29 @@ class Merger:
     def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:
         """Yield all transactions: those that were seen in the order of their ends, then others."""
         written: dict[int, Group] = {}
+        writers: dict[int, Transaction] = {}
         others = []
         find = _Finder(self._recording.transactions)
         for group in groups:
-            one = None if group.ddl else find.transaction_of(group)
-            if one is not None and id(one) not in written:
-                written[id(one)] = group
+            found = None if group.ddl else find.transaction_of(group)
+            if found is not None and id(found) not in written:
+                written[id(found)], writers[id(group)] = group, found
                 # The log says that it committed; then nobody knows what its statements belong to.
-                one.is_unclear |= one.outcome == "fail"
-                self._count_outcome(one)
+                found.is_unclear |= found.outcome == "fail"
+                self._count_outcome(found)
             else:
                 others.append(group)
+        for group in groups:
+            if group.ddl:
+                self.tables.define(group.defined, self._recording.definitions.get(group.gtid))
         # All contents must be known before the first read is looked up.
-        owners = {id(group): one for one in self._recording.transactions
-                  if (group := written.get(id(one))) is not None}  # fmt: skip
         contents = {
-            id(group): [self._writes(each, owners.get(id(group))) for each in group.statements]
+            id(group): [self._writes(each, writers.get(id(group))) for each in group.statements]
             for group in groups
         }
         for one in self._recording.transactions:
-            group = written.get(id(one))
-            operations = self._operations(one, group, contents) if one.outcome == "ok" else []
+            is_seen = one.outcome == "ok"
+            operations = self._operations(one, written.get(id(one)), contents) if is_seen else []
             yield MergedTransaction(operations, one)
         for group in others:
             yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
@@ -99,9 +102,7 @@ class Merger:
         one.outcome = "ok"
         outcomes[one.outcome] += 1
 
-    def _writes(
-        self, statement: LoggedStatement, writer: Transaction | None
-    ) -> list[Operation]:
+    def _writes(self, statement: LoggedStatement, writer: Transaction | None) -> list[Operation]:
         """Return the writes of a logged statement, and remember their contents."""
         operations = []
         for change in statement.changes:
@@ -218,7 +219,7 @@ def _placed(
             at = number + 1
     unsure: int | None = None
     edges = [(-1, -1), *matched, (len(events), len(logged))]
-    for (place, number), (next_place, next_number) in zip(edges, edges[1:], strict=False):
+    for (place, number), (next_place, next_number) in pairwise(edges):
         between = range(number + 1, next_number)
         if between:
             able = [

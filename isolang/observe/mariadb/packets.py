@@ -80,7 +80,8 @@ def read_bytes(data: bytes, at: int) -> tuple[bytes | None, int]:
 def lenenc(number: int) -> bytes:
     """Return a length-encoded integer.
 
-    >>> all(read_lenenc(lenenc(n), 0)[0] == n for n in (0, 250, 251, 65535, 65536, 1 << 24, 1 << 40))
+    >>> numbers = (0, 250, 251, 65535, 65536, 1 << 24, 1 << 40)
+    >>> all(read_lenenc(lenenc(number), 0)[0] == number for number in numbers)
     True
     """
     if number < 0xFB:
@@ -173,7 +174,6 @@ class Ok(Struct):
     Attributes:
         rest: what follows the state.
         tracked: the values of the tracked variables.
-        gtid: the name of the transaction in the server's log, if one ended.
         schema: the new default database; empty if it did not change.
     """
 
@@ -190,6 +190,7 @@ class Ok(Struct):
 
     @property
     def gtid(self) -> str:
+        """Return the name of the transaction that ended, in the server's log; empty if none did."""
         return self.tracked.get(b"last_gtid", "")
 
     def packed(self, *, tracks: bool) -> bytes:
@@ -269,9 +270,7 @@ def cut_text_row(row: bytes, keep: int) -> tuple[bytes, list[bytes | None]]:
     return kept, hidden
 
 
-def cut_binary_row(
-    row: bytes, types: Sequence[int], keep: int
-) -> tuple[bytes, list[bytes | None]]:
+def cut_binary_row(row: bytes, types: Sequence[int], keep: int) -> tuple[bytes, list[bytes | None]]:
     """Return a row of a prepared statement without the columns after the first ones."""
     size = (len(types) + 9) // 8
     bits = int.from_bytes(row[1 : 1 + size], "little")

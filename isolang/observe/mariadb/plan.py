@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
-from typing import Final, Literal, NoReturn, TypeAlias
+from itertools import pairwise
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -13,7 +13,6 @@ from isolang.observe.sql.lexer import Token
 from isolang.observe.unseen import (
     CONDITIONS,
     COPIED,
-    FUNCTIONS,
     LOADED,
     PROCEDURES,
     SHAPES,
@@ -26,10 +25,11 @@ Kind: TypeAlias = Literal[
     "back", "level", "set", "use", "definition", "call", "quiet", "other",
 ]  # fmt: skip
 
-_AGGREGATES: Final = frozenset(
-    "count sum min max avg bit_and bit_or bit_xor std stddev variance group_concat json_arrayagg "
-    "json_objectagg stddev_pop stddev_samp var_pop var_samp median".split()
-)
+_AGGREGATES: Final = frozenset({
+    "count", "sum", "min", "max", "avg", "bit_and", "bit_or", "bit_xor", "std", "stddev",
+    "variance", "group_concat", "json_arrayagg", "json_objectagg", "stddev_pop", "stddev_samp",
+    "var_pop", "var_samp", "median",
+})  # fmt: skip
 _JOINS: Final = frozenset({"join", "inner", "left", "right", "cross", "straight_join"})
 _CLAUSES: Final = frozenset({
     "where", "group", "having", "order", "limit", "offset", "fetch", "for", "lock", "window",
@@ -49,7 +49,7 @@ _DEFINITIONS: Final = frozenset({
     "create", "alter", "drop", "rename", "truncate", "grant", "revoke", "install", "uninstall",
     "lock", "unlock",
 })  # fmt: skip
-# Functions whose answer depends on other rows, or that change rows or wait for others.
+_CONSTANTS: Final = frozenset({"null", "default", "true", "false", "current_timestamp"})
 _CONNECTORS: Final = frozenset({"xor", "||"})  # what binds less tightly than AND, besides OR
 
 
@@ -118,7 +118,7 @@ def plan_of(part: Sequence[Token], text: str) -> Plan:
     reader = _Reader(part, text)
     functions = tuple(
         token.text.strip('"')
-        for token, following in zip(part, part[1:], strict=False)
+        for token, following in pairwise(part)
         if following.text == "(" and token.kind in ("word", "quoted")
     )
     try:
@@ -191,9 +191,9 @@ class _Reader:
         if self.mark(at) == "." and self.is_name(at + 1):
             schema, name, at = name, self.name(at + 1), at + 2
             alias = f"{_quoted(schema)}.{_quoted(name)}"
-        if self.mark(at) == "(" or self.word(at) in ("partition", "for"):
-            if self.word(at) != "for" or self.word(at + 1) in ("system_time", "portion"):
-                raise _OtherFormError("FROM of another shape")
+        is_old = self.word(at) == "for" and self.word(at + 1) in ("system_time", "portion")
+        if self.mark(at) == "(" or self.word(at) == "partition" or is_old:
+            raise _OtherFormError("FROM of another shape")
         if self.word(at) == "as" and self.is_name(at + 1):
             return Source(schema, name, self.raw(at + 1)), self._behind_hints(at + 2)
         if self.is_name(at) and self.word(at) not in _NO_ALIASES:
@@ -425,7 +425,8 @@ def _computes(reader: _Reader, begin: int, end: int) -> bool:
         if not reader.depth[at] and reader.mark(at) in ("=", ","):
             is_value = reader.mark(at) == "="
         elif is_value and reader.is_name(at) and reader.mark(at + 1) != "(":
-            if reader.word(at) not in ("null", "default", "true", "false", "current_timestamp"):
+            is_column = reader.word(at) not in _CONSTANTS
+            if is_column:
                 return True
     return False
 
@@ -438,9 +439,7 @@ def is_connected_by_and(part: Sequence[Token], begin: int, end: int) -> bool:
     return not any(part[at].text in _CONNECTORS for at in range(begin, end))
 
 
-def hidden_text(
-    plan: Plan, part: Sequence[Token], text: str, images: Sequence[str]
-) -> str:
+def hidden_text(plan: Plan, part: Sequence[Token], text: str, images: Sequence[str]) -> str:
     """Return the text of a SELECT with one more column for the rows of each of its tables."""
     columns = []
     for image in images:

@@ -53,6 +53,7 @@ class Operation(Struct, frozen=True, gc=False):
 
     @property
     def writes(self) -> bool:
+        """Return whether it is a write."""
         return self.version is not None
 
 
@@ -76,7 +77,7 @@ class Reads:
             return []
         if statement.hidden != len(plan.sources):
             return []
-        named = [self._tables.read_from(table) for table in statement.tables]
+        named = [self._tables.read_from(table, event) for table in statement.tables]
         images = [self._images(event, place) for place in range(len(named))]
         if any(table is None for table in named):
             self._note(ALTERED, statement)
@@ -146,14 +147,15 @@ class Reads:
             return self._conflicts(event, one, direct)
         return []
 
-    def _found(
-        self, event: Event, one: Transaction, changes: Sequence[Change]
-    ) -> list[Operation]:
+    def _found(self, event: Event, one: Transaction, changes: Sequence[Change]) -> list[Operation]:
         """Return the rows that an UPDATE or DELETE found."""
         statement, plan = event.statement, event.statement.plan
-        rows = [change.before for change in changes
-                if change.before is not None and not (change.moved and change.kind == "insert")]
-        table = self._tables.read_from(statement.tables[0])
+        rows = [
+            change.before
+            for change in changes
+            if change.before is not None and not (change.moved and change.kind == "insert")
+        ]
+        table = self._tables.read_from(statement.tables[0], event)
         if table is None:
             self._note(ALTERED, statement)
             return []
@@ -296,9 +298,7 @@ class Reads:
     ) -> Operation:
         return self._operation(f"[:r {table.key_edn(key)} {text}]", table, event, one)
 
-    def _operation(
-        self, text: str, table: NamedTable, event: Event, one: Transaction
-    ) -> Operation:
+    def _operation(self, text: str, table: NamedTable, event: Event, one: Transaction) -> Operation:
         return Operation(text, table.label, None, event.statement.text, statement_name(event, one))
 
     def _condition(
@@ -421,5 +421,3 @@ def statement_name(event: Event, one: Transaction) -> str:
     if not lock and event.statement.plan.kind == "select":
         lock = "share" if one.level == "serializable" and one.is_explicit else ""
     return f"{event.number} for {lock}" if lock else str(event.number)
-
-

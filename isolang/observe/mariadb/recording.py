@@ -54,7 +54,8 @@ class Event(Struct, kw_only=True):
         changed: the number of rows that it changed.
         listed: the number of rows that an INSERT names.
         is_open: whether the application has not fetched all rows.
-        answered: the position of its answer among the events of all connections.
+        sent: the position at which it was sent among the events of all connections.
+        answered: the position of its answer.
     """
 
     statement: Statement
@@ -65,6 +66,7 @@ class Event(Struct, kw_only=True):
     changed: int = 0
     listed: int = 1
     is_open: bool = False
+    sent: int = 0
     answered: int = 0
 
 
@@ -109,14 +111,15 @@ class Recording:
     Attributes:
         level: the isolation level of new connections.
         rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
-        definitions: the number of statements that changed definitions.
+        definitions: the positions at which a statement that changed definitions was sent and
+            answered, by its name in the log.
     """
 
     def __init__(self, preparation: Preparation, level: str) -> None:
         """Create an empty recording."""
         self.preparation, self.level = preparation, level
         self.rolls_back_on_timeout = False
-        self.definitions = 0
+        self.definitions: dict[str, tuple[int, int]] = {}
         self.transactions: list[Transaction] = []
         self.outcomes: Counter[str] = Counter()
         self.unseen = Unseen()

@@ -8,6 +8,7 @@ from contextlib import closing, contextmanager
 from types import MappingProxyType
 from typing import ClassVar, Final
 
+from isolang.observe.log.mariadb import SERVER_OPTIONS
 from isolang.observe.mariadb.address import MariaDBAddress, address_of
 from isolang.run.address import Address
 from isolang.run.targets.mariadb import MariaDB
@@ -19,11 +20,7 @@ DATABASE: Final = "test"
 class LoggingMariaDB(MariaDB):
     """A server whose log names all rows that change."""
 
-    settings: ClassVar = MappingProxyType({
-        "log-bin": "isocheck-log", "server-id": "1", "binlog-format": "ROW",
-        "binlog-row-image": "FULL", "binlog-row-metadata": "FULL",
-        "binlog-annotate-row-events": "ON", "sync-binlog": "0",
-    })  # fmt: skip
+    settings: ClassVar = MappingProxyType(SERVER_OPTIONS)
 
 
 @contextmanager

@@ -26,7 +26,6 @@ class Session:
 
     Attributes:
         connection: the number that the comments of its statements name.
-        database: the default database.
         temporaries: the names of the temporary tables that it has created, in lower case.
         in_transaction: whether the server has a transaction open.
     """
@@ -35,7 +34,6 @@ class Session:
         """Begin a session."""
         self._recording = recording
         self.connection = self._process = recording.process()
-        self.database = ""
         self.temporaries: set[str] = set()
         self.in_transaction = False
         self.level, self._next_level = recording.level, ""
@@ -47,10 +45,6 @@ class Session:
         """Return the number of a statement for the comment in front of it."""
         self._numbered += 1
         return self._numbered
-
-    @property
-    def transaction(self) -> Transaction | None:
-        return self._one
 
     def reset(self) -> None:
         """Note that the connection begins anew, as after it was opened."""
@@ -123,15 +117,13 @@ class Session:
             else:
                 self._finish("fail")
         elif kind == "definition":
-            self._define(statement)
+            self._define(statement, answer.gtid)
         elif kind in ("savepoint", "release", "back"):
             _note_savepoint(self._one, kind, statement.plan.name)
         elif kind == "level":
             self._set_level(statement.plan.name, was=was)
         elif kind == "set":
             self._set_isolation(statement)
-        elif kind == "use":
-            self.database = statement.plan.name
         elif kind == "quiet" and statement.plan.unseen:
             self._recording.unseen.note(statement.plan.unseen, statement.text)
         if kind in ("select", "insert", "update", "delete", "call", "other"):
@@ -144,13 +136,15 @@ class Session:
             self.begin(statement)
         return event
 
-    def _define(self, statement: Statement) -> None:
+    def _define(self, statement: Statement, gtid: str) -> None:
         """Note that a definition was changed."""
         if statement.plan.name:
             self.temporaries.add(statement.plan.name.lower())
             self._recording.unseen.note(TEMPORARY, statement.text)
             return
-        self._recording.definitions += 1
+        assert self._one is not None
+        answered, _ = self._recording.ticket()
+        self._recording.definitions[gtid] = self._one.last_sent, answered
         self._recording.unseen.note(statement.unseen or DEFINITIONS, statement.text)
 
     def _failed(self, statement: Statement, code: int) -> None:
@@ -194,7 +188,9 @@ class Session:
         if plan.kind == "select" and not plan.sources and not statement.unseen:
             return None
         position, _ = self._recording.ticket()
-        event = Event(statement=statement, number=one.sent, answered=position)
+        event = Event(
+            statement=statement, number=one.sent, sent=one.last_sent, answered=position
+        )  # fmt: skip
         if plan.kind == "select":
             event.rows, event.count = answer.rows, answer.count
             event.is_open = answer.has_cursor

@@ -34,12 +34,14 @@ class PacketStream(asyncio.Protocol):
         self._is_closed = self._is_paused = False
 
     def connection_made(self, transport: Any) -> None:
+        """Take the connection."""
         self.transport = transport
         stream = transport.get_extra_info("socket")
         if stream is not None and stream.family != socket.AF_UNIX:
             stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def data_received(self, data: bytes) -> None:
+        """Keep what was received until somebody reads it."""
         self._data += data
         if len(self._data) - self._at > _MOST_WAITING and not self._is_paused:
             self._is_paused = True
@@ -47,14 +49,17 @@ class PacketStream(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
+        """Wake whoever waits."""
         self._is_closed = True
         self._wake()
         self.resume_writing()
 
     def pause_writing(self) -> None:
+        """Let writers wait."""
         self._can_write = asyncio.get_running_loop().create_future()
 
     def resume_writing(self) -> None:
+        """Let writers go on."""
         if self._can_write is not None and not self._can_write.done():
             self._can_write.set_result(None)
 
