@@ -139,6 +139,7 @@ def dask():
         yield client
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_thousands_of_histories_over_dask(dask):
     """Every one is judged, while a worker is ended midway."""

@@ -33,6 +33,7 @@ def whole(library):
     return implication_order(library, bounds=BOUNDS)
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_every_pair_of_levels_is_decided(whole, library):
     """By a proof or by a history of up to four transactions, never by both."""

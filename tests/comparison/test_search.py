@@ -140,6 +140,7 @@ def test_a_serial_history_that_is_refused(text: str, refused: bool) -> None:
         assert all(ends[a] < begins[b] for a, b in pairwise(order))
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_no_level_of_the_library_refuses_a_serial_history() -> None:
     for entry in list_library():

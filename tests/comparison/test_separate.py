@@ -62,7 +62,7 @@ def test_no_list_shows_what_its_reader_appends_later():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "keys", "lists"),
-    quick_first([(2, 2, True), (3, 1, False), (2, 2, False)], 2, rest="campaign"),
+    quick_first([(2, 2, True), (3, 1, False), (2, 2, False)], 1, rest="campaign"),
 )
 def test_the_search_finds_what_there_is(library, size, keys, lists):
     """For each pair of levels: a history is found iff one of that size tells them apart."""

@@ -69,14 +69,14 @@ def run(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", quick_first(range(SLICES), 2, rest="campaign"))
+@pytest.mark.parametrize("part", quick_first(range(SLICES), 1, rest="campaign"))
 def test_separating_histories(levels: Levels, part: int) -> None:
     """Every triple, on levels that are event graphs."""
     run(TESTED_PAIRS, levels, ADJACENT, 7_000 + part)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("part", quick_first(range(SLICES), 3, rest="campaign"))
+@pytest.mark.parametrize("part", quick_first(range(SLICES), 1, rest="campaign"))
 def test_levels_that_are_no_event_graphs(part: int) -> None:
     """The relational encoding, with every solver, on levels that no other encoding is of."""
     pairs = [(e, s) for e, s in TESTED_PAIRS if e == "relational"]

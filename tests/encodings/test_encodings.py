@@ -423,6 +423,7 @@ def test_compare(tmp_path, capfd):
     assert "<svg" in plot.read_text()
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_compare_tells_of_each_pair_as_it_ends(tmp_path, capfd, monkeypatch):
     """On stderr with text, as a row of its own with JSON and CSV; --total limits all of them."""

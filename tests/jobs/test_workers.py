@@ -104,6 +104,7 @@ def test_the_parts_of_a_chain(cluster, tmp_path, monkeypatch, capfd):
     assert (there.code, there.out) == (here.code, here.out) == (4, here.out)
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 def test_a_survey_is_judged_by_workers(cluster, tmp_path, monkeypatch, capfd):
     """The cells come in their order, each with its evidence in the folder of the survey."""

@@ -153,7 +153,7 @@ def test_no_mutation_of_a_field_is_an_internal_error_or_changes_the_meaning(
     assert {entry["entry"] for entry in entries} >= {"head", "part", "end"}
     honest = checked(tmp_path)
     refused = 0
-    for what, made in mutants_of(entries, random.Random(1), most=200):
+    for what, made in mutants_of(entries, random.Random(1), most=70):
         write(tmp_path, made)
         try:
             found = checked(tmp_path)
@@ -162,7 +162,7 @@ def test_no_mutation_of_a_field_is_an_internal_error_or_changes_the_meaning(
             continue
         if (found.spec.sha256, found.read_as) == (honest.spec.sha256, honest.read_as):
             assert found.transactions == honest.transactions, what
-    assert refused > 250
+    assert refused > 90
 
 
 @pytest.mark.slow

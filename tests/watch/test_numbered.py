@@ -172,7 +172,7 @@ def test_another_order_than_the_lines_is_refused(tmp_path):
 def test_random_logs_are_judged_like_the_whole(tmp_path):
     """Growing, with numbers of every kind, killed now and then: what convicts early is final."""
     counts: Counter[str] = Counter()
-    for case in range(20):
+    for case in range(12):
         rng = random.Random(f"numbered {case}")
         level = rng.choice(("ser", "sser", "si", "strong-si", "rc"))
         log = tmp_path / str(case) / "history.edn"
@@ -206,5 +206,5 @@ def test_random_logs_are_judged_like_the_whole(tmp_path):
         if {whole.outcome, report.outcome} <= {"valid", "invalid"}:
             assert report.outcome == whole.outcome, (case, level, how)
             counts["compared"] += 1
-    assert min(counts["valid"], counts["invalid"], counts["early"]) >= 3, counts
-    assert counts["compared"] >= 15, counts
+    assert min(counts["valid"], counts["invalid"], counts["early"]) >= 2, counts
+    assert counts["compared"] >= 9, counts

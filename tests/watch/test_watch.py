@@ -255,7 +255,7 @@ def test_memory_is_bounded(tmp_path):
 @pytest.mark.slow
 def test_a_watch_that_was_killed_goes_on(tmp_path):
     """Wherever the chain was torn: the same verdict, what was written stays, the chain holds."""
-    for number in range(6):
+    for number in range(2):
         rng = random.Random(f"killed {number}")
         level = rng.choice(("ser", "si", "sser"))
         path = tmp_path / f"{number}.edn"

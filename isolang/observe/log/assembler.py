@@ -27,7 +27,7 @@ class Transaction(Struct):
     statements: list[WrittenRows] = []
     definitions: list[Query] = []
     others: list[str] = []  # statements that the log contains instead of rows
-    rolled_back: bool = False
+    savepoints: dict[str, int] = {}  # the number of statements in front of each savepoint
 
     def table_maps(self) -> Iterator[TableMap]:
         """Yield the table of each event with rows."""
@@ -46,6 +46,15 @@ class Assembler:
         self._bodies: dict[bytes, tuple[int, TableMap]] = {}
         self._prepared: dict[bytes, Transaction] = {}
         self.unknown: list[str] = []
+
+    @property
+    def between(self) -> bool:
+        """Return whether the last event ended a transaction, or belongs to none."""
+        return self._open is None
+
+    def restart(self) -> None:
+        """Forget a transaction of which only the beginning was read."""
+        self._open = None
 
     def feed(self, event: Event) -> Transaction | None:
         """Return the transaction that ends with an event."""
@@ -96,17 +105,23 @@ class Assembler:
             transaction.statements[-1].rows.append((self._maps[rows.table], rows))
 
     def _add_query(self, transaction: Transaction, query: Query) -> Transaction | None:
-        words = query.text.split(None, 3)
+        words = query.text.split()
         word = words[0].upper() if words else ""
         if word == "XA":
             return self._complete(transaction, query)
-        if word in ("COMMIT", "ROLLBACK") and len(words) == 1:
-            transaction.rolled_back = word == "ROLLBACK"
+        if word == "COMMIT" and len(words) == 1:
             return self._end()
-        if word == "SAVEPOINT" or (word == "BEGIN" and len(words) == 1):
+        if word == "ROLLBACK" and len(words) == 1:
+            # The group is in the log for tables without transactions, which are not observed.
+            self._end()
             return None
-        if word == "ROLLBACK":  # to a savepoint: rows that are in the log did not stay
-            transaction.others.append(query.text)
+        if word == "SAVEPOINT":
+            transaction.savepoints[words[-1]] = len(transaction.statements)
+            return None
+        if word == "ROLLBACK" and words[-1] in transaction.savepoints:
+            del transaction.statements[transaction.savepoints[words[-1]] :]
+            return None
+        if word == "BEGIN" and len(words) == 1:
             return None
         if transaction.gtid.standalone:
             transaction.definitions.append(query)

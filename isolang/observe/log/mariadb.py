@@ -11,6 +11,7 @@ thread goes on to its position, which is not before the last transaction that wa
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
@@ -31,6 +32,7 @@ Connect = Callable[[], Any]
 
 _QUEUED: Final = 1000  # how many transactions wait for the observer
 _POLL_S: Final = 0.2  # how often a waiting thread looks whether it must end
+_RECONNECT_S: Final = 20  # how long a server may take to restart
 _ATTEMPTS: Final = 3  # how often a snapshot is tried while definitions change
 
 _SETTINGS: Final = {
@@ -182,6 +184,7 @@ class LogReader:
         self.failure = ""
         self._stream = Stream(connect, start)
         self._events = iter(self._stream)
+        self._complete = start  # the position behind the last whole transaction
         self._assembler = Assembler()
         self._ahead: deque[tuple[Transaction, Position]] = deque()
         self._thread = threading.Thread(target=self._run, daemon=True, name="isolang-log")
@@ -190,7 +193,7 @@ class LogReader:
     def _run(self) -> None:
         try:
             while not self._abandoned:
-                event = None if self._ahead else next(self._events, None)
+                event = None if self._ahead else self._next_event()
                 if event is None and not self._ahead:
                     return
                 with self._gate:
@@ -214,19 +217,39 @@ class LogReader:
         finally:
             self._ended.set()
 
+    def _next_event(self) -> Event | None:
+        """Return the next event, after a new connection if the server has ended the old one."""
+        try:
+            return next(self._events, None)
+        except LogError as error:
+            until = time.monotonic() + _RECONNECT_S
+            while not self._abandoned:
+                with suppress(Exception):
+                    self._stream.close()
+                    self._stream = Stream(self._connect, self._complete)
+                    self._events = iter(self._stream)
+                    self._assembler.restart()
+                    return next(self._events, None)
+                if time.monotonic() > until:
+                    raise error
+                time.sleep(_POLL_S)
+            return None
+
     def _feed(self, event: Event) -> None:
         """Store the transaction that ends with an event."""
         transaction = self._assembler.feed(event)
         for text in self._assembler.unknown:
             self.replay.problems.add(EVENTS, None, text)
         self._assembler.unknown.clear()
+        if self._assembler.between:
+            self._complete = self._stream.position
         if transaction is not None:
             self._ahead.append((transaction, self._stream.position))
 
     def _look_ahead(self, name: Name) -> tuple[dict[Key, Row] | None, list[Transaction]]:
         """Return a table's rows now, and the transactions up to there, which are still to come."""
         end, rows = snapshot(self._connect, self._catalogue, only=[name])
-        while self._stream.position < end and (event := next(self._events, None)) is not None:
+        while self._stream.position < end and (event := self._next_event()) is not None:
             self._feed(event)
         return rows.get(name), [transaction for transaction, here in self._ahead if here <= end]
 

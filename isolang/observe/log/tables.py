@@ -10,7 +10,7 @@ mode.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
 from decimal import Decimal
@@ -29,6 +29,9 @@ GEOMETRIES: Final = frozenset(
     {"geometry", "point", "linestring", "polygon", "multipoint", "multilinestring",
      "multipolygon", "geometrycollection"}
 )  # fmt: skip
+
+SEQUENCE: Final = "sequence"
+"""Why the table of a sequence is not observed: its numbers are in no transaction."""
 
 _CODECS: Final = {
     "utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii", "latin1": "cp1252",
@@ -194,7 +197,7 @@ class Table(Struct, kw_only=True, eq=False):
 
     Attributes:
         columns: the columns by name in lower case, in their order.
-        key: the columns of the primary key.
+        key: the columns of the primary key, or of a unique index whose columns are NOT NULL.
         unique: the sets of columns that no two rows share.
         why: why the table's rows cannot be observed; empty if they can.
         generation: how many times the name has had another definition, plus one.
@@ -245,10 +248,18 @@ class Catalogue:
     foreign: list[Foreign]
     routines: set[str]
 
-    def __init__(self, connect: Callable[[], Any]) -> None:
-        """Load the definitions through a function that opens a connection."""
-        self._connect = connect
+    def __init__(self, connect: Callable[[], Any], schemas: Iterable[str] = ()) -> None:
+        """Load the definitions through a function that opens a connection.
+
+        Args:
+            schemas: the databases that are observed; by default all.
+        """
+        self._connect, self._schemas = connect, frozenset(schemas)
         self.load()
+
+    def observes(self, schema: str) -> bool:
+        """Return whether the tables of a database are observed."""
+        return not self._schemas or schema in self._schemas
 
     def load(self) -> None:
         """Load all definitions again, once more if they changed meanwhile."""
@@ -270,8 +281,10 @@ class Catalogue:
             )
             self.routines = {name for (name,) in cursor.fetchall()}
         for table in self.tables.values():
-            if not table.key and not table.why:
-                table.why = "no primary key"
+            if not self.observes(table.schema):
+                table.why = "another database"
+            elif not table.key:
+                table.why = table.why or "no primary key"
 
     def find(self, schema: str, name: str, default: str) -> Table | None:
         """Return the table that a statement names, with or without its schema."""
@@ -285,10 +298,13 @@ def _tables(cursor: Any) -> dict[Name, Table]:
     )
     tables = {}
     for schema, name, kind, engine in cursor.fetchall():
-        why = (
-            "" if kind == "BASE TABLE" and engine == "InnoDB" else f"{kind} {engine or ''}".strip()
-        )
-        tables[schema, name] = Table(schema=schema, name=name, why=why.lower())
+        if kind == "SEQUENCE":
+            why = SEQUENCE
+        elif kind == "BASE TABLE":
+            why = "" if engine == "InnoDB" else f"engine {engine}"
+        else:
+            why = kind.lower()
+        tables[schema, name] = Table(schema=schema, name=name, why=why)
     return tables
 
 
@@ -338,22 +354,25 @@ def _load_keys(cursor: Any, tables: dict[Name, Table]) -> None:
         f"FROM information_schema.statistics WHERE table_schema NOT IN {_SYSTEM} "
         "ORDER BY seq_in_index"
     )
-    unique: dict[tuple[str, str, str], set[str]] = {}
+    indexes: dict[tuple[str, str, str], list[str]] = {}
     prefixed = set()
     for schema, table, index, column, repeats, length in cursor.fetchall():
         if (schema, table) not in tables or column is None:
             continue
-        if index == "PRIMARY":
-            tables[schema, table].key.append(column.lower())
         if length is not None:
             prefixed.add((schema, table, index))
         if not int(repeats):
-            unique.setdefault((schema, table, index), set()).add(column.lower())
-    for (schema, table, index), columns in unique.items():
-        if (schema, table, index) not in prefixed:
-            tables[schema, table].unique.append(frozenset(columns))
-        elif index == "PRIMARY":
-            tables[schema, table].why = "a primary key over the beginning of a column"
+            indexes.setdefault((schema, table, index), []).append(column.lower())
+    for (schema, table, index), columns in indexes.items():
+        known = tables[schema, table]
+        if (schema, table, index) in prefixed:
+            if index == "PRIMARY":
+                known.why = "a primary key over the beginning of a column"
+            continue
+        known.unique.append(frozenset(columns))
+        required = all(known.columns[column].required for column in columns)
+        if index == "PRIMARY" or (required and not known.key):
+            known.key = columns
     cursor.execute(
         "SELECT event_object_schema, event_object_table FROM information_schema.triggers"
     )

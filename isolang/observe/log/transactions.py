@@ -39,10 +39,11 @@ from isolang.observe.log.replay import (
     difference,
 )
 from isolang.observe.log.stream import Position
-from isolang.observe.log.tables import Catalogue, Column, Name, Row, Table
+from isolang.observe.log.tables import SEQUENCE, Catalogue, Column, Name, Row, Table
 from isolang.observe.log.values import Decoder, UnknownTypeError
 
 _ALTERED_AGAIN: Final = "altered again before its rows could be read"
+_SYSTEM_TABLE: Final = "a table of the system"
 _MARK: Final = re.compile(r"\s*/\*(i\d+\.p?\d+)\*/")
 
 
@@ -121,8 +122,6 @@ class Transactions:
         problems = self.replay.problems
         for text in transaction.others:
             problems.add(STATEMENTS, None, text[:200])
-        if transaction.rolled_back:
-            problems.add(STATEMENTS, None, "a group that ends with ROLLBACK")
         for written in transaction.statements:
             group.statements.append(self._statement(written))
         return group
@@ -135,7 +134,8 @@ class Transactions:
         for table_map, rows in written.rows:
             bound = self._bind(table_map)
             if bound.table.why:
-                statement.changes.append(Change("unknown", bound.table))
+                if bound.table.why not in (SEQUENCE, _SYSTEM_TABLE):
+                    statement.changes.append(Change("unknown", bound.table))
                 continue
             try:
                 for before, after in decode_rows(rows, bound.decoders):
@@ -178,7 +178,9 @@ class Transactions:
         name = table_map.schema, table_map.name
         table = Table(schema=name[0], name=name[1])
         if name[0] in _SYSTEM_SCHEMAS:
-            table.why = "a table of the system"
+            table.why = _SYSTEM_TABLE
+        elif not self._catalogue.observes(name[0]):
+            table.why = "another database"
         elif not table_map.names or not table_map.key:
             table.why = "a definition that the log does not contain"
         else:

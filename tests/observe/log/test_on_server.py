@@ -175,6 +175,10 @@ def test_the_log_explains_all_rows(mariadb):
         "ON DELETE SET NULL)",
         "CREATE TABLE log (id INT AUTO_INCREMENT PRIMARY KEY, text TEXT)",
         "CREATE TABLE nokey (v INT)",
+        "CREATE TABLE plain (id INT PRIMARY KEY) ENGINE = MyISAM",
+        "CREATE TABLE parts (a INT NOT NULL, b INT NOT NULL, UNIQUE (b, a)) "
+        "PARTITION BY HASH (a) PARTITIONS 3",
+        "CREATE SEQUENCE seq",
         "CREATE TRIGGER t AFTER UPDATE ON p FOR EACH ROW INSERT INTO log (text) VALUES (NEW.id)",
         "CREATE PROCEDURE two() BEGIN INSERT INTO p VALUES ('x', 1); UPDATE p SET v = 2; END",
         "INSERT INTO p VALUES ('a', 1), ('b', 2), ('c', 3)",
@@ -197,13 +201,27 @@ def test_the_log_explains_all_rows(mariadb):
         "XA COMMIT 'a'",
         "INSERT INTO nokey VALUES (1)",
         "FLUSH LOGS",
+        "BEGIN", "INSERT INTO p VALUES ('q', 1)", "SAVEPOINT s", "INSERT INTO p VALUES ('r', 1)",
+        "INSERT INTO plain VALUES (1)", "ROLLBACK TO s", "COMMIT",
+        "BEGIN", "DELETE FROM p", "INSERT INTO plain VALUES (2)", "ROLLBACK",
+        "INSERT INTO parts VALUES (1, 2), (2, 2)", "UPDATE parts SET a = 4 WHERE a = 1",
+        "SELECT NEXTVAL(seq)",
         "SET foreign_key_checks = 0",
         "/*i1.8*/ DELETE FROM p WHERE id = 'c'",
     )  # fmt: skip
+    for number, _, _, _, command, *_ in mariadb.run("SHOW PROCESSLIST"):
+        if command == "Binlog Dump":
+            mariadb.run(f"KILL {number}")  # the reader connects again
+    mariadb.run("INSERT INTO p VALUES ('end', 1)")
     groups = audited(reader)
     marks = [s.mark for group in groups for s in group.statements if s.mark]
     assert marks == ["i1.2", "i1.3", "i1.6", "i1.7", "i1.8"]
-    assert len({group.gtid for group in groups}) == len(groups) == 8
+    kinds = [[c.kind for s in group.statements for c in s.changes] for group in groups]
+    assert len({group.gtid for group in groups}) == len(groups) == 15
+    assert kinds[5:] == [
+        ["insert"], ["unknown"], ["unknown"], ["insert"], ["unknown"], ["insert", "insert"],
+        ["delete", "insert"], [], ["delete"], ["insert"],
+    ]  # fmt: skip
     first, second = groups[0].statements
     assert [(c.kind, c.table.name, c.direct) for c in first.changes] == [
         ("delete", "p", True), ("delete", "k", False), ("update", "g", False),
@@ -212,7 +230,6 @@ def test_the_log_explains_all_rows(mariadb):
         ("update", "p", True, False), ("update", "k", False, False),
         ("insert", "log", True, False),
     ]  # fmt: skip
-    assert [c.kind for s in groups[6].statements for c in s.changes] == ["unknown"]
     assert reader.problems == []
 
 

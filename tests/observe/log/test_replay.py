@@ -153,7 +153,7 @@ def test_a_row_that_the_log_contains_only_in_part_is_a_problem():
     ("sequence", "kind"),
     [
         ([gtid(1), query("UPDATE account SET v = 1"), commit()], STATEMENTS),
-        ([gtid(1), query("ROLLBACK TO `a`"), commit()], STATEMENTS),
+        ([gtid(1), query("ROLLBACK TO `b`"), commit()], STATEMENTS),
         ([gtid(1), ACCOUNT, rows(UPDATE, (1, 10), (1, 11)), commit()], COMMENTS),
         (transaction(1, ("/*i1.1*/", ACCOUNT, rows(UPDATE, (1, 9), (1, 11)))), BEFORE),
         (transaction(1, ("/*i1.1*/", ACCOUNT, rows(DELETE, (4, 4)))), BEFORE),
@@ -314,6 +314,17 @@ def test_a_renamed_table_keeps_its_rows():
     log = Log(Catalogue(table("a", "id", "v"), table("b", "id", "v")), a=[(1, 1)], b=[(2, 2)])
     log.read(gtid(1, flags=1), query("RENAME TABLE a TO t, b TO a, t TO b"))
     assert (log.contents("a"), log.contents("b")) == ([(2, 2)], [(1, 1)])
+
+
+def test_rows_that_did_not_stay_are_not_replayed():
+    """They are in the log if the transaction also wrote a table without transactions."""
+    log = account()
+    text, write = annotation("/*i1.1*/"), rows(UPDATE, (1, 10), (1, 11))
+    log.read(
+        gtid(1), query("SAVEPOINT `a`"), text, ACCOUNT, write, query("ROLLBACK TO `a`"), commit(),
+        gtid(2), text, ACCOUNT, write, query("ROLLBACK"),
+    )  # fmt: skip
+    assert log.audit(account=[(1, 10), (2, None)]) == {}
 
 
 def test_the_rows_of_an_xa_transaction_are_replayed_when_it_commits():

@@ -4,6 +4,7 @@ from contextlib import closing
 
 import pytest
 from support.paths import ROOT
+from support.sampling import quick_first
 
 from isolang.errors import TargetError
 from isolang.history import read_history
@@ -102,7 +103,10 @@ def test_what_a_copy_has_read_by_a_predicate(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bug", "outcome"), [("?bug=torn-backup", "invalid"), ("", "valid")])
+@pytest.mark.parametrize(
+    ("bug", "outcome"),
+    quick_first([("?bug=torn-backup", "invalid"), ("", "valid")], rest="campaign"),
+)
 def test_a_torn_copy_is_found(bug, outcome, tmp_path):
     """One half of it is older than the other half; a copy of one state is not accused."""
     settings = Settings(
@@ -120,6 +124,7 @@ def test_a_torn_copy_is_found(bug, outcome, tmp_path):
         )
 
 
+@pytest.mark.campaign
 @pytest.mark.slow
 @pytest.mark.parametrize("workload", ["queries", "append"])
 def test_copies_of_sqlite_under_load(workload, tmp_path, monkeypatch):

@@ -190,6 +190,7 @@ def test_a_commit_that_a_crash_loses(tmp_path, asynchronous):
     assert isolang.check(history, "ser").outcome == "valid"
 
 
+@pytest.mark.campaign
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_run_with_faults(tmp_path):

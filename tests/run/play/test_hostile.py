@@ -463,7 +463,9 @@ def test_what_killed_runs_leave_on_servers(kind):
 @pytest.mark.server
 @pytest.mark.slow
 @pytest.mark.parametrize("number", quick_first([signal.SIGKILL, signal.SIGSTOP], rest="campaign"))
-@pytest.mark.parametrize("kind", ["postgres", "mariadb", "redis", "etcd"])
+@pytest.mark.parametrize(
+    "kind", quick_first(["postgres", "mariadb", "redis", "etcd"], rest="campaign")
+)
 def test_a_server_that_is_killed_or_stopped(tmp_path, kind, number):
     """In mid-run, and not by a fault of ours: the run ends in time, and is in doubt."""
     from isolang.run.judge.doubts import doubts_of

@@ -251,6 +251,7 @@ class Forgets(MariaDBClient):
         super()._begin("read committed")
 
 
+@pytest.mark.campaign
 @pytest.mark.server
 @pytest.mark.slow
 def test_a_mix_on_mariadb(tmp_path, monkeypatch):

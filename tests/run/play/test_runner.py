@@ -26,7 +26,7 @@ from isolang.run.workloads.queries import Queries
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workload", quick_first(NAMES, 12, rest="campaign"))
+@pytest.mark.parametrize("workload", quick_first(NAMES, 6, rest="campaign"))
 def test_every_workload_on_a_correct_database(tmp_path, workload):
     """The simulated database keeps strict serializability, whatever is played on it."""
     shape = Shape(keys=workload_named(workload).keys // 10 + 1, long=0.2, span=20)
@@ -259,19 +259,23 @@ def test_transactions_that_wait_for_each_other_go_on(tmp_path, monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("target", "options", "outcome"),
-    [
-        ("mariadb", {"workload": "rmw", "claims": "pl-2"}, "valid"),
-        ("mariadb", {"workload": "rmw", "level": "serializable"}, "valid"),
-        ("redis", {"workload": "rmw"}, "valid"),
-        ("redis", {"workload": "append"}, "valid"),
-        ("redis", {"workload": "cas"}, "valid"),
-        ("etcd", {"workload": "cas"}, "valid"),
-        ("redis", {"workload": "append", "level": "multi"}, "valid"),
-        ("redis", {"workload": "counter", "level": "multi", "claims": "si"}, "invalid"),
-        ("etcd", {"workload": "rmw"}, "valid"),
-        ("etcd", {"workload": "insert-delete"}, "valid"),
-        ("etcd", {"workload": "mini", "level": "serializable"}, "valid"),
-    ],
+    quick_first(
+        [
+            ("mariadb", {"workload": "rmw", "level": "serializable"}, "valid"),
+            ("redis", {"workload": "rmw"}, "valid"),
+            ("redis", {"workload": "append", "level": "multi"}, "valid"),
+            ("redis", {"workload": "counter", "level": "multi", "claims": "si"}, "invalid"),
+            ("etcd", {"workload": "cas"}, "valid"),
+            ("mariadb", {"workload": "rmw", "claims": "pl-2"}, "valid"),
+            ("redis", {"workload": "append"}, "valid"),
+            ("redis", {"workload": "cas"}, "valid"),
+            ("etcd", {"workload": "rmw"}, "valid"),
+            ("etcd", {"workload": "insert-delete"}, "valid"),
+            ("etcd", {"workload": "mini", "level": "serializable"}, "valid"),
+        ],
+        5,
+        rest="campaign",
+    ),
 )
 def test_servers_give_what_they_claim(tmp_path, target, options, outcome):
     """No false alarm on what is documented, and what is not claimed is seen to be missing."""
