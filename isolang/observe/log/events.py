@@ -242,8 +242,8 @@ def _parse_optional_metadata(table: TableMap, body: bytes, at: int) -> None:
             case 1:
                 numbers = [n for n, kind in enumerate(real) if kind in NUMERIC]
                 table.unsigned = [False] * len(real)
-                for place, n in enumerate(numbers):
-                    table.unsigned[n] = bool(value[place // 8] << place % 8 & 0x80)
+                for bit, n in enumerate(numbers):
+                    table.unsigned[n] = bool(value[bit // 8] << bit % 8 & 0x80)
             case 2 | 3:
                 _store_collations(table, texts, value, default=field == 2)
             case 10 | 11:
@@ -298,7 +298,7 @@ def _store_collations(
     numbers = list(_lengths(value))
     if default:
         exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=True))
-        numbers = [exceptions.get(place, numbers[0]) for place in range(len(columns))]
+        numbers = [exceptions.get(index, numbers[0]) for index in range(len(columns))]
     for n, number in zip(columns, numbers, strict=True):
         table.collations[n] = number
 
@@ -440,8 +440,8 @@ def _decode_row(
 ) -> tuple[Texts, int]:
     nulls, at = at, at + (len(present) + 7) // 8
     texts: Texts = {}
-    for place, n in enumerate(present):
-        if data[nulls + place // 8] >> place % 8 & 1:
+    for bit, n in enumerate(present):
+        if data[nulls + bit // 8] >> bit % 8 & 1:
             texts[n] = None
         else:
             texts[n], at = decoders[n](data, at)

@@ -105,7 +105,7 @@ class Replay:
     ) -> None:
         """Store the rows of a snapshot."""
         self.tables = dict(tables)
-        self.rows: Rows = {name: dict(found) for name, found in rows.items()}
+        self.rows: Rows = {name: dict(by_key) for name, by_key in rows.items()}
         self.problems = Problems()
         self._numbers: Counter[tuple[Name, Key]] = Counter()
         self.set_foreign_keys(foreign)

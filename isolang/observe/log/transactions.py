@@ -347,9 +347,10 @@ class Transactions:
                 self.replay.problems.add(DIFFERENT, new, difference(new, actual, replayed))
 
 
-def _alike(one: Table, other: Table) -> bool:
+def _alike(table: Table, other: Table) -> bool:
     """Return whether two definitions have the same columns and keys."""
-    return one.columns == other.columns and one.key == other.key and one.why == other.why
+    same = table.columns == other.columns and table.key == other.key
+    return same and table.why == other.why
 
 
 def _only(names: Iterable[str], row: Row | None) -> Row | None:

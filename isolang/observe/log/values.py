@@ -128,10 +128,10 @@ def _decimal(precision: int, scale: int) -> Decoder:
         mask = 0xFF if negative else 0
         value = bytes(byte ^ mask for byte in data[at : at + size])
         value = bytes([value[0] ^ 0x80]) + value[1:]
-        digits, place = [], 0
+        digits, start = [], 0
         for number, width in zip(groups, sizes, strict=True):
-            digits.append(f"{int.from_bytes(value[place : place + width], 'big'):0{number}d}")
-            place += width
+            digits.append(f"{int.from_bytes(value[start : start + width], 'big'):0{number}d}")
+            start += width
         text = "".join(digits[:whole]).lstrip("0") or "0"
         if scale:
             text += "." + "".join(digits[whole:])

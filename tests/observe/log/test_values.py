@@ -89,7 +89,7 @@ def test_a_text_becomes_a_canonical_value(column, text, value):
 
 
 @pytest.mark.parametrize(
-    ("collation", "one", "other", "same"),
+    ("collation", "text", "other", "same"),
     [
         ("utf8mb4_general_ci", "Alice", "alice  ", True),
         ("utf8mb4_nopad_bin", "a", "a ", False),
@@ -100,10 +100,10 @@ def test_a_text_becomes_a_canonical_value(column, text, value):
         ("", "a", "A", False),
     ],
 )
-def test_texts_that_a_collation_makes_equal_are_recorded_as_one(collation, one, other, same):
+def test_texts_that_a_collation_makes_equal_are_recorded_as_one(collation, text, other, same):
     """Two keys in the log are one row if the server's index says so."""
     column = Column(name="c", type="varchar", charset="utf8mb4", collation=collation)
-    assert (column.recorded(one) == column.recorded(other)) is same
+    assert (column.recorded(text) == column.recorded(other)) is same
 
 
 @pytest.mark.parametrize("text", ["é", "a\x01", "ß"])
