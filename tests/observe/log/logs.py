@@ -7,7 +7,7 @@ from isolang.observe.log.assembler import Assembler
 from isolang.observe.log.events import parse_event
 from isolang.observe.log.replay import Rows
 from isolang.observe.log.stream import position
-from isolang.observe.log.tables import Column, Foreign, Table
+from isolang.observe.log.tables import Foreign, LoggedColumn, LoggedTable
 from isolang.observe.log.transactions import Transactions
 
 INSERT, UPDATE, DELETE = 23, 24, 25
@@ -70,8 +70,8 @@ def rows(kind, *images, number=1, flags=1):
 
 def table(name, *names, schema="s", **more):
     """Return a table of integers, whose first column is the key."""
-    columns = {each: Column(name=each, type="int") for each in names}
-    return Table(schema=schema, name=name, columns=columns, key=[names[0]], **more)
+    columns = {each: LoggedColumn(name=each, type="int") for each in names}
+    return LoggedTable(schema=schema, name=name, columns=columns, key=[names[0]], **more)
 
 
 class Catalogue:

@@ -28,7 +28,7 @@ from isolang.observe.log.replay import (
     EVENTS,
     MISSING_COLUMNS,
     STATEMENTS,
-    Replay,
+    LogReplay,
 )
 
 
@@ -212,7 +212,7 @@ def test_a_decoder_that_drops_a_null_is_found(monkeypatch):
 
 def test_a_cascade_that_is_not_replayed_is_found(monkeypatch):
     """The children are still in the replayed rows."""
-    monkeypatch.setattr(Replay, "_cascade", lambda *_: None)
+    monkeypatch.setattr(LogReplay, "_cascade", lambda *_: None)
     log = family()
     log.read(*transaction(1, ("/*i1.1*/", PARENT, rows(DELETE, (1, 0)))))
     problems = log.audit(
