@@ -8,7 +8,7 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.observe.log import events
-from isolang.observe.log.events import Event, Gtid, Query, RowsEvent, TableMap
+from isolang.observe.log.events import Event, Gtid, LoggedQuery, RowsEvent, TableMap
 
 _MAPS: Final = 1000  # how many table maps are remembered
 
@@ -20,12 +20,12 @@ class WrittenRows(Struct):
     rows: list[tuple[TableMap, RowsEvent]] = []
 
 
-class Transaction(Struct):
+class EventGroup(Struct):
     """The events of a transaction."""
 
     gtid: Gtid
     statements: list[WrittenRows] = []
-    definitions: list[Query] = []
+    definitions: list[LoggedQuery] = []
     others: list[str] = []  # statements that the log contains instead of rows
     savepoints: dict[str, int] = {}  # the number of statements in front of each savepoint
 
@@ -41,10 +41,10 @@ class Assembler:
 
     def __init__(self) -> None:
         """Start in front of a transaction."""
-        self._open: Transaction | None = None
+        self._open: EventGroup | None = None
         self._maps: dict[int, TableMap] = {}
         self._bodies: dict[bytes, tuple[int, TableMap]] = {}
-        self._prepared: dict[bytes, Transaction] = {}
+        self._prepared: dict[bytes, EventGroup] = {}
         self.unknown: list[str] = []
 
     @property
@@ -56,10 +56,10 @@ class Assembler:
         """Forget a transaction of which only the beginning was read."""
         self._open = None
 
-    def feed(self, event: Event) -> Transaction | None:
+    def feed(self, event: Event) -> EventGroup | None:
         """Return the transaction that ends with an event."""
         if event.kind == events.GTID:
-            self._open = Transaction(events.parse_gtid(event))
+            self._open = EventGroup(events.parse_gtid(event))
             self._maps = {}
             return None
         transaction = self._open
@@ -86,7 +86,7 @@ class Assembler:
             self.unknown.append(f"an event of type {event.kind}")
         return None
 
-    def _end(self) -> Transaction | None:
+    def _end(self) -> EventGroup | None:
         transaction, self._open = self._open, None
         return transaction
 
@@ -98,13 +98,13 @@ class Assembler:
         number, table = self._bodies[body]
         self._maps[number] = table
 
-    def _add_rows(self, transaction: Transaction, rows: RowsEvent) -> None:
+    def _add_rows(self, transaction: EventGroup, rows: RowsEvent) -> None:
         if not transaction.statements:
             transaction.statements.append(WrittenRows())
         if rows.rows:  # an event without rows only ends its statement
             transaction.statements[-1].rows.append((self._maps[rows.table], rows))
 
-    def _add_query(self, transaction: Transaction, query: Query) -> Transaction | None:
+    def _add_query(self, transaction: EventGroup, query: LoggedQuery) -> EventGroup | None:
         words = query.text.split()
         word = words[0].upper() if words else ""
         if word == "XA":
@@ -132,7 +132,7 @@ class Assembler:
             transaction.others.append(query.text)
         return None
 
-    def _complete(self, transaction: Transaction, query: Query) -> Transaction | None:
+    def _complete(self, transaction: EventGroup, query: LoggedQuery) -> EventGroup | None:
         """Handle the statements of XA: only XA COMMIT makes the prepared rows visible."""
         verb = query.text.split()[1].upper()
         if verb in ("START", "END"):

@@ -15,7 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from isolang.observe.log.tables import BLOBS, TEXTS, Column
+from isolang.observe.log.tables import BLOBS, TEXTS, LoggedColumn
 from isolang.observe.log.values import (
     BIT,
     BLOB,
@@ -148,14 +148,14 @@ def parse_rotate(event: Event) -> tuple[str, int]:
     return event.body[8:].decode(), int.from_bytes(event.body[:8], "little")
 
 
-class Query(Struct, frozen=True):
+class LoggedQuery(Struct, frozen=True):
     """A statement in the log: a definition, COMMIT, or a change that is not logged as rows."""
 
     schema: str
     text: str
 
 
-def parse_query(event: Event) -> Query:
+def parse_query(event: Event) -> LoggedQuery:
     """Return the statement of an event."""
     body = event.body
     schema_length, variables = body[8], int.from_bytes(body[11:13], "little")
@@ -164,7 +164,7 @@ def parse_query(event: Event) -> Query:
     if event.kind == QUERY_COMPRESSED:
         text = uncompressed(text)
     schema = body[at : at + schema_length].decode("utf-8", "replace")
-    return Query(schema, text.rstrip(b"\0").decode("utf-8", "replace"))
+    return LoggedQuery(schema, text.rstrip(b"\0").decode("utf-8", "replace"))
 
 
 def parse_annotation(event: Event) -> str:
@@ -242,8 +242,8 @@ def _parse_optional_metadata(table: TableMap, body: bytes, at: int) -> None:
             case 1:
                 numbers = [n for n, kind in enumerate(real) if kind in NUMERIC]
                 table.unsigned = [False] * len(real)
-                for place, n in enumerate(numbers):
-                    table.unsigned[n] = bool(value[place // 8] << place % 8 & 0x80)
+                for bit, n in enumerate(numbers):
+                    table.unsigned[n] = bool(value[bit // 8] << bit % 8 & 0x80)
             case 2 | 3:
                 _store_collations(table, texts, value, default=field == 2)
             case 10 | 11:
@@ -298,7 +298,7 @@ def _store_collations(
     numbers = list(_lengths(value))
     if default:
         exceptions = dict(zip(numbers[1::2], numbers[2::2], strict=True))
-        numbers = [exceptions.get(place, numbers[0]) for place in range(len(columns))]
+        numbers = [exceptions.get(index, numbers[0]) for index in range(len(columns))]
     for n, number in zip(columns, numbers, strict=True):
         table.collations[n] = number
 
@@ -307,8 +307,8 @@ Collation = tuple[str, str]  # a character set, and the name of a collation
 
 
 def columns_of(
-    table: TableMap, collation: Callable[[int], Collation], known: Mapping[str, Column]
-) -> list[Column]:
+    table: TableMap, collation: Callable[[int], Collation], known: Mapping[str, LoggedColumn]
+) -> list[LoggedColumn]:
     """Return the definitions of a table's columns.
 
     Args:
@@ -328,7 +328,7 @@ def columns_of(
         charset, collates = collation(number) if number and kind not in BLOBS else ("", "")
         scale = table.metadata[n][-1] if real in (NEWDECIMAL, TIME2, DATETIME2, TIMESTAMP2) else 0
         columns.append(
-            Column(
+            LoggedColumn(
                 name=name,
                 type=kind,
                 scale=scale,
@@ -342,7 +342,7 @@ def columns_of(
     return columns
 
 
-def fits(table: TableMap, columns: Sequence[Column]) -> bool:
+def fits(table: TableMap, columns: Sequence[LoggedColumn]) -> bool:
     """Return whether these are the definitions of the columns in the log."""
     if len(columns) != len(table.types):
         return False
@@ -352,7 +352,7 @@ def fits(table: TableMap, columns: Sequence[Column]) -> bool:
     return all(_fits(column, real_type(kind, data)[0], data) for column, kind, data in logged)
 
 
-def _fits(column: Column, real: int, metadata: bytes) -> bool:
+def _fits(column: LoggedColumn, real: int, metadata: bytes) -> bool:
     kind = _TYPES.get(real, "")
     if kind in ("decimal", "time", "datetime", "timestamp") and not column.old:
         scale = metadata[-1] if metadata else 0
@@ -406,7 +406,7 @@ def parse_rows(event: Event) -> RowsEvent:
 Texts = dict[int, str | None]  # the texts of a row by the positions of their columns
 
 
-def decoders_of(table: TableMap, columns: Sequence[Column] | None) -> list[Decoder]:
+def decoders_of(table: TableMap, columns: Sequence[LoggedColumn] | None) -> list[Decoder]:
     """Return a decoder for each column of a table.
 
     Args:
@@ -440,8 +440,8 @@ def _decode_row(
 ) -> tuple[Texts, int]:
     nulls, at = at, at + (len(present) + 7) // 8
     texts: Texts = {}
-    for place, n in enumerate(present):
-        if data[nulls + place // 8] >> place % 8 & 1:
+    for bit, n in enumerate(present):
+        if data[nulls + bit // 8] >> bit % 8 & 1:
             texts[n] = None
         else:
             texts[n], at = decoders[n](data, at)

@@ -19,11 +19,11 @@ from queue import Empty, Full, Queue
 from typing import Any, Final
 
 from isolang.errors import TargetError
-from isolang.observe.log.assembler import Assembler, Transaction
+from isolang.observe.log.assembler import Assembler, EventGroup
 from isolang.observe.log.events import Collation, Event, LogError
-from isolang.observe.log.replay import EVENTS, Key, Problem, Rows
-from isolang.observe.log.stream import Position, Stream, position
-from isolang.observe.log.tables import Catalogue, Name, Row, Table
+from isolang.observe.log.replay import EVENTS, Key, LogProblem, Rows
+from isolang.observe.log.stream import LogPosition, LogStream, position
+from isolang.observe.log.tables import Catalogue, LoggedTable, Name, Row
 from isolang.observe.log.transactions import Group, LoggedStatement, Transactions
 
 __all__ = ["Group", "LogReader", "LoggedStatement", "check_access", "check_settings", "snapshot"]
@@ -58,7 +58,7 @@ def check_settings(connection: Any) -> list[str]:
     return lines
 
 
-def check_access(connect: Connect, start: Position) -> None:
+def check_access(connect: Connect, start: LogPosition) -> None:
     """Read the first event of the log.
 
     Raises:
@@ -66,7 +66,7 @@ def check_access(connect: Connect, start: Position) -> None:
     """
     stream = None
     try:
-        stream = Stream(connect, start)
+        stream = LogStream(connect, start)
         next(iter(stream))
     except LogError as error:
         hint = "GRANT REPLICATION SLAVE ON *.* TO the role that observes"
@@ -78,7 +78,7 @@ def check_access(connect: Connect, start: Position) -> None:
 
 def snapshot(
     connect: Connect, catalogue: Catalogue, *, most: int = 0, only: Sequence[Name] | None = None
-) -> tuple[Position, Rows]:
+) -> tuple[LogPosition, Rows]:
     """Return the rows of tables, and the position in the log of the same moment.
 
     A table that cannot be read, or has more than ``most`` rows if that is not 0, gets a reason why
@@ -119,7 +119,7 @@ _NO_PRIVILEGE: Final = (1142, 1143, 1044)
 _CHANGED: Final = (1412, 1054, 1146)  # a definition changed; a column, a table is missing
 
 
-def _begin_snapshot(cursor: Any) -> Position:
+def _begin_snapshot(cursor: Any) -> LogPosition:
     cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
@@ -129,7 +129,7 @@ def _begin_snapshot(cursor: Any) -> Position:
     return position(status["binlog_snapshot_file"], int(status["binlog_snapshot_position"]))
 
 
-def _read_rows(cursor: Any, table: Table, rows: dict[Any, Row], most: int) -> None:
+def _read_rows(cursor: Any, table: LoggedTable, rows: dict[Any, Row], most: int) -> None:
     limit = f" LIMIT {most + 1}" if most else ""
     name = f"{_quoted(table.schema)}.{_quoted(table.name)}"
     cursor.execute(f"SELECT CAST({table.image_sql('t')} AS BINARY) FROM {name} t{limit}")
@@ -170,7 +170,9 @@ class LogReader:
         failure: why the thread has ended early.
     """
 
-    def __init__(self, connect: Connect, catalogue: Catalogue, start: Position, rows: Rows) -> None:
+    def __init__(
+        self, connect: Connect, catalogue: Catalogue, start: LogPosition, rows: Rows
+    ) -> None:
         """Store the definitions, the rows and the position of a snapshot."""
         self._connect, self._catalogue = connect, catalogue
         self._transactions = Transactions(catalogue, rows, collations(connect), self._look_ahead)
@@ -178,15 +180,15 @@ class LogReader:
         self._queue: Queue[Group] = Queue(_QUEUED)
         self._gate = threading.Lock()
         self._position = start
-        self._until: Position | None = None
+        self._until: LogPosition | None = None
         self._ended = threading.Event()
         self._abandoned = False
         self.failure = ""
-        self._stream = Stream(connect, start)
+        self._stream = LogStream(connect, start)
         self._events = iter(self._stream)
         self._complete = start  # the position behind the last whole transaction
         self._assembler = Assembler()
-        self._ahead: deque[tuple[Transaction, Position]] = deque()
+        self._ahead: deque[tuple[EventGroup, LogPosition]] = deque()
         self._thread = threading.Thread(target=self._run, daemon=True, name="isolang-log")
         self._thread.start()
 
@@ -226,7 +228,7 @@ class LogReader:
             while not self._abandoned:
                 with suppress(Exception):
                     self._stream.close()
-                    self._stream = Stream(self._connect, self._complete)
+                    self._stream = LogStream(self._connect, self._complete)
                     self._events = iter(self._stream)
                     self._assembler.restart()
                     return next(self._events, None)
@@ -246,7 +248,7 @@ class LogReader:
         if transaction is not None:
             self._ahead.append((transaction, self._stream.position))
 
-    def _look_ahead(self, name: Name) -> tuple[dict[Key, Row] | None, list[Transaction]]:
+    def _look_ahead(self, name: Name) -> tuple[dict[Key, Row] | None, list[EventGroup]]:
         """Return a table's rows now, and the transactions up to there, which are still to come."""
         end, rows = snapshot(self._connect, self._catalogue, only=[name])
         while self._stream.position < end and (event := self._next_event()) is not None:
@@ -272,7 +274,7 @@ class LogReader:
                 groups.append(self._queue.get_nowait())
         return groups
 
-    def finish(self, end: Position) -> Iterator[Group]:
+    def finish(self, end: LogPosition) -> Iterator[Group]:
         """Yield the remaining transactions up to a position.
 
         Raises:
@@ -303,7 +305,7 @@ class LogReader:
             self.replay.problems.store(problem)
 
     @property
-    def problems(self) -> Sequence[Problem]:
+    def problems(self) -> Sequence[LogProblem]:
         """Return examples of each kind of problem: if there are any, no verdict is VALID."""
         return self.replay.problems.examples
 

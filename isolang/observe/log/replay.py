@@ -5,8 +5,8 @@ log, so the log contains the versions of each row in their order.
 
 InnoDB writes the children of foreign keys with CASCADE and SET NULL, and no log contains these
 writes. The replay makes them again. Each before-image in the log shows whether the replayed row was
-right; :meth:`Replay.differences` compares all rows with those of a later snapshot. A problem does
-not say which transaction is wrong, so it convicts none; but a run with a problem is not VALID.
+right; :meth:`LogReplay.differences` compares all rows with those of a later snapshot. A problem
+does not say which transaction is wrong, so it convicts none; but a run with a problem is not VALID.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from isolang.observe.log.tables import Foreign, Name, Row, Table
+from isolang.observe.log.tables import Foreign, LoggedTable, Name, Row
 
 Key = tuple[Any, ...]
 Rows = dict[Name, dict[Key, Row]]
@@ -38,7 +38,7 @@ class Change(Struct, eq=False):
     """
 
     kind: str
-    table: Table
+    table: LoggedTable
     key: Key = ()
     before: Row | None = None
     after: Row | None = None
@@ -47,7 +47,7 @@ class Change(Struct, eq=False):
     number: int = 0
 
 
-class Problem(Struct, frozen=True):
+class LogProblem(Struct, frozen=True):
     """A contradiction between the log and the rows.
 
     Attributes:
@@ -70,19 +70,19 @@ DEFINITIONS: Final = "changes of definitions that the log does not explain"
 EVENTS: Final = "events of the log that are not understood"
 
 
-class Problems:
+class LogProblems:
     """The problems of an observation: their number for each kind, and a few examples."""
 
     def __init__(self) -> None:
         """Start without problems."""
         self.counts: Counter[str] = Counter()
-        self.examples: list[Problem] = []
+        self.examples: list[LogProblem] = []
 
-    def add(self, kind: str, table: Table | None, text: str) -> None:
+    def add(self, kind: str, table: LoggedTable | None, text: str) -> None:
         """Count a problem."""
-        self.store(Problem(kind, "" if table is None else table.name, text))
+        self.store(LogProblem(kind, "" if table is None else table.name, text))
 
-    def store(self, problem: Problem) -> None:
+    def store(self, problem: LogProblem) -> None:
         """Count a problem, and keep the first ones of its kind."""
         self.counts[problem.kind] += 1
         if self.counts[problem.kind] <= _EXAMPLES:
@@ -92,7 +92,7 @@ class Problems:
         return bool(self.counts)
 
 
-class Replay:
+class LogReplay:
     """The rows at a position of the log.
 
     Attributes:
@@ -101,12 +101,12 @@ class Replay:
     """
 
     def __init__(
-        self, tables: Mapping[Name, Table], foreign: Iterable[Foreign], rows: Rows
+        self, tables: Mapping[Name, LoggedTable], foreign: Iterable[Foreign], rows: Rows
     ) -> None:
         """Store the rows of a snapshot."""
         self.tables = dict(tables)
-        self.rows: Rows = {name: dict(found) for name, found in rows.items()}
-        self.problems = Problems()
+        self.rows: Rows = {name: dict(by_key) for name, by_key in rows.items()}
+        self.problems = LogProblems()
         self._numbers: Counter[tuple[Name, Key]] = Counter()
         self.set_foreign_keys(foreign)
 
@@ -126,7 +126,7 @@ class Replay:
 
     def apply(
         self,
-        table: Table,
+        table: LoggedTable,
         before: Row | None,
         after: Row | None,
         *,
@@ -147,7 +147,7 @@ class Replay:
         return changes
 
     def _complete(
-        self, table: Table, before: Row | None, after: Row | None
+        self, table: LoggedTable, before: Row | None, after: Row | None
     ) -> tuple[Row | None, Row | None]:
         """Return whole rows, and compare the row before the change with the replayed row."""
         names = [column.name for column in table.logged]
@@ -170,7 +170,7 @@ class Replay:
     def _write(
         self,
         changes: list[Change],
-        table: Table,
+        table: LoggedTable,
         before: Row | None,
         after: Row | None,
         *,
@@ -225,32 +225,32 @@ class Replay:
                 changed = row | dict(zip(key.columns, values, strict=True))
                 self._write(changes, table, row, changed, direct=False, depth=depth)
 
-    def empty(self, table: Table) -> list[Change]:
+    def empty(self, table: LoggedTable) -> list[Change]:
         """Remove all rows of a table, as TRUNCATE and DROP do."""
         changes: list[Change] = []
         for row in [*self.rows.get((table.schema, table.name), {}).values()]:
             self._write(changes, table, row, None, direct=True, depth=_DEPTH)
         return changes
 
-    def differences(self, rows: Rows) -> Iterator[Problem]:
+    def differences(self, rows: Rows) -> Iterator[LogProblem]:
         """Yield the rows that differ from those of a snapshot at the same position of the log."""
         for name, table in self.tables.items():
             replayed, actual = self.rows.get(name, {}), rows.get(name)
             if table.why or replayed == actual:
                 continue
             if actual is None:
-                yield Problem(DIFFERENT, table.name, f"{table.name} cannot be read any more")
+                yield LogProblem(DIFFERENT, table.name, f"{table.name} cannot be read any more")
                 continue
             for key in sorted({*replayed, *actual}, key=repr):
                 if replayed.get(key) != actual.get(key):
                     text = difference(table, actual.get(key), replayed.get(key))
-                    yield Problem(DIFFERENT, table.name, text)
+                    yield LogProblem(DIFFERENT, table.name, text)
 
 
 class _Children:
     """The rows of a table by the values of a foreign key."""
 
-    def __init__(self, foreign: Foreign, table: Table) -> None:
+    def __init__(self, foreign: Foreign, table: LoggedTable) -> None:
         self.foreign, self.table = foreign, table
         self._columns = [table.columns[name] for name in foreign.columns]
         self._keys: dict[Key, dict[Key, None]] = {}
@@ -278,11 +278,11 @@ class _Children:
         return [*self._keys.get(self._value(parent), ())]
 
 
-def _key_text(table: Table, key: Key) -> str:
+def _key_text(table: LoggedTable, key: Key) -> str:
     return f"{table.name}/{','.join(map(str, key))}"
 
 
-def difference(table: Table, actual: Row | None, replayed: Row | None) -> str:
+def difference(table: LoggedTable, actual: Row | None, replayed: Row | None) -> str:
     """Return a row's name and the values that differ: first the actual ones."""
     row = actual if actual is not None else replayed
     assert row is not None

@@ -33,7 +33,7 @@ _SETTINGS: Final = (
 )
 
 
-class Position(Struct, frozen=True, order=True):
+class LogPosition(Struct, frozen=True, order=True):
     """A position in the log.
 
     Attributes:
@@ -45,15 +45,15 @@ class Position(Struct, frozen=True, order=True):
     offset: int
 
 
-def position(file: str, offset: int) -> Position:
+def position(file: str, offset: int) -> LogPosition:
     """Return a position in a file of the log."""
-    return Position(len(file), file, offset)
+    return LogPosition(len(file), file, offset)
 
 
-class Stream:
+class LogStream:
     """The events of a server's log behind a position."""
 
-    def __init__(self, connect: Callable[[], Any], start: Position) -> None:
+    def __init__(self, connect: Callable[[], Any], start: LogPosition) -> None:
         """Connect as a replica. The role needs the privilege REPLICATION SLAVE."""
         self.position = start
         self._closed = self._checked = False

@@ -1,10 +1,10 @@
 """The tables of a MariaDB server, and the canonical value of each column.
 
 A *row image* is one text for the stored columns of a row. The server computes it in an SQL
-expression (:meth:`Table.image_sql`), and :mod:`isolang.observe.log.values` decodes the same texts
-from the log. Both become Python values in :meth:`Column.value`, so a value that was read equals the
-value that was written. The texts do not depend on the session's character set, time zone and SQL
-mode.
+expression (:meth:`LoggedTable.image_sql`), and :mod:`isolang.observe.log.values` decodes the same
+texts from the log. Both become Python values in :meth:`LoggedColumn.value`, so a value that was
+read equals the value that was written. The texts do not depend on the session's character set, time
+zone and SQL mode.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _text(data: bytes, codec: str) -> str:
         return data.decode("latin1") if codec == "cp1252" else "0x" + data.hex()
 
 
-class Column(Struct, kw_only=True):
+class LoggedColumn(Struct, kw_only=True):
     """A column of a table.
 
     Attributes:
@@ -192,7 +192,7 @@ class Foreign(Struct, kw_only=True):
         return not {self.on_delete, self.on_update}.isdisjoint(("CASCADE", "SET NULL"))
 
 
-class Table(Struct, kw_only=True, eq=False):
+class LoggedTable(Struct, kw_only=True, eq=False):
     """A table as it was defined at some position of the log.
 
     Attributes:
@@ -205,7 +205,7 @@ class Table(Struct, kw_only=True, eq=False):
 
     schema: str
     name: str
-    columns: dict[str, Column] = {}
+    columns: dict[str, LoggedColumn] = {}
     key: list[str] = []
     unique: list[frozenset[str]] = []
     why: str = ""
@@ -214,7 +214,7 @@ class Table(Struct, kw_only=True, eq=False):
     _images: dict[str, str] = {}
 
     @property
-    def logged(self) -> list[Column]:
+    def logged(self) -> list[LoggedColumn]:
         """Return the columns that the log contains."""
         return [column for column in self.columns.values() if not column.virtual]
 
@@ -244,7 +244,7 @@ class Table(Struct, kw_only=True, eq=False):
 class Catalogue:
     """The tables, foreign keys and routines of a server, as they are now."""
 
-    tables: dict[Name, Table]
+    tables: dict[Name, LoggedTable]
     foreign: list[Foreign]
     routines: set[str]
 
@@ -286,12 +286,12 @@ class Catalogue:
             elif not table.key:
                 table.why = table.why or "no primary key"
 
-    def find(self, schema: str, name: str, default: str) -> Table | None:
+    def find(self, schema: str, name: str, default: str) -> LoggedTable | None:
         """Return the table that a statement names, with or without its schema."""
         return self.tables.get((schema or default, name))
 
 
-def _tables(cursor: Any) -> dict[Name, Table]:
+def _tables(cursor: Any) -> dict[Name, LoggedTable]:
     cursor.execute(
         "SELECT table_schema, table_name, table_type, engine FROM information_schema.tables "
         f"WHERE table_schema NOT IN {_SYSTEM}"
@@ -304,11 +304,11 @@ def _tables(cursor: Any) -> dict[Name, Table]:
             why = "" if engine == "InnoDB" else f"engine {engine}"
         else:
             why = kind.lower()
-        tables[schema, name] = Table(schema=schema, name=name, why=why)
+        tables[schema, name] = LoggedTable(schema=schema, name=name, why=why)
     return tables
 
 
-def _load_columns(cursor: Any, tables: dict[Name, Table]) -> None:
+def _load_columns(cursor: Any, tables: dict[Name, LoggedTable]) -> None:
     cursor.execute(
         "SELECT table_schema, table_name, column_name, data_type, numeric_scale, "
         "datetime_precision, character_octet_length, character_set_name, collation_name, "
@@ -319,7 +319,7 @@ def _load_columns(cursor: Any, tables: dict[Name, Table]) -> None:
         scale, precision, octets, charset, collation = numbers
         if (schema, table) not in tables:  # created since the last query
             continue
-        tables[schema, table].columns[name.lower()] = Column(
+        tables[schema, table].columns[name.lower()] = LoggedColumn(
             name=name.lower(),
             type=kind.lower(),
             scale=int(scale or precision or 0) if kind.lower() not in ("float", "double") else 0,
@@ -348,7 +348,7 @@ def _element_texts(column_type: str) -> tuple[str, ...]:
     )
 
 
-def _load_keys(cursor: Any, tables: dict[Name, Table]) -> None:
+def _load_keys(cursor: Any, tables: dict[Name, LoggedTable]) -> None:
     cursor.execute(
         "SELECT table_schema, table_name, index_name, column_name, non_unique, sub_part "
         f"FROM information_schema.statistics WHERE table_schema NOT IN {_SYSTEM} "

@@ -14,12 +14,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.observe.log import events
-from isolang.observe.log.assembler import Transaction, WrittenRows
+from isolang.observe.log.assembler import EventGroup, WrittenRows
 from isolang.observe.log.definitions import Definition
 from isolang.observe.log.events import (
     Collation,
     LogError,
-    Query,
+    LoggedQuery,
     TableMap,
     columns_of,
     decode_rows,
@@ -34,12 +34,12 @@ from isolang.observe.log.replay import (
     STATEMENTS,
     Change,
     Key,
-    Replay,
+    LogReplay,
     Rows,
     difference,
 )
-from isolang.observe.log.stream import Position
-from isolang.observe.log.tables import SEQUENCE, Catalogue, Column, Name, Row, Table
+from isolang.observe.log.stream import LogPosition
+from isolang.observe.log.tables import SEQUENCE, Catalogue, LoggedColumn, LoggedTable, Name, Row
 from isolang.observe.log.values import Decoder, UnknownTypeError
 
 _ALTERED_AGAIN: Final = "altered again before its rows could be read"
@@ -70,10 +70,10 @@ class Group(Struct, eq=False):
     """
 
     gtid: str
-    position: Position
+    position: LogPosition
     statements: list[LoggedStatement] = []
     ddl: str = ""
-    defined: list[Table] = []
+    defined: list[LoggedTable] = []
 
 
 class _Bound(Struct):
@@ -83,12 +83,12 @@ class _Bound(Struct):
         names: the names of the stored columns, by their positions; ``None`` for virtual ones.
     """
 
-    table: Table
-    columns: list[Column | None]
+    table: LoggedTable
+    columns: list[LoggedColumn | None]
     decoders: list[Decoder]
 
 
-LookAhead = Callable[[Name], tuple[dict[Key, Row] | None, Sequence[Transaction]]]
+LookAhead = Callable[[Name], tuple[dict[Key, Row] | None, Sequence[EventGroup]]]
 
 
 class Transactions:
@@ -107,14 +107,14 @@ class Transactions:
             look_ahead: a function that returns a table's rows at a later position, or ``None`` if
                 they cannot be read, and the transactions up to there.
         """
-        self.replay = Replay(catalogue.tables, catalogue.foreign, rows)
+        self.replay = LogReplay(catalogue.tables, catalogue.foreign, rows)
         self._catalogue, self._collation, self._look_ahead = catalogue, collation, look_ahead
         self._bound: dict[int, tuple[TableMap, _Bound]] = {}
         self._generations = dict.fromkeys(catalogue.tables, 1)
 
-    def apply(self, transaction: Transaction, end: Position) -> Group:
+    def apply(self, transaction: EventGroup, end: LogPosition) -> Group:
         """Return a transaction's changes, after applying them to the rows."""
-        self._defined: list[Table] = []
+        self._defined: list[LoggedTable] = []
         group = Group(transaction.gtid.name, end, defined=self._defined)
         for query in transaction.definitions:
             group.ddl = query.text
@@ -170,13 +170,13 @@ class Transactions:
         self._bound[id(table_map)] = table_map, bound
         return bound
 
-    def _redefine(self, table_map: TableMap) -> Table:
+    def _redefine(self, table_map: TableMap) -> LoggedTable:
         """Return a table as the log defines it: the catalogue is already another one.
 
         The rows that it has are not known in this definition.
         """
         name = table_map.schema, table_map.name
-        table = Table(schema=name[0], name=name[1])
+        table = LoggedTable(schema=name[0], name=name[1])
         if name[0] in _SYSTEM_SCHEMAS:
             table.why = _SYSTEM_TABLE
         elif not self._catalogue.observes(name[0]):
@@ -195,7 +195,7 @@ class Transactions:
         self._refresh()
         return table
 
-    def _add(self, table: Table) -> None:
+    def _add(self, table: LoggedTable) -> None:
         """Add a new definition of a table, without rows."""
         name = table.schema, table.name
         table.generation = self._generations[name] = self._generations.get(name, 0) + 1
@@ -207,7 +207,7 @@ class Transactions:
         self._bound.clear()
         self.replay.set_foreign_keys(self._catalogue.foreign)
 
-    def _define(self, query: Query) -> LoggedStatement:
+    def _define(self, query: LoggedQuery) -> LoggedStatement:
         """Apply the change of a definition."""
         match = _MARK.match(query.text)
         statement = LoggedStatement(query.text, match[1] if match else "")
@@ -286,7 +286,7 @@ class Transactions:
             return self._rename(old, new) if old != new else []
         changes = self._drop(old)
         if table is None:
-            table = Table(schema=new[0], name=new[1])
+            table = LoggedTable(schema=new[0], name=new[1])
         self._add(table)
         self._bound.clear()
         after = None if rows is None else self._undone(table, rows, ahead)
@@ -299,7 +299,7 @@ class Transactions:
         return changes + self._fill(new, after.values())
 
     @staticmethod
-    def _is_superseded(name: Name, transactions: Sequence[Transaction]) -> bool:
+    def _is_superseded(name: Name, transactions: Sequence[EventGroup]) -> bool:
         """Return whether a table's definition changes again before its rows do."""
         for transaction in transactions:
             if any(Definition(q.text, q.schema).touches(name) for q in transaction.definitions):
@@ -309,7 +309,7 @@ class Transactions:
         return False
 
     def _undone(
-        self, table: Table, rows: dict[Key, Row], transactions: Sequence[Transaction]
+        self, table: LoggedTable, rows: dict[Key, Row], transactions: Sequence[EventGroup]
     ) -> dict[Key, Row] | None:
         """Return a table's rows without the changes of transactions, or ``None`` if not known."""
         name = table.schema, table.name
@@ -334,7 +334,7 @@ class Transactions:
         return rows
 
     def _compare(
-        self, old: Table, new: Table, before: dict[Key, Row], after: dict[Key, Row]
+        self, old: LoggedTable, new: LoggedTable, before: dict[Key, Row], after: dict[Key, Row]
     ) -> None:
         """Compare the rows in front of ALTER with those behind it, by their common columns."""
         common = [name for name, column in old.columns.items() if new.columns.get(name) == column]
@@ -347,9 +347,10 @@ class Transactions:
                 self.replay.problems.add(DIFFERENT, new, difference(new, actual, replayed))
 
 
-def _alike(one: Table, other: Table) -> bool:
+def _alike(table: LoggedTable, other: LoggedTable) -> bool:
     """Return whether two definitions have the same columns and keys."""
-    return one.columns == other.columns and one.key == other.key and one.why == other.why
+    same = table.columns == other.columns and table.key == other.key
+    return same and table.why == other.why
 
 
 def _only(names: Iterable[str], row: Row | None) -> Row | None:

@@ -1,9 +1,9 @@
 """Decodes the values of rows in MariaDB's binary log into the texts of row images.
 
 A *decoder* returns the text at a position of the bytes, and the position behind it. The texts are
-those of :meth:`isolang.observe.log.tables.Column.sql`. The log states a column's type as in the
-protocol, with a few bytes of metadata; some types look the same there (INET6 and UUID are stored as
-BINARY), so a decoder also takes the column's definition, where it is known.
+those of :meth:`isolang.observe.log.tables.LoggedColumn.sql`. The log states a column's type as in
+the protocol, with a few bytes of metadata; some types look the same there (INET6 and UUID are
+stored as BINARY), so a decoder also takes the column's definition, where it is known.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable
 from typing import Final
 
-from isolang.observe.log.tables import Column
+from isolang.observe.log.tables import LoggedColumn
 
 Decoder = Callable[[bytes, int], tuple[str, int]]
 
@@ -52,7 +52,7 @@ def real_type(kind: int, metadata: bytes) -> tuple[int, int]:
     return STRING, second | ((first & 0x30) ^ 0x30) << 4
 
 
-def decoder(kind: int, metadata: bytes, *, unsigned: bool, column: Column | None) -> Decoder:
+def decoder(kind: int, metadata: bytes, *, unsigned: bool, column: LoggedColumn | None) -> Decoder:
     """Return the decoder of a column.
 
     Raises:
@@ -128,10 +128,10 @@ def _decimal(precision: int, scale: int) -> Decoder:
         mask = 0xFF if negative else 0
         value = bytes(byte ^ mask for byte in data[at : at + size])
         value = bytes([value[0] ^ 0x80]) + value[1:]
-        digits, place = [], 0
+        digits, start = [], 0
         for number, width in zip(groups, sizes, strict=True):
-            digits.append(f"{int.from_bytes(value[place : place + width], 'big'):0{number}d}")
-            place += width
+            digits.append(f"{int.from_bytes(value[start : start + width], 'big'):0{number}d}")
+            start += width
         text = "".join(digits[:whole]).lstrip("0") or "0"
         if scale:
             text += "." + "".join(digits[whole:])
@@ -231,7 +231,7 @@ _FRACTIONAL: Final[dict[int, Callable[[int], Decoder]]] = {
 }  # fmt: skip
 
 
-def _old_fraction(column: Column) -> Decoder:
+def _old_fraction(column: LoggedColumn) -> Decoder:
     """Return the decoder of MariaDB 5.3's temporal types with fractions of seconds.
 
     The log does not state how many digits they have.
@@ -293,7 +293,7 @@ def _uncompressed(value: bytes) -> bytes:
     return zlib.decompress(value[1 + length_bytes :], bits)
 
 
-def _string(size: int, column: Column | None) -> Decoder:
+def _string(size: int, column: LoggedColumn | None) -> Decoder:
     length_bytes = 1 if size < 256 else 2
     kind = "" if column is None else column.type
     padded = size if kind in ("binary", "inet4", "inet6", "uuid") else 0

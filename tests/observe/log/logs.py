@@ -7,7 +7,7 @@ from isolang.observe.log.assembler import Assembler
 from isolang.observe.log.events import parse_event
 from isolang.observe.log.replay import Rows
 from isolang.observe.log.stream import position
-from isolang.observe.log.tables import Column, Foreign, Table
+from isolang.observe.log.tables import Foreign, LoggedColumn, LoggedTable
 from isolang.observe.log.transactions import Transactions
 
 INSERT, UPDATE, DELETE = 23, 24, 25
@@ -70,8 +70,8 @@ def rows(kind, *images, number=1, flags=1):
 
 def table(name, *names, schema="s", **more):
     """Return a table of integers, whose first column is the key."""
-    columns = {each: Column(name=each, type="int") for each in names}
-    return Table(schema=schema, name=name, columns=columns, key=[names[0]], **more)
+    columns = {each: LoggedColumn(name=each, type="int") for each in names}
+    return LoggedTable(schema=schema, name=name, columns=columns, key=[names[0]], **more)
 
 
 class Catalogue:
@@ -99,8 +99,8 @@ def foreign(child, column, parent, parents="id", *, on_delete="CASCADE", on_upda
 
 def rows_of(table, values):
     """Return rows by their keys."""
-    found = [dict(zip(table.columns, row, strict=True)) for row in values]
-    return {table.key_of(row): row for row in found}
+    rows = [dict(zip(table.columns, row, strict=True)) for row in values]
+    return {table.key_of(row): row for row in rows}
 
 
 class Log:
@@ -112,10 +112,7 @@ class Log:
         initial: Rows = {}
         for name, each in catalogue.tables.items():
             if not each.why:
-                found = [
-                    dict(zip(each.columns, row, strict=True)) for row in contents.get(name[1], ())
-                ]
-                initial[name] = {each.key_of(row): row for row in found}
+                initial[name] = rows_of(each, contents.get(name[1], ()))
         look_ahead = ahead or (lambda _: (None, []))
         self.transactions = Transactions(
             catalogue, initial, lambda _: ("utf8mb4", "utf8mb4_bin"), look_ahead
@@ -133,8 +130,8 @@ class Log:
 
     def contents(self, name):
         """Return a table's rows as tuples, in the order of their keys."""
-        found = self.replay.rows.get(("s", name), {})
-        return [tuple(found[key].values()) for key in sorted(found)]
+        table_rows = self.replay.rows.get(("s", name), {})
+        return [tuple(table_rows[key].values()) for key in sorted(table_rows)]
 
     def audit(self, **contents):
         """Compare the rows with those of tables, and return the kinds of all problems."""

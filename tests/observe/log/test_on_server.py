@@ -10,7 +10,7 @@ from isolang.errors import TargetError
 from isolang.observe.log import events
 from isolang.observe.log.events import decode_rows, decoders_of, fits, parse_rows, parse_table_map
 from isolang.observe.log.mariadb import check_access, check_settings
-from isolang.observe.log.stream import Stream, position
+from isolang.observe.log.stream import LogStream, position
 from isolang.observe.log.tables import Catalogue
 
 TYPES = {
@@ -92,7 +92,7 @@ def position_now(mariadb):
 
 def logged_images(mariadb, table, start):
     """Yield the texts that the log contains for each row of a table, by its key."""
-    stream, maps, end = Stream(mariadb.connect, start), {}, position_now(mariadb)
+    stream, maps, end = LogStream(mariadb.connect, start), {}, position_now(mariadb)
     columns = [*table.columns.values()]
     with closing(stream):
         for event in stream:

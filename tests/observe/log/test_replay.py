@@ -28,7 +28,7 @@ from isolang.observe.log.replay import (
     EVENTS,
     MISSING_COLUMNS,
     STATEMENTS,
-    Replay,
+    LogReplay,
 )
 
 
@@ -212,13 +212,13 @@ def test_a_decoder_that_drops_a_null_is_found(monkeypatch):
 
 def test_a_cascade_that_is_not_replayed_is_found(monkeypatch):
     """The children are still in the replayed rows."""
-    monkeypatch.setattr(Replay, "_cascade", lambda *_: None)
+    monkeypatch.setattr(LogReplay, "_cascade", lambda *_: None)
     log = family()
     log.read(*transaction(1, ("/*i1.1*/", PARENT, rows(DELETE, (1, 0)))))
-    found = log.audit(
+    problems = log.audit(
         parent=[(2, 0)], child=[(12, 2), (13, None)], grandchild=[(100, None), (101, 12)]
     )
-    assert found == {DIFFERENT: 3}
+    assert problems == {DIFFERENT: 3}
 
 
 def test_a_comment_that_is_lost_is_found(monkeypatch):
@@ -283,8 +283,8 @@ def test_rows_keep_their_place_when_a_column_is_added():
     log.catalogue.tables["s", "account"] = wide
     (group,) = log.read(gtid(1, flags=1), query("ALTER TABLE account ADD COLUMN w INT DEFAULT 7"))
     assert [each.generation for each in group.defined] == [2]
-    made = group.statements[0].changes
-    assert sorted((c.kind, c.key, c.table.generation) for c in made) == [
+    changes_of_rows = group.statements[0].changes
+    assert sorted((c.kind, c.key, c.table.generation) for c in changes_of_rows) == [
         ("delete", (1,), 1), ("delete", (2,), 1), ("insert", (1,), 2), ("insert", (2,), 2),
     ]  # fmt: skip
     log.read(*changes)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from isolang.observe.log.tables import Column
+from isolang.observe.log.tables import LoggedColumn
 from isolang.observe.log.values import UnknownTypeError, decoder
 
 LINES = Path(__file__).with_name("values.txt").read_text(encoding="utf-8").splitlines()
@@ -16,7 +16,7 @@ def column_named(sql):
     words = sql.removeprefix("old ").lower().split()
     name, _, digits = words[0].partition("(")
     moments = ("time", "datetime", "timestamp")
-    return Column(
+    return LoggedColumn(
         name="c",
         type=name,
         scale=int(digits.rstrip(")") or 0) if name in moments else 0,
@@ -48,7 +48,7 @@ def test_the_groups_of_a_uuid_are_reversed_unless_its_version_is_ordered(text, s
     record = bytes.fromhex(text)
     if shown.startswith("123e"):
         record = record[10:] + record[8:10] + record[6:8] + record[4:6] + record[:4]
-    column = Column(name="c", type="uuid")
+    column = LoggedColumn(name="c", type="uuid")
     decode = decoder(254, b"\xfe\x10", unsigned=False, column=column)
     assert decode(bytes([16]) + record, 0) == (text, 17)
     assert column.value(text) == shown
@@ -85,11 +85,11 @@ def test_a_type_of_another_server_is_refused():
 )
 def test_a_text_becomes_a_canonical_value(column, text, value):
     """The answers to SELECT and the log have the same texts, so also the same values."""
-    assert Column(name="c", **column).value(text) == value
+    assert LoggedColumn(name="c", **column).value(text) == value
 
 
 @pytest.mark.parametrize(
-    ("collation", "one", "other", "same"),
+    ("collation", "text", "other", "same"),
     [
         ("utf8mb4_general_ci", "Alice", "alice  ", True),
         ("utf8mb4_nopad_bin", "a", "a ", False),
@@ -100,16 +100,18 @@ def test_a_text_becomes_a_canonical_value(column, text, value):
         ("", "a", "A", False),
     ],
 )
-def test_texts_that_a_collation_makes_equal_are_recorded_as_one(collation, one, other, same):
+def test_texts_that_a_collation_makes_equal_are_recorded_as_one(collation, text, other, same):
     """Two keys in the log are one row if the server's index says so."""
-    column = Column(name="c", type="varchar", charset="utf8mb4", collation=collation)
-    assert (column.recorded(one) == column.recorded(other)) is same
+    column = LoggedColumn(name="c", type="varchar", charset="utf8mb4", collation=collation)
+    assert (column.recorded(text) == column.recorded(other)) is same
 
 
 @pytest.mark.parametrize("text", ["é", "a\x01", "ß"])
 def test_only_the_server_compares_texts_that_are_not_plain_ascii(text):
     """Under most collations, é equals e, and control characters have no weight."""
-    column = Column(name="c", type="varchar", charset="utf8mb4", collation="utf8mb4_general_ci")
+    column = LoggedColumn(
+        name="c", type="varchar", charset="utf8mb4", collation="utf8mb4_general_ci"
+    )
     assert not column.decides(text)
-    assert Column(name="c", type="varchar", collation="utf8mb4_bin").decides(text)
+    assert LoggedColumn(name="c", type="varchar", collation="utf8mb4_bin").decides(text)
     assert column.decides("plain")
