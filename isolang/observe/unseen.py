@@ -114,8 +114,8 @@ KINDS: Final[Mapping[str, Kind]] = {
         "statements of an unrecognised form",
         (
             COPIED, SUBQUERIES, UNCLEAR, REFUSED, "EXPLAIN ANALYZE", "FROM of another shape",
-            "GROUPING SETS", "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT", "SELECT of no column",
-            "TABLE", "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH",
+            "GROUPING SETS", "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT",
+            "SELECT of no column", "TABLE", "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH",
             "columns that are renamed", "joins in parentheses",
             "other tables of UPDATE and DELETE", "subqueries in FROM",
         ),

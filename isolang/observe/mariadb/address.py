@@ -15,6 +15,7 @@ from isolang.run.adapter import import_package
 from isolang.run.address import Address
 
 SCHEMES: Final = ("mariadb", "mysql")
+_LOCAL: Final = frozenset({"127.0.0.1", "::1", "localhost"})
 _CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
 
@@ -52,11 +53,14 @@ class MariaDBAddress(Struct, frozen=True, kw_only=True):
         pymysql = import_package("pymysql", "mariadb")
         is_socket = self.host.startswith("/")
         where = {"unix_socket": self.host} if is_socket else {"host": self.host, "port": self.port}
+        # Encryption, for which PyMySQL reads all certificates of the system, protects nothing here.
+        is_local = is_socket or self.host in _LOCAL
         try:
             return pymysql.connect(
                 user=self.user, password=self.password, charset="utf8mb4", autocommit=True,
                 init_command="SET time_zone='+00:00', sql_mode=''",
-                connect_timeout=_CONNECT_SECONDS, **where,
+                connect_timeout=_CONNECT_SECONDS,
+                ssl_disabled=is_local, **where,
             )  # fmt: skip
         except pymysql.Error as error:
             raise IsolangError(

@@ -14,11 +14,13 @@ from isolang.observe.mariadb.packets import (
     column_type,
     cut_binary_row,
     cut_text_row,
+    greeting_of,
     lenenc,
+    login_of,
     ok_of,
     read_lenenc,
 )
-from isolang.observe.mariadb.recording import Answer, Event
+from isolang.observe.mariadb.recording import RecordedStatement, StatementAnswer
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
 from isolang.observe.unseen import LOADED, NOT_OBSERVED, Unseen
@@ -32,7 +34,7 @@ NOT_AS_SENT: Final = frozenset({
 _ENDS_ROWS: Final = 9  # an EOF packet is shorter
 
 
-class PreparedStatement(Struct):
+class PreparedOnWire(Struct):
     """A statement that the application has prepared.
 
     Attributes:
@@ -50,7 +52,7 @@ class PreparedStatement(Struct):
     bound: Sequence[int] = ()
     types: list[int] = field(default_factory=list)
     sent_long: set[int] = field(default_factory=set)
-    event: Event | None = None
+    event: RecordedStatement | None = None
 
 
 class AnswerForwarder:
@@ -70,6 +72,35 @@ class AnswerForwarder:
         self.client, self.server, self._unseen = client, server, unseen
         self.tracks = self.is_tracked = self.has_no_eof = False
         self.mode = self.charset = self.database = ""
+
+    async def log_in(self) -> bool:
+        """Forward the greeting, the login and what follows; return whether the login succeeded."""
+        data = await self.server.read()
+        if data[0] == 0xFF:
+            self.client.write(data)
+            return False
+        greeting = greeting_of(data)
+        self.client.write(greeting.data)
+        login = login_of(await self.client.read(), greeting.offers)
+        self.tracks = bool(login.capabilities & packets.SESSION_TRACK)
+        self.is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
+        self.has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
+        self.database = login.database
+        self.server.write(login.data)
+        return await self.authenticate()
+
+    async def authenticate(self) -> bool:
+        """Forward the messages of an authentication, and return whether it succeeded."""
+        while True:
+            data = await self.server.read()
+            if data[0] == 0:
+                self.client.write(self.ok(data).packed(tracks=self.tracks))
+                return True
+            self.client.write(data)
+            if data[0] == 0xFF:
+                return False
+            if data[:2] != b"\x01\x03":  # the server wants no answer to "authenticated fast"
+                self.server.write(await self.client.read())
 
     def send(self, data: bytes) -> None:
         """Send a command to the server."""
@@ -91,20 +122,22 @@ class AnswerForwarder:
             rows.append(cut_text_row(row, 0)[1])
         return rows
 
-    async def answer(self, hidden: int, prepared: PreparedStatement | None = None) -> Answer:
+    async def answer(self, hidden: int, prepared: PreparedOnWire | None = None) -> StatementAnswer:
         """Forward an answer, without its added columns."""
         client, server = self.client, self.server
         first = await server.read()
         if first[0] == 0xFF:
             code = int.from_bytes(first[1:3], "little")
             if hidden and prepared is None and code in NOT_AS_SENT:
-                return Answer(code=code, is_refused=True)
+                return StatementAnswer(code=code, is_refused=True)
             client.write(first)
-            return Answer(code=code)
+            return StatementAnswer(code=code)
         if first[0] == 0:
             ok = self.ok(first)
             client.write(ok.packed(tracks=self.tracks))
-            return Answer(status=ok.status, affected=ok.affected, info=ok.info, gtid=ok.gtid)
+            return StatementAnswer(
+                status=ok.status, affected=ok.affected, info=ok.info, gtid=ok.gtid
+            )
         if first[0] == 0xFB:
             return await self._local_file(first)
         number, _ = read_lenenc(first, 0)
@@ -122,12 +155,12 @@ class AnswerForwarder:
         if prepared is not None:
             prepared.types, prepared.keep = types, keep
         if status & CURSOR_EXISTS:
-            return Answer(status=status, columns=number, has_cursor=True)
+            return StatementAnswer(status=status, columns=number, has_cursor=True)
         answer = await self.rows(keep, hidden, types if prepared is not None else None)
         answer.columns = number
         return answer
 
-    async def rows(self, keep: int, hidden: int, types: Sequence[int] | None) -> Answer:
+    async def rows(self, keep: int, hidden: int, types: Sequence[int] | None) -> StatementAnswer:
         """Forward the rows of an answer.
 
         Args:
@@ -142,14 +175,14 @@ class AnswerForwarder:
             first = data[0] if data else 0
             if first == 0xFE and len(data) < longest:
                 if not self.has_no_eof:
-                    return Answer(status=self.eof(data), rows=rows, count=count)
+                    return StatementAnswer(status=self.eof(data), rows=rows, count=count)
                 ok = self.ok(data)
                 client.write(ok.packed(tracks=self.tracks))
-                return Answer(status=ok.status, gtid=ok.gtid, rows=rows, count=count,
+                return StatementAnswer(status=ok.status, gtid=ok.gtid, rows=rows, count=count,
                               has_cursor=bool(ok.status & CURSOR_EXISTS) and not count)  # fmt: skip
             if first == 0xFF:
                 client.write(data)
-                return Answer(code=int.from_bytes(data[1:3], "little"))
+                return StatementAnswer(code=int.from_bytes(data[1:3], "little"))
             count += 1
             if hidden:
                 data, values = (
@@ -169,15 +202,15 @@ class AnswerForwarder:
 
     def ok(self, data: bytes) -> Ok:
         """Return an OK packet, and take over what it says about the session."""
-        ok = ok_of(data, frozenset(), tracked=self.is_tracked)
+        ok = ok_of(data, tracked=self.is_tracked)
         if ok.schema:
             self.database = ok.schema
         self.mode = ok.tracked.get(b"sql_mode", self.mode)
         self.charset = ok.tracked.get(b"character_set_client", self.charset)
         return ok
 
-    async def _local_file(self, request: bytes) -> Answer:
-        """Forward the file that the server asks the application for."""
+    async def _local_file(self, request: bytes) -> StatementAnswer:
+        """Forward the file that the server requests."""
         self._unseen.note(LOADED, request[1:].decode("utf-8", "replace"))
         self.client.write(request)
         while True:
@@ -189,7 +222,7 @@ class AnswerForwarder:
         answer = await self.server.read()
         if answer[0] == 0xFF:
             self.client.write(answer)
-            return Answer(code=int.from_bytes(answer[1:3], "little"))
+            return StatementAnswer(code=int.from_bytes(answer[1:3], "little"))
         ok = self.ok(answer)
         self.client.write(ok.packed(tracks=self.tracks))
-        return Answer(status=ok.status, affected=ok.affected, info=ok.info, gtid=ok.gtid)
+        return StatementAnswer(status=ok.status, affected=ok.affected, info=ok.info, gtid=ok.gtid)

@@ -39,7 +39,7 @@ _DAY: Final = 86_400_000_000
 _TRUTH: Final = "\0true"  # stands for the comparison in `WHERE active`
 
 
-class Column(Protocol):
+class CatalogueColumn(Protocol):
     """A column as the catalogue describes it."""
 
     name: str
@@ -50,14 +50,14 @@ class Column(Protocol):
 
 
 class ComparedColumn:
-    """How conditions compare a column.
+    """A column as conditions compare it.
 
     Attributes:
         is_odd: whether a row has a value that the history cannot compare: a text beyond ASCII, or a
             date such as 2026-00-00. All rows must be recorded before a condition is evaluated.
     """
 
-    def __init__(self, column: Column) -> None:
+    def __init__(self, column: CatalogueColumn) -> None:
         """Store the description."""
         self.name, self.type, self.scale = column.name, column.type, column.scale
         self.required = column.required

@@ -9,10 +9,10 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from isolang.observe.mariadb import packets
-from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedStatement
-from isolang.observe.mariadb.packets import MORE_RESULTS, greeting_of, login_of, parameters_of
+from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
+from isolang.observe.mariadb.packets import MORE_RESULTS, parameters_of
 from isolang.observe.mariadb.recording import Recording
-from isolang.observe.mariadb.session import Session
+from isolang.observe.mariadb.session import FollowedSession
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
 from isolang.observe.sql.predicates import Parameters
@@ -31,7 +31,7 @@ _ENDS_ROWS: Final = 9  # an EOF packet is shorter
 _INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a packet of another form
 
 
-class Connection:
+class ProxiedConnection:
     """A connection of an application, and the one to the server on its behalf."""
 
     def __init__(
@@ -51,8 +51,8 @@ class Connection:
         self._connect, self._refresh = connect, refresh
         self._server = PacketStream()
         self._server.peer, client.peer = client, self._server
-        self._session = Session(recording)
-        self._prepared: dict[int, PreparedStatement] = {}
+        self._session = FollowedSession(recording)
+        self._prepared: dict[int, PreparedOnWire] = {}
         self._prepared_count = 0
         self._forwarder = AnswerForwarder(client, self._server, recording.unseen)
 
@@ -60,7 +60,8 @@ class Connection:
         """Forward all messages until one side ends the connection."""
         try:
             await self._connect(self._server)
-            if await self._begin():
+            if await self._forwarder.log_in():
+                await self._set_up()
                 while await self._command(await self._client.read()):
                     await self._client.drain()
         except (ConnectionError, OSError):
@@ -73,38 +74,6 @@ class Connection:
             self._server.close()
 
     # --- the beginning ---
-
-    async def _begin(self) -> bool:
-        """Forward the greeting, the login and what follows; return whether the login succeeded."""
-        data = await self._server.read()
-        if data[0] == 0xFF:
-            self._client.write(data)
-            return False
-        greeting = greeting_of(data)
-        self._client.write(greeting.data)
-        login = login_of(await self._client.read(), greeting.offers)
-        self._forwarder.tracks = bool(login.capabilities & packets.SESSION_TRACK)
-        self._forwarder.is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
-        self._forwarder.has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
-        self._forwarder.database = login.database
-        self._server.write(login.data)
-        if not await self._authenticate():
-            return False
-        await self._set_up()
-        return True
-
-    async def _authenticate(self) -> bool:
-        """Forward the messages of an authentication, and return whether it succeeded."""
-        while True:
-            data = await self._server.read()
-            if data[0] == 0:
-                self._client.write(self._forwarder.ok(data).packed(tracks=self._forwarder.tracks))
-                return True
-            self._client.write(data)
-            if data[0] == 0xFF:
-                return False
-            if data[:2] != b"\x01\x03":  # the server wants no answer to "authenticated fast"
-                self._server.write(await self._client.read())
 
     async def _set_up(self) -> None:
         """Ask for the variables that decide what texts mean, now and at each change."""
@@ -147,7 +116,7 @@ class Connection:
         elif code == packets.CHANGE_USER:
             self._session.lose()
             self._forwarder.send(data)
-            if not await self._authenticate():
+            if not await self._forwarder.authenticate():
                 return False
             user = data.index(0, 1) + 1
             rest = data[user + 1 + data[user] :]
@@ -217,14 +186,14 @@ class Connection:
             return
         preparation, session = self._recording.preparation, self._session
         made = [
-            preparation.marked(one, f"i{session.connection}.{session.next_number()}")
-            for one in made
+            preparation.marked(statement, f"i{session.connection}.{session.next_number()}")
+            for statement in made
         ]
         at = 0
         while at < len(made):
             rest = made[at:]
-            if at or any(one.hidden or one.mark for one in rest):
-                sent = "".join(one.sent_text() for one in rest).encode(codec)
+            if at or any(statement.hidden or statement.mark for statement in rest):
+                sent = "".join(statement.sent_text() for statement in rest).encode(codec)
                 sent = sent.removeprefix(b";") if at else sent
                 self._forwarder.send(bytes([packets.QUERY]) + sent)
             else:
@@ -232,8 +201,8 @@ class Connection:
             refused = await self._answers(rest)
             if refused < 0:
                 return
-            for one in rest[refused:]:
-                one.without_hidden(REFUSED)
+            for statement in rest[refused:]:
+                statement.without_hidden(REFUSED)
             at += refused
 
     async def _answers(self, made: Sequence[Statement]) -> int:
@@ -302,7 +271,7 @@ class Connection:
             if size and not self._forwarder.has_no_eof:
                 self._client.write(await self._server.read())
         if statement is not None:
-            self._prepared[number] = PreparedStatement(statement, count, keep)
+            self._prepared[number] = PreparedOnWire(statement, count, keep)
 
     async def _execute(self, data: bytes) -> None:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
@@ -322,7 +291,7 @@ class Connection:
         prepared.event = self._session.answered(statement, answer)
         await self._follow(statement)
 
-    def _parameters(self, prepared: PreparedStatement, data: bytes) -> Parameters:
+    def _parameters(self, prepared: PreparedOnWire, data: bytes) -> Parameters:
         """Return the parameters of an execution; none of them if they are not certain."""
         with suppress(LookupError, ValueError):
             made, prepared.bound = parameters_of(

@@ -13,9 +13,9 @@ from typing import Any, Final
 from msgspec import Struct
 
 from isolang.observe.history.edn import edn
-from isolang.observe.log.tables import Name, Table
+from isolang.observe.log.tables import LoggedTable, Name
 from isolang.observe.mariadb.compared import ComparedColumn
-from isolang.observe.mariadb.recording import Event, Transaction
+from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
 
 _VERSION: Final = "xmin"  # the name by which reports know the column that tells versions apart
 _NEVER: Final = 1 << 62
@@ -28,11 +28,13 @@ class WrittenVersion(Struct, frozen=True, gc=False):
 
     Attributes:
         text: the row in EDN; ``None`` if the row was deleted.
-        writer: its writer; ``None`` if nobody observed it.
+        writer: its writer; ``None`` if no proxy observed it.
+        number: how many versions its key had before, under all definitions of the table.
     """
 
     text: str | None
-    writer: Transaction | None
+    writer: FollowedTransaction | None
+    number: int = 0
 
 
 class NamedTable:
@@ -46,8 +48,9 @@ class NamedTable:
         initial: the rows from before the observation, in EDN by the texts of their keys.
     """
 
-    def __init__(self, table: Table, label: str) -> None:
-        """Describe a table."""
+    def __init__(self, table: LoggedTable, label: str, *, is_redefined: bool) -> None:
+        """Describe a table, whose name may have had another definition before."""
+        self.is_redefined = is_redefined
         self.table, self.label = table, label
         self.compared = {column.name: ComparedColumn(column) for column in table.logged}
         self.form = form_of(table)
@@ -72,12 +75,24 @@ class NamedTable:
         number = contents.setdefault(tuple(row.values()), len(contents))
         return self._row(row, number)
 
-    def write(self, key: tuple[Any, ...], text: str | None, writer: Transaction | None) -> None:
-        """Note the next version of a key; its text is ``None`` for a deletion."""
-        self._versions.setdefault(self.key(key), []).append(WrittenVersion(text, writer))
+    def write(
+        self,
+        key: tuple[Any, ...],
+        text: str | None,
+        writer: FollowedTransaction | None,
+        number: int,
+    ) -> bool:
+        """Note a version of a key; its text is ``None`` for a deletion.
+
+        Return whether it is the next one, because the log must have all versions, and each once.
+        """
+        versions = self._versions.setdefault(self.key(key), [])
+        before = versions[-1].number if versions else number - 1 if self.is_redefined else 0
+        versions.append(WrittenVersion(text, writer, number))
+        return number == before + 1
 
     def locked_version(
-        self, key: tuple[Any, ...], one: Transaction, answered: int
+        self, key: tuple[Any, ...], transaction: FollowedTransaction, answered: int
     ) -> tuple[str, int] | None:
         """Return the version of a row that a transaction had locked, and its number.
 
@@ -91,7 +106,7 @@ class NamedTable:
         """
         versions = [WrittenVersion(*self.initial.get(self.key(key), (None, None)))]
         versions += self._versions.get(self.key(key), [])
-        if any(version.writer is one for version in versions):
+        if any(version.writer is transaction for version in versions):
             return None
         certain = [n for n, version in enumerate(versions) if n == 0 or version.writer is not None]
         before = [
@@ -114,7 +129,7 @@ class NamedTable:
         return edn({**shown, _VERSION: number})
 
 
-def form_of(table: Table) -> tuple[tuple[str, ...], ...]:
+def form_of(table: LoggedTable) -> tuple[tuple[str, ...], ...]:
     """Return what decides the image of a table's rows."""
     return tuple(
         (column.name, column.type, str(column.scale), column.charset, *column.elements)
@@ -131,7 +146,7 @@ class NamedTables:
         self._by_table: dict[int, NamedTable] = {}
         self._labels: dict[str, Name] = {}
 
-    def define(self, tables: Sequence[Table], when: tuple[int, int] | None) -> None:
+    def define(self, tables: Sequence[LoggedTable], when: tuple[int, int] | None) -> None:
         """Note that tables have another definition from here on.
 
         Args:
@@ -140,7 +155,7 @@ class NamedTables:
         for table in tables:
             self.of(table).defined = when or _UNKNOWN
 
-    def of(self, table: Table) -> NamedTable:
+    def of(self, table: LoggedTable) -> NamedTable:
         """Return the name of a table of the log."""
         if (known := self._by_table.get(id(table))) is not None:
             return known
@@ -151,12 +166,12 @@ class NamedTables:
             label = f"{table.schema}.{table.name}"
         if generations:
             label += f"#{len(generations) + 1}"
-        made = NamedTable(table, label)
+        made = NamedTable(table, label, is_redefined=bool(generations))
         generations.append(made)
         self._by_table[id(table)] = made
         return made
 
-    def read_from(self, table: Table, event: Event) -> NamedTable | None:
+    def read_from(self, table: LoggedTable, event: RecordedStatement) -> NamedTable | None:
         """Return the table that a statement read; ``None`` if its definition is not certain.
 
         SOUND BECAUSE: a definition waits for the transactions that use its table, and they for it.
@@ -164,20 +179,20 @@ class NamedTables:
         form = form_of(table)
         generations = self._by_name.get((table.schema, table.name), [])
         fitting = []
-        for number, one in enumerate(generations):
-            begin, _ = one.defined
+        for number, generation in enumerate(generations):
+            begin, _ = generation.defined
             end = _NEVER
             if number + 1 < len(generations):
                 end = generations[number + 1].defined[1]
-            if one.form == form and begin < event.answered and event.sent < end:
-                fitting.append(one)
+            if generation.form == form and begin < event.answered and event.sent < end:
+                fitting.append(generation)
         return fitting[0] if len(fitting) == 1 else None
 
     def labels_of(self, name: str) -> set[str]:
         """Return the labels of all tables with a name, in any schema."""
         return {
-            one.label for (_, table), named in self._by_name.items() if table == name
-            for one in named
+            generation.label for (_, table), named in self._by_name.items() if table == name
+            for generation in named
         }  # fmt: skip
 
     def all(self) -> list[NamedTable]:

@@ -53,8 +53,8 @@ def tokens(text: str, mode: str = "", *, version: int = 101_100) -> Iterator[Tok
         UnclearTextError: the text is not certain to be split as the server splits it.
     """
     modes = frozenset(mode.split(","))
-    if found := modes & _OTHER_MODES:
-        raise UnclearTextError(f"sql_mode {min(found)}")
+    if unknown_modes := modes & _OTHER_MODES:
+        raise UnclearTextError(f"sql_mode {min(unknown_modes)}")
     escapes, ansi = "NO_BACKSLASH_ESCAPES" not in modes, "ANSI_QUOTES" in modes
     at = parameters = 0
     is_executed = False

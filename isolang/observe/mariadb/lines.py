@@ -14,7 +14,7 @@ from isolang.observe.history.edn import edn
 from isolang.observe.history.lines import TAB
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
-from isolang.observe.mariadb.reads import Operation
+from isolang.observe.mariadb.reads import SeenOperation
 from isolang.observe.unseen import Unseen, unseen_phrases
 from isolang.run.record.lines import ORDERED_LINE
 
@@ -59,13 +59,13 @@ def _write_transactions(
     events: list[tuple[int, int, str, int, str, str]] = []
     foreign: list[tuple[int, str, str]] = []
     number = latest = 0
-    for one in merged:
-        operations = [op for op in one.operations if op.table not in doubtful]
+    for transaction in merged:
+        operations = [op for op in transaction.operations if op.table not in doubtful]
         if not operations:
             continue
         number += 1
         value = f"[{TAB.join(op.text for op in operations)}]"
-        more, seen = _remarks(operations), one.seen
+        more, seen = _remarks(operations), transaction.seen
         if seen is None:
             foreign.append((process, value, more))
             process += 1
@@ -101,7 +101,7 @@ def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
         file.write(unseen_line(unseen_phrases(unseen)).encode())
 
 
-def _remarks(operations: Sequence[Operation]) -> str:
+def _remarks(operations: Sequence[SeenOperation]) -> str:
     """Return the fields about each operation of a transaction."""
     versions = TAB.join("nil" if op.version is None else str(op.version) for op in operations)
     shown = TAB.join(edn(op.shown) for op in operations)

@@ -18,11 +18,11 @@ from msgspec import Struct
 
 from isolang.observe.log.mariadb import Group, LoggedStatement
 from isolang.observe.log.replay import Change, Rows
-from isolang.observe.log.tables import Name, Table
+from isolang.observe.log.tables import LoggedTable, Name
 from isolang.observe.mariadb.contents import NamedTables
-from isolang.observe.mariadb.reads import Operation, Reads, statement_name
-from isolang.observe.mariadb.recording import Event, Recording, Transaction
-from isolang.observe.unseen import CALLED, IN_NO_LOG, TABLES, UNPLACED
+from isolang.observe.mariadb.reads import SeenOperation, StatementReads, statement_name
+from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
+from isolang.observe.unseen import CALLED, CONTRADICTED, IN_NO_LOG, TABLES, UNPLACED
 
 _MARK: Final = re.compile(r"i(\d+)\.(p?)(\d+)")
 
@@ -34,8 +34,8 @@ class MergedTransaction(Struct):
         seen: what the proxy saw of it; ``None`` if nobody observed it.
     """
 
-    operations: list[Operation]
-    seen: Transaction | None = None
+    operations: list[SeenOperation]
+    seen: FollowedTransaction | None = None
 
 
 class Merger:
@@ -50,11 +50,11 @@ class Merger:
         """Begin without rows."""
         self._recording, self._unseen = recording, recording.unseen
         self.tables = NamedTables()
-        self._reads = Reads(self.tables, recording.unseen, most_rows)
+        self._reads = StatementReads(self.tables, recording.unseen, most_rows)
         self.doubtful = self._reads.doubtful
         self.initial: list[tuple[str, str]] = []
 
-    def add_initial(self, tables: Mapping[Name, Table], rows: Rows) -> None:
+    def add_initial(self, tables: Mapping[Name, LoggedTable], rows: Rows) -> None:
         """Add the rows from before the observation."""
         for name, table in tables.items():
             if table.why:
@@ -68,16 +68,16 @@ class Merger:
     def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:
         """Yield all transactions: those that were seen in the order of their ends, then others."""
         written: dict[int, Group] = {}
-        writers: dict[int, Transaction] = {}
+        writers: dict[int, FollowedTransaction] = {}
         others = []
         find = _Finder(self._recording.transactions)
         for group in groups:
-            found = None if group.ddl else find.transaction_of(group)
-            if found is not None and id(found) not in written:
-                written[id(found)], writers[id(group)] = group, found
-                # The log says that it committed; then nobody knows what its statements belong to.
-                found.is_unclear |= found.outcome == "fail"
-                self._count_outcome(found)
+            transaction_seen = None if group.ddl else find.transaction_of(group)
+            if transaction_seen is not None and id(transaction_seen) not in written:
+                written[id(transaction_seen)], writers[id(group)] = group, transaction_seen
+                # The log says that it committed; but not which of its statements did.
+                transaction_seen.is_unclear |= transaction_seen.outcome == "fail"
+                self._count_outcome(transaction_seen)
             else:
                 others.append(group)
         for group in groups:
@@ -88,21 +88,27 @@ class Merger:
             id(group): [self._writes(each, writers.get(id(group))) for each in group.statements]
             for group in groups
         }
-        for one in self._recording.transactions:
-            is_seen = one.outcome == "ok"
-            operations = self._operations(one, written.get(id(one)), contents) if is_seen else []
-            yield MergedTransaction(operations, one)
+        for transaction in self._recording.transactions:
+            is_seen = transaction.outcome == "ok"
+            operations = (
+                self._operations(transaction, written.get(id(transaction)), contents)
+                if is_seen
+                else []
+            )
+            yield MergedTransaction(operations, transaction)
         for group in others:
             yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
 
-    def _count_outcome(self, one: Transaction) -> None:
+    def _count_outcome(self, transaction: FollowedTransaction) -> None:
         """Note that a transaction committed."""
         outcomes = self._recording.outcomes
-        outcomes[one.outcome] -= 1
-        one.outcome = "ok"
-        outcomes[one.outcome] += 1
+        outcomes[transaction.outcome] -= 1
+        transaction.outcome = "ok"
+        outcomes[transaction.outcome] += 1
 
-    def _writes(self, statement: LoggedStatement, writer: Transaction | None) -> list[Operation]:
+    def _writes(
+        self, statement: LoggedStatement, writer: FollowedTransaction | None
+    ) -> list[SeenOperation]:
         """Return the writes of a logged statement, and remember their contents."""
         operations = []
         for change in statement.changes:
@@ -113,54 +119,60 @@ class Merger:
             table = self.tables.of(change.table)
             key = table.key_edn(change.key)
             row = None if change.after is None else table.add(change.key, change.after)
-            table.write(change.key, row, writer)
+            if not table.write(change.key, row, writer, change.number):
+                self._unseen.note(CONTRADICTED, f"{table.label}/{table.key(change.key)}")
+                self.doubtful.add(table.label)
             word = "delete" if row is None else "insert" if change.kind == "insert" else "w"
             text = f"[:{word} {key}]" if row is None else f"[:{word} {key} {row}]"
-            operations.append(Operation(text, table.label, change.number, statement.comment))
+            operations.append(SeenOperation(text, table.label, change.number, statement.comment))
         return operations
 
     def _operations(
         self,
-        one: Transaction,
+        transaction: FollowedTransaction,
         group: Group | None,
-        contents: Mapping[int, Sequence[Sequence[Operation]]],
-    ) -> list[Operation]:
+        contents: Mapping[int, Sequence[Sequence[SeenOperation]]],
+    ) -> list[SeenOperation]:
         """Return the operations of a transaction that was seen."""
         logged: Sequence[LoggedStatement] = () if group is None else group.statements
         writes = () if group is None else contents[id(group)]
-        if one.is_unclear or not one.events:
+        if transaction.is_unclear or not transaction.events:
             return [operation for each in writes for operation in each]
-        placed, unsure = _placed(one.events, logged)
+        placed, unsure = _placed(transaction.events, logged)
         if unsure is not None:
             self._unseen.note(UNPLACED, unsure.statement.text)
-        operations: list[Operation] = []
-        lost = [event for event in one.events if _must_be_logged(event) and not placed[id(event)]]
+        operations: list[SeenOperation] = []
+        lost = [
+            event
+            for event in transaction.events
+            if _must_be_logged(event) and not placed[id(event)]
+        ]
         if lost and group is None:
             # The server has rolled the statements back, or the session does not log them.
             self._unseen.note(IN_NO_LOG, lost[0].statement.text)
             return []
-        for event in one.events:
+        for event in transaction.events:
             numbers = placed[id(event)]
             changes = [change for number in numbers for change in logged[number].changes]
             is_certain = unsure is None or event.number <= unsure.number
-            reads = self._event_reads(event, one, changes)
+            reads = self._event_reads(event, transaction, changes)
             operations += reads if is_certain else []
-            name = statement_name(event, one)
+            name = statement_name(event, transaction)
             operations += [
-                Operation(write.text, write.table, write.version, event.statement.text, name)
+                SeenOperation(write.text, write.table, write.version, event.statement.text, name)
                 for number in numbers for write in writes[number]
             ]  # fmt: skip
         return operations
 
     def _event_reads(
-        self, event: Event, one: Transaction, changes: Sequence[Change]
-    ) -> list[Operation]:
+        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
+    ) -> list[SeenOperation]:
         if event.statement.plan.kind == "select":
-            return self._reads.of_select(event, one)
-        return self._reads.of_write(event, one, changes)
+            return self._reads.of_select(event, transaction)
+        return self._reads.of_write(event, transaction, changes)
 
 
-def _must_be_logged(event: Event) -> bool:
+def _must_be_logged(event: RecordedStatement) -> bool:
     """Return whether the log must name a write of a statement."""
     tables, plan = event.statement.tables, event.statement.plan
     # REPLACE counts a row that it left as it was; so may INSERT … ON DUPLICATE KEY UPDATE.
@@ -171,19 +183,21 @@ def _must_be_logged(event: Event) -> bool:
 class _Finder:
     """Finds the transaction that a group of the log belongs to."""
 
-    def __init__(self, transactions: Iterable[Transaction]) -> None:
-        self._by_number: dict[tuple[int, int], Transaction] = {}
-        self._by_gtid: dict[str, Transaction] = {}
-        self._lost: dict[int, Transaction] = {}  # the last one of a connection that was lost
-        for one in transactions:
-            for number in one.numbers:
-                self._by_number[one.connection, number] = one
-            if one.gtid:
-                self._by_gtid[one.gtid] = one
-            if one.outcome == "info":
-                self._lost[one.connection] = one
+    def __init__(self, transactions: Iterable[FollowedTransaction]) -> None:
+        self._by_number: dict[tuple[int, int], FollowedTransaction] = {}
+        self._by_gtid: dict[str, FollowedTransaction] = {}
+        self._lost: dict[
+            int, FollowedTransaction
+        ] = {}  # the last one of a connection that was lost
+        for transaction in transactions:
+            for number in transaction.numbers:
+                self._by_number[transaction.connection, number] = transaction
+            if transaction.gtid:
+                self._by_gtid[transaction.gtid] = transaction
+            if transaction.outcome == "info":
+                self._lost[transaction.connection] = transaction
 
-    def transaction_of(self, group: Group) -> Transaction | None:
+    def transaction_of(self, group: Group) -> FollowedTransaction | None:
         """Return the transaction that was seen, if it is known."""
         connection = 0
         for statement in group.statements:
@@ -198,8 +212,8 @@ class _Finder:
 
 
 def _placed(
-    events: Sequence[Event], logged: Sequence[LoggedStatement]
-) -> tuple[dict[int, list[int]], Event | None]:
+    events: Sequence[RecordedStatement], logged: Sequence[LoggedStatement]
+) -> tuple[dict[int, list[int]], RecordedStatement | None]:
     """Return the logged statements of each event, by the event's identity.
 
     What procedures and triggers wrote may have no comment. It belongs to the only statement that
@@ -240,7 +254,7 @@ def _placed(
     return placed, None if unsure is None else events[unsure]
 
 
-def _may_write_more(event: Event, *, is_matched: bool) -> bool:
+def _may_write_more(event: RecordedStatement, *, is_matched: bool) -> bool:
     """Return whether a statement may have written what has no comment."""
     statement = event.statement
     if statement.plan.kind in ("call", "other") or statement.unseen == CALLED:

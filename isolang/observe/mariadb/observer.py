@@ -24,7 +24,7 @@ from isolang.observe.log.mariadb import (
 )
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
-from isolang.observe.mariadb.connection import Connection
+from isolang.observe.mariadb.connection import ProxiedConnection
 from isolang.observe.mariadb.lines import write_end, write_history
 from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.recording import Recording
@@ -37,7 +37,7 @@ _OLDEST: Final = (10, 6)
 
 
 class ObservedRun(Struct):
-    """What an observation has recorded, in numbers.
+    """The numbers of an observation.
 
     Attributes:
         written: the number of transactions that the file has while the observation goes on.
@@ -109,8 +109,8 @@ class MariaDBObserver:
             cursor.execute("SELECT @@global.tx_isolation, @@global.innodb_rollback_on_timeout")
             level, timeouts = cursor.fetchone()
             cursor.execute("SHOW GLOBAL VARIABLES LIKE 'innodb_snapshot_isolation'")
-            found = cursor.fetchone()
-        keeps = found is not None and found[1] == "ON"
+            row = cursor.fetchone()
+        keeps = row is not None and row[1] == "ON"
         return level.lower().replace("-", " "), bool(timeouts), keeps
 
     # --- the proxy ---
@@ -153,7 +153,7 @@ class MariaDBObserver:
 
     def _accept(self) -> PacketStream:
         stream = PacketStream()
-        connection = Connection(
+        connection = ProxiedConnection(
             self._recording, stream, self._server.open_connection, self._refresh
         )
         task = asyncio.get_running_loop().create_task(connection.run())

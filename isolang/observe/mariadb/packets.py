@@ -206,11 +206,10 @@ class Ok(Struct):
         return out + self.rest
 
 
-def ok_of(data: bytes, asked: frozenset[bytes], *, tracked: bool) -> Ok:
+def ok_of(data: bytes, *, tracked: bool) -> Ok:
     """Parse an OK packet, and take out the variables that only the observer asked for.
 
     Args:
-        asked: the names of variables that the client tracks itself.
         tracked: whether the server tracks the session.
     """
     affected, at = read_lenenc(data, 1)
@@ -234,9 +233,8 @@ def ok_of(data: bytes, asked: frozenset[bytes], *, tracked: bool) -> Ok:
             assert name is not None
             if name in _TRACKED:
                 made.tracked[name] = (read_bytes(entry, begin)[0] or b"").decode("latin1")
-                if name not in asked:
-                    at = end
-                    continue
+                at = end
+                continue
         elif state[at] == 1:
             made.schema = (read_bytes(entry, 0)[0] or b"").decode("utf-8", "replace")
         kept += state[at:end]

@@ -53,7 +53,7 @@ _CONSTANTS: Final = frozenset({"null", "default", "true", "false", "current_time
 _CONNECTORS: Final = frozenset({"xor", "||"})  # what binds less tightly than AND, besides OR
 
 
-class Source(Struct, frozen=True):
+class SourceTable(Struct, frozen=True):
     """A table in FROM.
 
     Attributes:
@@ -70,8 +70,8 @@ class Source(Struct, frozen=True):
     on: tuple[int, int] = (0, 0)
 
 
-class Plan(Struct, frozen=True):
-    """What a statement does.
+class SentPlan(Struct, frozen=True):
+    """The effects of a statement.
 
     Attributes:
         sources: the tables that it reads, or the one that it changes.
@@ -90,7 +90,7 @@ class Plan(Struct, frozen=True):
     """
 
     kind: Kind
-    sources: tuple[Source, ...] = ()
+    sources: tuple[SourceTable, ...] = ()
     place: int = 0
     aggregates: bool = False
     where: tuple[int, int] = (0, 0)
@@ -109,7 +109,7 @@ class _OtherFormError(Exception):
     """Raised for a statement of another form; the message is what it counts as."""
 
 
-def plan_of(part: Sequence[Token], text: str) -> Plan:
+def plan_of(part: Sequence[Token], text: str) -> SentPlan:
     """Return what a statement does.
 
     Args:
@@ -127,7 +127,7 @@ def plan_of(part: Sequence[Token], text: str) -> Plan:
         kind: Kind = "select" if reader.word(0) == "select" else "other"
         if reader.word(0) in ("update", "delete"):
             kind = "update" if reader.word(0) == "update" else "delete"
-        made = Plan(kind, unseen=str(error))
+        made = SentPlan(kind, unseen=str(error))
     return replace(made, functions=functions)
 
 
@@ -147,7 +147,7 @@ class _Reader:
         return len(self.part)
 
     def word(self, at: int) -> str:
-        """Return the word at a position; empty if there is no word."""
+        """Return the word at a position; empty if it is not a word."""
         known = 0 <= at < len(self.part) and self.part[at].kind == "word"
         return self.part[at].text if known else ""
 
@@ -181,7 +181,7 @@ class _Reader:
                 return at
         return end
 
-    def source(self, at: int) -> tuple[Source, int]:
+    def source(self, at: int) -> tuple[SourceTable, int]:
         """Return the table whose name begins at a position, and the position behind it."""
         if not self.is_name(at):
             raise _OtherFormError("FROM of another shape")
@@ -195,10 +195,10 @@ class _Reader:
         if self.mark(at) == "(" or self.word(at) == "partition" or is_old:
             raise _OtherFormError("FROM of another shape")
         if self.word(at) == "as" and self.is_name(at + 1):
-            return Source(schema, name, self.raw(at + 1)), self._behind_hints(at + 2)
+            return SourceTable(schema, name, self.raw(at + 1)), self._behind_hints(at + 2)
         if self.is_name(at) and self.word(at) not in _NO_ALIASES:
-            return Source(schema, name, self.raw(at)), self._behind_hints(at + 1)
-        return Source(schema, name, alias), self._behind_hints(at)
+            return SourceTable(schema, name, self.raw(at)), self._behind_hints(at + 1)
+        return SourceTable(schema, name, alias), self._behind_hints(at)
 
     def _behind_hints(self, at: int) -> int:
         while self.word(at) in ("force", "use", "ignore") and self.word(at + 1) in ("index", "key"):
@@ -213,34 +213,34 @@ def _quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
-def _plan(reader: _Reader) -> Plan:
+def _plan(reader: _Reader) -> SentPlan:
     first, second = reader.word(0), reader.word(1)
     if first == "begin" and second == "not":
-        return Plan("call", unseen=PROCEDURES)
+        return SentPlan("call", unseen=PROCEDURES)
     if first == "begin" or (first == "start" and second == "transaction"):
-        return Plan("begin")
+        return SentPlan("begin")
     if first in ("commit", "rollback"):
         if first == "rollback" and "to" in (second, reader.word(2)):
-            return Plan("back", name=reader.name(len(reader) - 1).lower())
+            return SentPlan("back", name=reader.name(len(reader) - 1).lower())
         chains = reader.has("chain") and not (reader.has("no") and _follows(reader, "no", "chain"))
-        return Plan("commit" if first == "commit" else "rollback", chains=chains)
+        return SentPlan("commit" if first == "commit" else "rollback", chains=chains)
     if first in ("savepoint", "release"):
-        return Plan("savepoint" if first == "savepoint" else "release",
+        return SentPlan("savepoint" if first == "savepoint" else "release",
                     name=reader.name(len(reader) - 1).lower())  # fmt: skip
     if first == "set":
         return _setting(reader)
     if first == "use":
-        return Plan("use", name=reader.name(1) if len(reader) > 1 else "")
+        return SentPlan("use", name=reader.name(1) if len(reader) > 1 else "")
     if first == "xa":
-        return Plan("other", unseen=TWO_PHASES)
+        return SentPlan("other", unseen=TWO_PHASES)
     if first in ("explain", "analyze", "do"):
         # ANALYZE SELECT runs the statement, and EXPLAIN may run its subqueries.
         words = [token.text for token in reader.part[1:] if token.kind == "word"]
         runs = first != "explain" or words.count("select") > 1 or "with" in words
         reads = runs and reader.has("select", "update", "insert", "replace", "delete", "with")
-        return Plan("other" if reads else "quiet", unseen="EXPLAIN ANALYZE" if reads else "")
+        return SentPlan("other" if reads else "quiet", unseen="EXPLAIN ANALYZE" if reads else "")
     if first in _QUIET:
-        return Plan("quiet", unseen=SUBQUERIES if reader.has("select") else "")
+        return SentPlan("quiet", unseen=SUBQUERIES if reader.has("select") else "")
     if first in _DEFINITIONS:
         copies = first == "create" and reader.has("select") and reader.has("table")
         name = ""
@@ -249,9 +249,9 @@ def _plan(reader: _Reader) -> Plan:
             at += 3 * (reader.word(at) == "if")
             at += 2 * (reader.mark(at + 1) == ".")
             name = reader.name(at) if reader.is_name(at) else ""
-        return Plan("definition", unseen=COPIED if copies else "", name=name)
+        return SentPlan("definition", unseen=COPIED if copies else "", name=name)
     if first == "call":
-        return Plan("call", unseen=PROCEDURES)
+        return SentPlan("call", unseen=PROCEDURES)
     if first == "select":
         return _select(reader)
     if first in ("insert", "replace"):
@@ -259,33 +259,33 @@ def _plan(reader: _Reader) -> Plan:
     if first in ("update", "delete"):
         return _change(reader)
     if first == "load":
-        return Plan("insert", unseen=LOADED)
+        return SentPlan("insert", unseen=LOADED)
     if first == "handler":
-        return Plan("other", unseen="FROM of another shape")
+        return SentPlan("other", unseen="FROM of another shape")
     if first == "values":
-        return Plan("quiet")
+        return SentPlan("quiet")
     details = {"with": "WITH", "table": "TABLE", "execute": "PREPARE and EXECUTE in SQL"}
-    return Plan("other", unseen=details.get(first, SHAPES))
+    return SentPlan("other", unseen=details.get(first, SHAPES))
 
 
 def _follows(reader: _Reader, word: str, other: str) -> bool:
     return any(reader.word(k) == word and reader.word(k + 1) == other for k in range(len(reader)))
 
 
-def _setting(reader: _Reader) -> Plan:
+def _setting(reader: _Reader) -> SentPlan:
     if reader.word(1) == "statement":
         at = reader.find({"for"}, 2, len(reader))
-        return Plan("other", unseen=SHAPES if at < len(reader) else "")
+        return SentPlan("other", unseen=SHAPES if at < len(reader) else "")
     if reader.has("select"):
-        return Plan("set", unseen=SUBQUERIES)
+        return SentPlan("set", unseen=SUBQUERIES)
     scope = reader.word(1) if reader.word(1) in ("session", "local", "global") else ""
     if reader.word(1 + bool(scope)) == "transaction":
         words = [token.text for token in reader.part]
         level = ""
         if "level" in words:
             level = " ".join(words[words.index("level") + 1 :]).partition(",")[0].strip()
-        return Plan("level", name=f"{scope or 'next'}:{level}")
-    return Plan("set")
+        return SentPlan("level", name=f"{scope or 'next'}:{level}")
+    return SentPlan("set")
 
 
 def _limit(reader: _Reader, at: int, end: int) -> int:
@@ -297,7 +297,7 @@ def _limit(reader: _Reader, at: int, end: int) -> int:
     return -2
 
 
-def _select(reader: _Reader) -> Plan:
+def _select(reader: _Reader) -> SentPlan:
     end = len(reader)
     if any(reader.word(at) in ("select", "with") for at in range(1, end)):
         raise _OtherFormError(SUBQUERIES)
@@ -310,7 +310,7 @@ def _select(reader: _Reader) -> Plan:
     if into < end:
         raise _OtherFormError("FROM of another shape")
     if begin == end:
-        return Plan("select")
+        return SentPlan("select")
     sources, at = _sources(reader, begin + 1)
     if len(sources) > 1 and "natural" in (reader.word(k) for k in range(begin, at)):
         raise _OtherFormError("FROM of another shape")
@@ -327,7 +327,7 @@ def _select(reader: _Reader) -> Plan:
     cut = min(places["limit"], places["offset"], places["fetch"])
     locking = min(places["for"], places["lock"])
     tail = {reader.word(k) for k in range(locking, end)}
-    return Plan(
+    return SentPlan(
         "select", sources, begin, aggregates,
         (places["where"] + 1, ends["where"]) if places["where"] < end else (0, 0),
         _limit(reader, cut, ends.get("limit", end) if cut == places["limit"] else end),
@@ -339,7 +339,7 @@ def _select(reader: _Reader) -> Plan:
     )  # fmt: skip
 
 
-def _sources(reader: _Reader, at: int) -> tuple[tuple[Source, ...], int]:
+def _sources(reader: _Reader, at: int) -> tuple[tuple[SourceTable, ...], int]:
     """Return the tables of FROM, and the position behind them."""
     source, at = reader.source(at)
     sources = [source]
@@ -372,7 +372,7 @@ def _sources(reader: _Reader, at: int) -> tuple[tuple[Source, ...], int]:
     return tuple(sources), at
 
 
-def _insert(reader: _Reader) -> Plan:
+def _insert(reader: _Reader) -> SentPlan:
     head = [reader.word(k) for k in range(4)]
     way = "ignore" if "ignore" in head else ""
     if reader.has("duplicate") and _follows(reader, "duplicate", "key"):
@@ -384,19 +384,19 @@ def _insert(reader: _Reader) -> Plan:
     while reader.word(at) in ("low_priority", "delayed", "high_priority", "ignore", "into"):
         at += 1
     source, _ = _inserted(reader, at)
-    return Plan("insert", (source,), unseen=unseen, name=way)
+    return SentPlan("insert", (source,), unseen=unseen, name=way)
 
 
-def _inserted(reader: _Reader, at: int) -> tuple[Source, int]:
+def _inserted(reader: _Reader, at: int) -> tuple[SourceTable, int]:
     if not reader.is_name(at):
         raise _OtherFormError(SHAPES)
     schema, name = "", reader.name(at)
     if reader.mark(at + 1) == "." and reader.is_name(at + 2):
         schema, name, at = name, reader.name(at + 2), at + 2
-    return Source(schema, name, _quoted(name)), at + 1
+    return SourceTable(schema, name, _quoted(name)), at + 1
 
 
-def _change(reader: _Reader) -> Plan:
+def _change(reader: _Reader) -> SentPlan:
     """Return what an UPDATE or DELETE does."""
     kind: Kind = "update" if reader.word(0) == "update" else "delete"
     end, at = len(reader), 1
@@ -410,7 +410,7 @@ def _change(reader: _Reader) -> Plan:
     where = reader.find({"where"}, at, end)
     cut = reader.find({"order", "limit", "returning"}, at, end)
     computes = kind == "update" and _computes(reader, at + 1, min(where, cut))
-    return Plan(
+    return SentPlan(
         kind, (source,), computes=computes or reader.has("returning"),
         where=(where + 1, cut) if where < end else (0, 0),
         unseen=SUBQUERIES if reader.has("select", "with") else "",
@@ -434,12 +434,12 @@ def _computes(reader: _Reader, begin: int, end: int) -> bool:
 def is_connected_by_and(part: Sequence[Token], begin: int, end: int) -> bool:
     """Return whether each part of a condition between AND must hold.
 
-    SOUND BECAUSE: XOR, and || where it is no concatenation, bind less tightly than AND.
+    SOUND BECAUSE: XOR, and || unless it concatenates, bind less tightly than AND.
     """
     return not any(part[at].text in _CONNECTORS for at in range(begin, end))
 
 
-def hidden_text(plan: Plan, part: Sequence[Token], text: str, images: Sequence[str]) -> str:
+def hidden_text(plan: SentPlan, part: Sequence[Token], text: str, images: Sequence[str]) -> str:
     """Return the text of a SELECT with one more column for the rows of each of its tables."""
     columns = []
     for image in images:

@@ -9,11 +9,11 @@ from msgspec import Struct
 
 from isolang.observe.history.edn import edn, predicate_edn
 from isolang.observe.log.replay import Change
-from isolang.observe.log.tables import Row, Table
+from isolang.observe.log.tables import LoggedTable, Row
 from isolang.observe.mariadb.compared import with_truths
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
-from isolang.observe.mariadb.plan import Source, is_connected_by_and
-from isolang.observe.mariadb.recording import Event, Transaction
+from isolang.observe.mariadb.plan import SourceTable, is_connected_by_and
+from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.sql.predicates import (
     CannotEvaluateError,
@@ -35,7 +35,7 @@ from isolang.observe.unseen import (
 )
 
 
-class Operation(Struct, frozen=True, gc=False):
+class SeenOperation(Struct, frozen=True, gc=False):
     """An operation of a transaction, in EDN.
 
     Attributes:
@@ -57,7 +57,7 @@ class Operation(Struct, frozen=True, gc=False):
         return self.version is not None
 
 
-class Reads:
+class StatementReads:
     """Returns the reads of statements.
 
     Attributes:
@@ -69,7 +69,9 @@ class Reads:
         self._tables, self._unseen, self._most_rows = tables, unseen, most_rows
         self.doubtful: set[str] = set()
 
-    def of_select(self, event: Event, one: Transaction) -> list[Operation]:
+    def of_select(
+        self, event: RecordedStatement, transaction: FollowedTransaction
+    ) -> list[SeenOperation]:
         """Return what a SELECT read from each of its tables."""
         statement, plan = event.statement, event.statement.plan
         if statement.unseen:
@@ -82,25 +84,27 @@ class Reads:
         if any(table is None for table in named):
             self._note(ALTERED, statement)
             return []
-        if any(found is None for found in images):
+        if any(rows_found is None for rows_found in images):
             self._note(LARGE, statement)
             return []
-        if any(len(found or ()) > self._most_rows for found in images):
+        if any(len(rows_found or ()) > self._most_rows for rows_found in images):
             self._note(LARGE, statement)
             return []
-        operations: list[Operation] = []
-        first = _Read(event, one, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
+        operations: list[SeenOperation] = []
+        first = _Read(event, transaction, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
         if len(named) == 1:
             return self._read(first, plan.partial, depends=True)
         condition = self._condition(statement, first.table, first.source)
         is_pinned = any(unique <= condition.equal.keys() for unique in first.table.table.unique)
-        has_all = all(len(found or ()) == event.count for found in images)
+        has_all = all(len(rows_found or ()) == event.count for rows_found in images)
         complete = is_pinned and event.count > 0 and has_all and not plan.aggregates
         partial = "" if complete or self._keeps_first(statement, images) else CONDITIONS
         operations += self._read(first, partial, depends=True)
-        for table, source, found in zip(named[1:], plan.sources[1:], images[1:], strict=True):
+        for table, source, rows_found in zip(named[1:], plan.sources[1:], images[1:], strict=True):
             assert table is not None
-            operations += self._rows_read(_Read(event, one, table, source, _rows(found)))
+            operations += self._rows_read(
+                _Read(event, transaction, table, source, _rows(rows_found))
+            )
         return operations
 
     def _keeps_first(
@@ -129,8 +133,8 @@ class Reads:
         return True
 
     def of_write(
-        self, event: Event, one: Transaction, changes: Sequence[Change]
-    ) -> list[Operation]:
+        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
+    ) -> list[SeenOperation]:
         """Return what a statement found before it wrote.
 
         Args:
@@ -142,12 +146,16 @@ class Reads:
             return []
         direct = [change for change in changes if change.direct and change.kind != "unknown"]
         if plan.kind in ("update", "delete") and statement.tables:
-            return self._found(event, one, [c for c in direct if _is_of(c, statement.tables[0])])
+            return self._found(
+                event, transaction, [c for c in direct if _is_of(c, statement.tables[0])]
+            )
         if plan.kind == "insert":
-            return self._conflicts(event, one, direct)
+            return self._conflicts(event, transaction, direct)
         return []
 
-    def _found(self, event: Event, one: Transaction, changes: Sequence[Change]) -> list[Operation]:
+    def _found(
+        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
+    ) -> list[SeenOperation]:
         """Return the rows that an UPDATE or DELETE found."""
         statement, plan = event.statement, event.statement.plan
         rows = [
@@ -169,16 +177,20 @@ class Reads:
             or not condition.columns <= frozenset(table.table.key)
         )  # fmt: skip
         if event.matched > len(rows):
-            unchanged = self._unchanged_row(event, one, table, condition)
+            unchanged = self._unchanged_row(event, transaction, table, condition)
             if unchanged is None:
                 self._note(UNCHANGED, statement)
             return [] if unchanged is None else [unchanged]
-        found = _Read(event, one, table, plan.sources[0], rows)
-        return self._read(found, plan.partial, depends=depends, writes=True)
+        rows_found = _Read(event, transaction, table, plan.sources[0], rows)
+        return self._read(rows_found, plan.partial, depends=depends, writes=True)
 
     def _unchanged_row(
-        self, event: Event, one: Transaction, table: NamedTable, condition: ParsedCondition
-    ) -> Operation | None:
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        table: NamedTable,
+        condition: ParsedCondition,
+    ) -> SeenOperation | None:
         """Return the read of the row that an UPDATE found by its key, and left as it was."""
         statement, key = event.statement, {}
         for name in table.table.key:
@@ -186,25 +198,27 @@ class Reads:
                 return None
             alone = ParsedCondition(node=("=", name, condition.equal[name]))
             try:
-                found = alone.predicate(table.compared, statement.part, statement.parameters)
+                equal = alone.predicate(table.compared, statement.part, statement.parameters)
             except CannotEvaluateError:
                 return None
-            key[name] = found[2]
+            key[name] = equal[2]
         values = table.table.key_of(key)
-        version = table.locked_version(values, one, event.answered)
+        version = table.locked_version(values, transaction, event.answered)
         if version is None:
             return None
         text = f"[:r {table.key_edn(values)} {version[0]}]"
-        return self._operation(text, table, event, one)
+        return self._operation(text, table, event, transaction)
 
     def _conflicts(
-        self, event: Event, one: Transaction, changes: Sequence[Change]
-    ) -> list[Operation]:
+        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
+    ) -> list[SeenOperation]:
         """Return the rows that an INSERT found to be there already."""
         statement, way = event.statement, event.statement.plan.name
         if way:
-            mine = [change for change in changes if not change.moved or change.kind == "insert"]
-            if len(mine) < event.listed:
+            of_insert = [
+                change for change in changes if not change.moved or change.kind == "insert"
+            ]
+            if len(of_insert) < event.listed:
                 self._note(NO_ROW, statement)
         if way != "update":
             return []
@@ -214,14 +228,14 @@ class Reads:
                 table = self._tables.of(change.table)
                 text = table.find(change.key, change.before)
                 if text is not None:
-                    operations.append(self._row_read(table, change.key, text, event, one))
+                    operations.append(self._row_read(table, change.key, text, event, transaction))
         return operations
 
     # --- the reads of a table ---
 
     def _read(
         self, read: _Read, partial: str, *, depends: bool, writes: bool = False
-    ) -> list[Operation]:
+    ) -> list[SeenOperation]:
         """Return the rows that a statement found, and that no other rows met its condition.
 
         Args:
@@ -234,7 +248,7 @@ class Reads:
         if rows is None:
             return []
         reads = [
-            self._row_read(table, key, text, read.event, read.one)
+            self._row_read(table, key, text, read.event, read.transaction)
             for key, text in (rows.items() if depends else ())
         ]
         if read.event.is_open:
@@ -255,7 +269,7 @@ class Reads:
             return reads
         locks = writes or bool(plan.locks)
         has_key = frozenset(table.table.key) <= condition.equal.keys()
-        if read.one.level.startswith("read ") and locks and not has_key:
+        if read.transaction.level.startswith("read ") and locks and not has_key:
             self._note(RECHECKED, statement)
             return reads
         try:
@@ -263,16 +277,16 @@ class Reads:
         except CannotEvaluateError:
             self._note(CONDITIONS, statement)
             return reads
-        found = " ".join(f"{table.key_edn(key)} {text}" for key, text in rows.items())
+        listed = " ".join(f"{table.key_edn(key)} {text}" for key, text in rows.items())
         where = predicate_edn(with_truths(predicate))
-        text = f"[:rp {{:table {edn(table.label)} :where {where}}} {{{found}}}]"
-        return [self._operation(text, table, read.event, read.one)]
+        text = f"[:rp {{:table {edn(table.label)} :where {where}}} {{{listed}}}]"
+        return [self._operation(text, table, read.event, read.transaction)]
 
-    def _rows_read(self, read: _Read) -> list[Operation]:
+    def _rows_read(self, read: _Read) -> list[SeenOperation]:
         """Return the reads of the rows that a statement found."""
         rows = self._known_rows(read) or {}
         return [
-            self._row_read(read.table, key, text, read.event, read.one)
+            self._row_read(read.table, key, text, read.event, read.transaction)
             for key, text in rows.items()
         ]
 
@@ -287,27 +301,40 @@ class Reads:
                 shown = f"{name}: {read.event.statement.text}"
                 self._unseen.note(IN_NO_LOG, shown, form=f"a row of {read.table.label}",
                                   tables=(read.table.label,))  # fmt: skip
-                if read.one.level != "read uncommitted":
+                if read.transaction.level != "read uncommitted":
                     self.doubtful.add(read.table.label)
                 return None
             rows[key] = text
         return rows
 
     def _row_read(
-        self, table: NamedTable, key: tuple[Any, ...], text: str, event: Event, one: Transaction
-    ) -> Operation:
-        return self._operation(f"[:r {table.key_edn(key)} {text}]", table, event, one)
+        self,
+        table: NamedTable,
+        key: tuple[Any, ...],
+        text: str,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+    ) -> SeenOperation:
+        return self._operation(f"[:r {table.key_edn(key)} {text}]", table, event, transaction)
 
-    def _operation(self, text: str, table: NamedTable, event: Event, one: Transaction) -> Operation:
-        return Operation(text, table.label, None, event.statement.text, statement_name(event, one))
+    def _operation(
+        self,
+        text: str,
+        table: NamedTable,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+    ) -> SeenOperation:
+        return SeenOperation(
+            text, table.label, None, event.statement.text, statement_name(event, transaction)
+        )
 
     def _condition(
-        self, statement: Statement, table: NamedTable, source: Source
+        self, statement: Statement, table: NamedTable, source: SourceTable
     ) -> ParsedCondition:
         """Return the condition of a statement on one of its tables."""
         begin, end = statement.plan.where
         part = statement.part
-        if not statement.charset and any(not one.text.isascii() for one in part[begin:end]):
+        if not statement.charset and any(not token.text.isascii() for token in part[begin:end]):
             return ParsedCondition(why="a text of another character set")
         alias = source.alias.replace("`", "").replace('"', "").lower().rpartition(".")[2]
 
@@ -328,7 +355,7 @@ class Reads:
         except CannotEvaluateError as error:
             return ParsedCondition(why=str(error) or "its shape")
 
-    def _images(self, event: Event, place: int) -> list[Row | None] | None:
+    def _images(self, event: RecordedStatement, place: int) -> list[Row | None] | None:
         """Return the rows of a table in an answer; ``None`` if the server cut their list."""
         table, rows = event.statement.tables[place], list[Row | None]()
         for hidden in event.rows:
@@ -351,24 +378,26 @@ class Reads:
 
 
 class _Read(Struct):
-    """What a statement found in a table."""
+    """The rows that a statement found in a table."""
 
-    event: Event
-    one: Transaction
+    event: RecordedStatement
+    transaction: FollowedTransaction
     table: NamedTable
-    source: Source
+    source: SourceTable
     rows: Sequence[Row]
 
 
-def _rows(found: Sequence[Row | None] | None) -> list[Row]:
-    return [row for row in found or () if row is not None]
+def _rows(rows_found: Sequence[Row | None] | None) -> list[Row]:
+    return [row for row in rows_found or () if row is not None]
 
 
-def _is_of(change: Change, table: Table) -> bool:
+def _is_of(change: Change, table: LoggedTable) -> bool:
     return (change.table.schema, change.table.name) == (table.schema, table.name)
 
 
-def _joined_columns(statement: Statement, source: Source) -> Mapping[str, tuple[str, str]] | None:
+def _joined_columns(
+    statement: Statement, source: SourceTable
+) -> Mapping[str, tuple[str, str]] | None:
     """Return the columns of a table that ON compares with columns of tables before it.
 
     Return ``None`` if ON has other conditions.
@@ -400,7 +429,7 @@ def _bare(alias: str) -> str:
 
 def _has_null(
     pairs: Mapping[str, tuple[str, str]],
-    before: Sequence[Source],
+    before: Sequence[SourceTable],
     images: Sequence[Sequence[Row | None] | None],
     place: int,
 ) -> bool:
@@ -415,9 +444,9 @@ def _has_null(
     return False
 
 
-def statement_name(event: Event, one: Transaction) -> str:
+def statement_name(event: RecordedStatement, transaction: FollowedTransaction) -> str:
     """Return the name of a statement in the history, with the lock on what it read."""
     lock = event.statement.plan.locks
     if not lock and event.statement.plan.kind == "select":
-        lock = "share" if one.level == "serializable" and one.is_explicit else ""
+        lock = "share" if transaction.level == "serializable" and transaction.is_explicit else ""
     return f"{event.number} for {lock}" if lock else str(event.number)

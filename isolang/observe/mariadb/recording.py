@@ -15,8 +15,8 @@ from isolang.observe.unseen import Unseen
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
 
-class Answer(Struct, kw_only=True):
-    """How the server answered a statement.
+class StatementAnswer(Struct, kw_only=True):
+    """The server's answer to a statement.
 
     Attributes:
         code: the number of the error; 0 if the statement succeeded.
@@ -43,7 +43,7 @@ class Answer(Struct, kw_only=True):
     has_cursor: bool = False
 
 
-class Event(Struct, kw_only=True):
+class RecordedStatement(Struct, kw_only=True):
     """A statement that the server executed.
 
     Attributes:
@@ -70,7 +70,7 @@ class Event(Struct, kw_only=True):
     answered: int = 0
 
 
-class Transaction(Struct, kw_only=True, eq=False):
+class FollowedTransaction(Struct, kw_only=True, eq=False):
     """A transaction of a connection.
 
     Attributes:
@@ -91,7 +91,7 @@ class Transaction(Struct, kw_only=True, eq=False):
     begin: int
     began: int
     level: str
-    events: list[Event] = field(default_factory=list)
+    events: list[RecordedStatement] = field(default_factory=list)
     savepoints: list[tuple[str, int]] = field(default_factory=list)
     sent: int = 0
     last_sent: int = 0
@@ -106,7 +106,7 @@ class Transaction(Struct, kw_only=True, eq=False):
 
 
 class Recording:
-    """What all connections did.
+    """The transactions of all connections.
 
     Attributes:
         level: the isolation level of new connections.
@@ -120,7 +120,7 @@ class Recording:
         self.preparation, self.level = preparation, level
         self.rolls_back_on_timeout = False
         self.definitions: dict[str, tuple[int, int]] = {}
-        self.transactions: list[Transaction] = []
+        self.transactions: list[FollowedTransaction] = []
         self.outcomes: Counter[str] = Counter()
         self.unseen = Unseen()
         self._positions, self._processes = count(), count(1)

@@ -40,9 +40,9 @@ def server_named(target: str) -> Iterator[MariaDBAddress]:
     made.settings = MappingProxyType({**made.settings, **options})  # type: ignore[misc]
     try:
         made.start()
-        found = MariaDBAddress(host="127.0.0.1", port=port, database=DATABASE)
-        with closing(found.connect()) as connection, closing(connection.cursor()) as cursor:
+        started = MariaDBAddress(host="127.0.0.1", port=port, database=DATABASE)
+        with closing(started.connect()) as connection, closing(connection.cursor()) as cursor:
             cursor.execute(f"CREATE DATABASE IF NOT EXISTS {DATABASE} CHARACTER SET utf8mb4")
-        yield found
+        yield started
     finally:
         made.close()

@@ -6,7 +6,13 @@ import re
 from typing import Final
 
 from isolang.observe.mariadb.packets import IN_TRANSACTION
-from isolang.observe.mariadb.recording import Answer, Event, Outcome, Recording, Transaction
+from isolang.observe.mariadb.recording import (
+    FollowedTransaction,
+    Outcome,
+    RecordedStatement,
+    Recording,
+    StatementAnswer,
+)
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
 
@@ -21,7 +27,7 @@ _MATCHED: Final = re.compile(rb"Rows matched: (\d+)  Changed: (\d+)")
 _LISTED: Final = re.compile(rb"Records: (\d+)  Duplicates: (\d+)")
 
 
-class Session:
+class FollowedSession:
     """The transactions of a connection.
 
     Attributes:
@@ -37,7 +43,7 @@ class Session:
         self.temporaries: set[str] = set()
         self.in_transaction = False
         self.level, self._next_level = recording.level, ""
-        self._one: Transaction | None = None
+        self._transaction: FollowedTransaction | None = None
         self._is_committing = False
         self._numbered = 0
 
@@ -54,9 +60,9 @@ class Session:
 
     def lose(self) -> None:
         """Note that the connection has ended, or that the server rolled back what was open."""
-        if self._one is not None:
+        if self._transaction is not None:
             if self._is_committing:
-                self._recording.unseen.note(NO_ANSWER, _shown(self._one))
+                self._recording.unseen.note(NO_ANSWER, _shown(self._transaction))
             self._finish("info" if self._is_committing else "fail")
         self.in_transaction = False
 
@@ -64,54 +70,54 @@ class Session:
         """Note that a statement is about to be sent."""
         self._is_committing = statement.plan.kind == "commit" or not self.in_transaction
         position, time = self._recording.ticket()
-        if self._one is None:
-            self._one = Transaction(
+        if self._transaction is None:
+            self._transaction = FollowedTransaction(
                 process=self._process, connection=self.connection, begin=position, began=time,
                 level=self._next_level or self.level,
             )  # fmt: skip
-        self._one.sent += 1
-        self._one.last_sent = position
+        self._transaction.sent += 1
+        self._transaction.last_sent = position
         if statement.mark and not statement.is_binary:
-            self._one.numbers.add(int(statement.mark.partition(".")[2]))
+            self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
 
     def _finish(self, outcome: Outcome, gtid: str = "", error: str = "") -> None:
         """End the transaction."""
-        one, self._one = self._one, None
-        assert one is not None
-        if one.is_explicit or one.events:
+        transaction, self._transaction = self._transaction, None
+        assert transaction is not None
+        if transaction.is_explicit or transaction.events:
             self._next_level = ""
-        if not (one.events or gtid):
+        if not (transaction.events or gtid):
             return
         recording = self._recording
-        if not one.is_explicit and not self.in_transaction and outcome == "ok":
-            recording.unseen.note(AUTOCOMMIT, _shown(one))
-        if one.is_unclear:
-            recording.unseen.note(NO_END, _shown(one))
-        one.outcome, one.gtid, one.error = outcome, gtid, error
-        one.end, one.ended = recording.ticket()
-        recording.transactions.append(one)
+        if not transaction.is_explicit and not self.in_transaction and outcome == "ok":
+            recording.unseen.note(AUTOCOMMIT, _shown(transaction))
+        if transaction.is_unclear:
+            recording.unseen.note(NO_END, _shown(transaction))
+        transaction.outcome, transaction.gtid, transaction.error = outcome, gtid, error
+        transaction.end, transaction.ended = recording.ticket()
+        recording.transactions.append(transaction)
         recording.outcomes[outcome] += 1
         if outcome == "info":
             self._process = recording.process()
 
-    def answered(self, statement: Statement, answer: Answer) -> Event | None:
+    def answered(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         """Note the answer to a statement; return its event, if it is recorded."""
         self._is_committing = False
         if answer.code:
             self._failed(statement, answer.code)
             return None
         was, now = self.in_transaction, bool(answer.status & IN_TRANSACTION)
-        assert self._one is not None
+        assert self._transaction is not None
         event = None
         kind = statement.plan.kind
-        self._one.is_unclear |= statement.ends_unclear
+        self._transaction.is_unclear |= statement.ends_unclear
         if kind == "begin":
             if was:  # the server has committed the transaction before
                 self._finish("ok", answer.gtid)
                 self.begin(statement)
-            self._one.is_explicit = True
+            self._transaction.is_explicit = True
         elif kind in ("commit", "rollback"):
-            self._one.is_explicit = True
+            self._transaction.is_explicit = True
             if kind == "commit":
                 self._finish("ok", answer.gtid)
             else:
@@ -119,7 +125,7 @@ class Session:
         elif kind == "definition":
             self._define(statement, answer.gtid)
         elif kind in ("savepoint", "release", "back"):
-            _note_savepoint(self._one, kind, statement.plan.name)
+            _note_savepoint(self._transaction, kind, statement.plan.name)
         elif kind == "level":
             self._set_level(statement.plan.name, was=was)
         elif kind == "set":
@@ -129,10 +135,10 @@ class Session:
         if kind in ("select", "insert", "update", "delete", "call", "other"):
             event = self._record(statement, answer)
         self.in_transaction = now
-        if self._one is not None and not now:
+        if self._transaction is not None and not now:
             # The name that comes with a definition is that of the definition in the log.
             self._finish("ok", "" if kind == "definition" else answer.gtid)
-        elif self._one is None and now:
+        elif self._transaction is None and now:
             self.begin(statement)
         return event
 
@@ -142,15 +148,15 @@ class Session:
             self.temporaries.add(statement.plan.name.lower())
             self._recording.unseen.note(TEMPORARY, statement.text)
             return
-        assert self._one is not None
+        assert self._transaction is not None
         answered, _ = self._recording.ticket()
-        self._recording.definitions[gtid] = self._one.last_sent, answered
+        self._recording.definitions[gtid] = self._transaction.last_sent, answered
         self._recording.unseen.note(statement.unseen or DEFINITIONS, statement.text)
 
     def _failed(self, statement: Statement, code: int) -> None:
         """Note an error; its packet does not say whether the transaction goes on."""
-        one, recording = self._one, self._recording
-        assert one is not None
+        transaction, recording = self._transaction, self._recording
+        assert transaction is not None
         times_out = code == _TIMEOUT and recording.rolls_back_on_timeout
         if statement.plan.kind == "commit":
             self._finish("info", error=str(code))
@@ -160,7 +166,7 @@ class Session:
             self.in_transaction = False
         else:
             if statement.mark and not statement.is_binary:
-                one.numbers.discard(int(statement.mark.partition(".")[2]))
+                transaction.numbers.discard(int(statement.mark.partition(".")[2]))
             if code in _DUPLICATE:
                 recording.unseen.note(NO_ROW, statement.text)
 
@@ -173,7 +179,7 @@ class Session:
         else:
             self.level = level
         if not was:  # the level is that of the next transaction
-            self._one = None
+            self._transaction = None
 
     def _set_isolation(self, statement: Statement) -> None:
         """Note the level that a SET of a variable gives to the session."""
@@ -182,14 +188,15 @@ class Session:
             if not is_global:
                 self.level = self._recording.level if words == "default" else words
 
-    def _record(self, statement: Statement, answer: Answer) -> Event | None:
-        one, plan = self._one, statement.plan
-        assert one is not None
+    def _record(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
+        transaction, plan = self._transaction, statement.plan
+        assert transaction is not None
         if plan.kind == "select" and not plan.sources and not statement.unseen:
             return None
         position, _ = self._recording.ticket()
-        event = Event(
-            statement=statement, number=one.sent, sent=one.last_sent, answered=position
+        event = RecordedStatement(
+            statement=statement, number=transaction.sent, sent=transaction.last_sent,
+            answered=position,
         )  # fmt: skip
         if plan.kind == "select":
             event.rows, event.count = answer.rows, answer.count
@@ -202,25 +209,25 @@ class Session:
             event.changed = answer.affected or answer.count
             if match := _LISTED.match(answer.info):
                 event.listed = int(match[1])
-        one.events.append(event)
+        transaction.events.append(event)
         return event
 
 
-def _note_savepoint(one: Transaction, kind: str, name: str) -> None:
+def _note_savepoint(transaction: FollowedTransaction, kind: str, name: str) -> None:
     """Note that a savepoint was set, released or rolled back to."""
-    names = [known for known, _ in one.savepoints]
+    names = [known for known, _ in transaction.savepoints]
     if kind == "savepoint":
-        one.savepoints = [known for known in one.savepoints if known[0] != name]
-        one.savepoints.append((name, len(one.events)))
+        transaction.savepoints = [known for known in transaction.savepoints if known[0] != name]
+        transaction.savepoints.append((name, len(transaction.events)))
     elif name in names:
         at = names.index(name)
         if kind == "release":
-            del one.savepoints[at:]
+            del transaction.savepoints[at:]
         else:
-            del one.events[one.savepoints[at][1] :]
-            del one.savepoints[at + 1 :]
+            del transaction.events[transaction.savepoints[at][1] :]
+            del transaction.savepoints[at + 1 :]
 
 
-def _shown(one: Transaction) -> str:
+def _shown(transaction: FollowedTransaction) -> str:
     """Return the text of a transaction's first statement; empty if it has none."""
-    return one.events[0].statement.text if one.events else ""
+    return transaction.events[0].statement.text if transaction.events else ""

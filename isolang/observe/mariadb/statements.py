@@ -14,9 +14,9 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from isolang.observe.log.tables import Catalogue, Table
+from isolang.observe.log.tables import Catalogue, LoggedTable
 from isolang.observe.mariadb.lexer import statements, tokens
-from isolang.observe.mariadb.plan import Plan, hidden_text, plan_of
+from isolang.observe.mariadb.plan import SentPlan, hidden_text, plan_of
 from isolang.observe.sql.lexer import Token, UnclearTextError
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.unseen import (
@@ -61,7 +61,7 @@ class Parsed(Struct, frozen=True):
     gap: str
     text: str
     part: Sequence[Token]
-    plan: Plan
+    plan: SentPlan
 
 
 class Statement(Struct):
@@ -81,8 +81,8 @@ class Statement(Struct):
 
     text: str
     part: Sequence[Token]
-    plan: Plan
-    tables: Sequence[Table] = ()
+    plan: SentPlan
+    tables: Sequence[LoggedTable] = ()
     mark: str = ""
     hidden: int = 0
     unseen: str = ""
@@ -111,7 +111,7 @@ class Statement(Struct):
 
 
 class Programs(Struct):
-    """What the server's procedures, functions and triggers may do.
+    """The effects that the server's procedures and triggers may have.
 
     Attributes:
         readers: the tables with triggers that may read other rows.
@@ -153,12 +153,14 @@ def parsed(text: str, mode: str, version: int) -> Sequence[Parsed] | None:
     except UnclearTextError:
         return None
     made = []
-    separators = [0, *(one.end for one in cut if one.kind == "mark" and one.text == ";")]
+    separators = [0, *(token.end for token in cut if token.kind == "mark" and token.text == ";")]
     before = 0
     for part in statements(cut):
         begin, end = part[0].start, part[-1].end
         own = text[begin:end]
-        moved = [Token(one.kind, one.text, one.start - begin, one.end - begin) for one in part]
+        moved = [
+            Token(token.kind, token.text, token.start - begin, token.end - begin) for token in part
+        ]
         split = max(at for at in separators if at <= begin)
         plan = plan_of(moved, own)
         made.append(Parsed(text[before:split], text[split:begin], own, moved, plan))
@@ -184,33 +186,38 @@ class Preparation:
             charset: Python's name of the character set of the text; empty if it is not known.
             temporaries: the names of the session's temporary tables, in lower case.
         """
-        found = parsed(text, mode, self._version)
-        if found is None:
-            unclear = Statement(text, (), Plan("other"), unseen=UNCLEAR, ends_unclear=True)
+        cut_text = parsed(text, mode, self._version)
+        if cut_text is None:
+            unclear = Statement(text, (), SentPlan("other"), unseen=UNCLEAR, ends_unclear=True)
             return [unclear]
-        made = [self._statement(one, database, charset, temporaries) for one in found]
-        if len(made) > 1 and any(one.plan.kind in ("call", "other") for one in made):
+        made = [
+            self._statement(parsed_statement, database, charset, temporaries)
+            for parsed_statement in cut_text
+        ]
+        if len(made) > 1 and any(
+            parsed_statement.plan.kind in ("call", "other") for parsed_statement in made
+        ):
             # Nobody can tell which answer belongs to which statement.
             return [
-                Statement(text, (), Plan("other"), unseen=PROCEDURES, ends_unclear=True)
+                Statement(text, (), SentPlan("other"), unseen=PROCEDURES, ends_unclear=True)
             ]  # fmt: skip
         return made
 
     def _statement(
-        self, one: Parsed, database: str, charset: str, temporaries: Collection[str]
+        self, parsed_statement: Parsed, database: str, charset: str, temporaries: Collection[str]
     ) -> Statement:
-        plan = one.plan
+        plan = parsed_statement.plan
         made = Statement(
-            one.text, one.part, plan, unseen=plan.unseen, charset=charset, lead=one.lead,
-            gap=one.gap,
+            parsed_statement.text, parsed_statement.part, plan, unseen=plan.unseen,
+            charset=charset, lead=parsed_statement.lead, gap=parsed_statement.gap,
         )  # fmt: skip
         schemas = {(source.schema or database).lower() for source in plan.sources}
         if schemas and schemas <= _SYSTEM:
-            return replace(made, plan=Plan("quiet", unseen=CATALOGUE), unseen="")
+            return replace(made, plan=SentPlan("quiet", unseen=CATALOGUE), unseen="")
         if any(source.name.lower() in temporaries for source in plan.sources):
-            others = [one for one in plan.sources if one.name.lower() not in temporaries]
+            others = [source for source in plan.sources if source.name.lower() not in temporaries]
             unseen = SHAPES if others or plan.unseen else TEMPORARY
-            return replace(made, plan=Plan("quiet", unseen=unseen), unseen="")
+            return replace(made, plan=SentPlan("quiet", unseen=unseen), unseen="")
         tables = []
         for source in plan.sources:
             table = self.catalogue.find(source.schema, source.name, database)
@@ -240,7 +247,7 @@ class Preparation:
         return made
 
 
-def _why(table: Table | None) -> str:
+def _why(table: LoggedTable | None) -> str:
     if table is None:
         return UNKNOWN_TABLES
     if "primary key" in table.why:

@@ -49,7 +49,7 @@ class PacketStream(asyncio.Protocol):
         self._wake()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Wake whoever waits."""
+        """End all waiting."""
         self._is_closed = True
         self._wake()
         self.resume_writing()
