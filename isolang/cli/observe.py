@@ -290,7 +290,7 @@ def observe(
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
-        where = stack.enter_context(_server(target))
+        where = stack.enter_context(_observed_server(target))
         if preparing:
             prepare(preparing, where, env)
         replays = None
@@ -374,21 +374,24 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _server(target: str) -> Iterator[ServerAddress | MariaDBAddress]:
+def _observed_server(target: str) -> Iterator[ServerAddress | MariaDBAddress]:
+    """Yield the address of the PostgreSQL or MariaDB server named by the target."""
+    from isolang.observe.mariadb.address import is_mariadb
+    from isolang.observe.mariadb.server import server_named
+
+    with server_named(target) if is_mariadb(target) else server_of(target) as address:
+        yield address
+
+
+@contextmanager
+def server_of(target: str) -> Iterator[ServerAddress]:
     """Yield the address of the server named by the target.
 
     If the target is just ``postgres``, start a server whose log records the changed rows, and stop
     it at the end.
     """
-    from isolang.observe.mariadb.address import is_mariadb
     from isolang.observe.wire.address import ServerAddress, address_of
 
-    if is_mariadb(target):
-        from isolang.observe.mariadb.server import server_named
-
-        with server_named(target) as address:
-            yield address
-        return
     if target in _OWN_SERVERS:
         from isolang.run.targets import target_named
         from isolang.run.targets.postgres import Postgres

@@ -41,8 +41,17 @@ def command_words(option: str, text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def prepare(words: Sequence[str], server: ServerAddress | MariaDBAddress, variable: str) -> None:
+def prepare(
+    words: Sequence[str],
+    server: ServerAddress | MariaDBAddress,
+    variable: str,
+    *,
+    option: str = "--setup",
+) -> None:
     """Run the command that prepares the database.
+
+    Args:
+        option: what names the command, for messages.
 
     Raises:
         IsolangError: the command fails.
@@ -59,7 +68,7 @@ def prepare(words: Sequence[str], server: ServerAddress | MariaDBAddress, variab
     else:
         code = subprocess.call(words, env=server.environment(server.host, server.port, variable))
     if code:
-        raise IsolangError(f"--setup: the command ended with exit code {code} (got {words[0]})")
+        raise IsolangError(f"{option}: the command ended with exit code {code} (got {words[0]})")
 
 
 class Replay:
