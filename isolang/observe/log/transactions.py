@@ -229,6 +229,8 @@ class Transactions:
             if definition.kind in ("schema", "drop"):
                 statement.changes += self._drop(name)
             elif definition.kind == "create":
+                if definition.unless_exists and name in self.replay.tables:
+                    continue
                 statement.changes += self._drop(name)
                 if name in self._catalogue.tables:
                     self._add(self._catalogue.tables[name])

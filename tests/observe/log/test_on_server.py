@@ -242,7 +242,7 @@ def test_definitions_change_while_the_log_is_read(mariadb):
     groups = []
     for statements in (
         ["ALTER TABLE a ADD COLUMN w DECIMAL(5,2) DEFAULT 1.5, MODIFY v VARCHAR(9)"],
-        ["UPDATE a SET v = 'x' WHERE id = 1"],
+        ["UPDATE a SET v = 'x' WHERE id = 1", "CREATE TABLE IF NOT EXISTS a (id INT)"],
         ["ALTER TABLE a ADD INDEX (w)", "ALTER TABLE a ADD COLUMN y INT", "RENAME TABLE a TO b"],
         ["INSERT INTO b VALUES (3, 'y', 2, 4)", "CREATE TABLE a SELECT 1 AS q"],
         ["CREATE TABLE c (PRIMARY KEY (id)) SELECT id FROM b", "DELETE FROM b WHERE id = 2"],
