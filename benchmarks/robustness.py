@@ -1,6 +1,6 @@
 """Compares ``isocheck robust`` with all interleavings of up to three random instances.
 
-    nice python benchmarks/robustness.py [--sets 0-3000] [--most 120]
+    nice python benchmarks/robustness.py [--sets 0-3000] [--most 120] [--locks]
 
 Each random set of templates is decided at READ COMMITTED, at REPEATABLE READ, and at a mixture of
 the three levels, with and without sessions. If the answer is *robust*, no interleaving of two or
@@ -61,6 +61,7 @@ def main() -> int:
     """Run the campaign, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sets", default="0-3000", help="the seeds, first and behind the last")
+    parser.add_argument("--locks", action="store_true", help="some reads lock their rows")
     parser.add_argument("--most", type=int, default=120, help="choices of instances of a set")
     options = parser.parse_args()
     first, last = map(int, options.sets.split("-"))
@@ -68,7 +69,7 @@ def main() -> int:
     wrong = 0
     for seed in range(first, last):
         rng = random.Random(seed)
-        found = random_templates(rng, longest=2 if seed % 3 else 3)
+        found = random_templates(rng, longest=2 if seed % 3 else 3, locks=options.locks)
         for mode, how in MODES.items():
             levels = {program: rng.choice(how) for program in found.programs}
             for sessions in (False, True):

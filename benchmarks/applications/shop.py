@@ -1,14 +1,17 @@
 """Three customers of a shop of django-oscar 4.2.1 check out at the same moment.
 
 ``python benchmarks/applications/shop.py FOLDER [SHOP…]`` starts a PostgreSQL server, and prints a
-report for each of three shops: one with a single copy in stock, one with a thousand, and one with
-an offer that may be used once. It writes their histories, certificates and pages into the folder.
-The packages are in ``requirements.txt`` beside this file.
+report for each of four shops: one with a single copy in stock, one with a thousand, one with an
+offer that may be used once, and one with a voucher that may be used once. It writes their
+histories, certificates and pages into the folder. The packages are in ``requirements.txt`` beside
+this file. ``isocheck court`` asks for ``shop.py setup SHOP``, and for ``shop.py call SHOP``.
 """
 
 from __future__ import annotations
 
 import copy
+import datetime
+import json
 import logging
 import os
 import re
@@ -16,11 +19,15 @@ import sys
 import tempfile
 from pathlib import Path
 
-from applications import asserted, with_server
+from applications import judged, print_reports, with_server
 
-SHOPS = {"stock-1": (1, False), "stock-1000": (1000, False), "offer-once": (1000, True)}
-"""The number of copies in stock, and whether there is an offer that may be used once."""
+SHOPS = {
+    "stock-1": (1, ""), "stock-1000": (1000, ""), "offer-once": (1000, "Site"),
+    "voucher-once": (1000, "Voucher"),
+}  # fmt: skip
+"""The number of copies in stock, and the type of an offer that may be used once."""
 CUSTOMERS = ("ann", "bob", "cy")
+VOUCHER = "ONCE"
 
 
 class Shop:
@@ -28,23 +35,30 @@ class Shop:
 
     clients: dict[str, object]
 
-    def __init__(self, name, stock, has_offer):
-        self.name, self._stock, self._has_offer = name.replace("-", "_"), stock, has_offer
+    def __init__(self, name, stock, offer):
+        self.name, self._stock, self._offer_type = name.replace("-", "_"), stock, offer
 
     def setup(self):
-        """Create the products, and fill the baskets."""
-        from django.core import mail
-
+        """Create a database with products and filled baskets."""
         connection = use("postgres")
         with connection.cursor() as cursor:
             cursor.execute(f'CREATE DATABASE "{self.name}" TEMPLATE migrated')
         use(self.name)
+        self.fill()
+
+    def fill(self):
+        """Create the products, and fill the baskets."""
+        from django.core import mail
+
         product = self._product("The last copy", self._stock)
         other = self._product("Another book", 100)
-        self.clients = {who: basket(product, who) for who in CUSTOMERS}
+        if self._offer_type == "Voucher":
+            self._voucher(self._offer())
+        code = VOUCHER if self._offer_type == "Voucher" else ""
+        self.clients = {who: basket(product, who, code) for who in CUSTOMERS}
         self.clients["dan"] = basket(other, "dan")
         self.checkout("dan")  # caches of the process are full from now on
-        if self._has_offer:
+        if self._offer_type == "Site":
             self._offer()
         mail.outbox = []
 
@@ -78,10 +92,22 @@ class Shop:
         benefit = get_model("offer", "Benefit").objects.create(
             range=everything, type="Percentage", value=10
         )
-        get_model("offer", "ConditionalOffer").objects.create(
-            name="once", offer_type="Site", condition=condition, benefit=benefit,
-            max_global_applications=1,
+        most = 1 if self._offer_type == "Site" else None
+        return get_model("offer", "ConditionalOffer").objects.create(
+            name="once", offer_type=self._offer_type, condition=condition, benefit=benefit,
+            max_global_applications=most,
         )  # fmt: skip
+
+    def _voucher(self, offer):
+        from django.utils import timezone
+        from oscar.core.loading import get_model
+
+        now, day = timezone.now(), datetime.timedelta(days=1)
+        voucher = get_model("voucher", "Voucher").objects.create(
+            name=VOUCHER, code=VOUCHER, usage="Single use", start_datetime=now - day,
+            end_datetime=now + day,
+        )  # fmt: skip
+        voucher.offers.add(offer)
 
     def checkout(self, who):
         """Confirm a customer's order, and return what the browser gets."""
@@ -109,8 +135,8 @@ def use(name):
     return connection
 
 
-def basket(product, who):
-    """Return the browser of a customer who has put a product into the basket."""
+def basket(product, who, code=""):
+    """Return the browser of a customer who has put a product, and a voucher, into the basket."""
     from django.test import Client
 
     client = Client()
@@ -119,6 +145,7 @@ def basket(product, who):
     for path, form in (
         (product.get_absolute_url(), None),
         (f"/basket/add/{product.pk}/", {"quantity": 1}),
+        *([("/basket/vouchers/add/", {"code": code})] if code else []),
         ("/checkout/", {"username": f"{who}@example.com", "options": "anonymous"}),
         ("/checkout/shipping-address/", address),
         ("/checkout/shipping-method/", None),
@@ -130,40 +157,60 @@ def basket(product, who):
     return client
 
 
-def begin(host):
-    """Set Django up for a server, and create a database with all tables, ``migrated``."""
-    os.environ |= {"PGHOST": host, "DJANGO_SETTINGS_MODULE": "shop_settings"}
+def begin():
+    """Set Django up for the server that libpq's environment names."""
+    os.environ["DJANGO_SETTINGS_MODULE"] = "shop_settings"
     sys.path.insert(0, str(Path(__file__).parent))
     import django
 
     django.setup()
+    logging.disable(logging.CRITICAL)
+
+
+def create_tables():
     from django.core.management import call_command
 
-    logging.disable(logging.CRITICAL)
-    with use("postgres").cursor() as cursor:
-        cursor.execute("CREATE DATABASE migrated")
-    use("migrated")
     call_command("migrate", verbosity=0)
-    use("postgres")
 
 
 def reports(folder, names):
-    """Yield the name and the error of each shop."""
+    """Yield the name and the report of each shop."""
     with with_server() as host:
-        begin(host)
+        os.environ |= {"PGHOST": host, "PGUSER": "postgres"}
+        begin()
+        with use("postgres").cursor() as cursor:
+            cursor.execute("CREATE DATABASE migrated")
+        use("migrated")
+        create_tables()
+        use("postgres")
         for name in names:
             shop = Shop(name, *SHOPS[name])
-            yield name, asserted(
-                shop.setup, lambda shop=shop: shop.checkout, CUSTOMERS,
-                f"host={host} user=postgres dbname={shop.name}", Path(folder, name),
-            )  # fmt: skip
+            calls = [(shop.checkout, (who,)) for who in CUSTOMERS]
+            conninfo = f"host={host} user=postgres dbname={shop.name}"
+            yield name, judged(shop.setup, calls, conninfo, folder / name, allow_unseen=True)
 
 
-def main():
-    folder = sys.argv[1] if sys.argv[1:] else tempfile.mkdtemp(prefix="shops-")
-    for name, error in reports(folder, sys.argv[2:] or SHOPS):
-        print(f"--- {name}: {folder}/{name}\n{error}\n", flush=True)
+def run_command(action, name):
+    """Prepare a shop in the database, or confirm the order of the customer of the input's line."""
+    begin()
+    shop = Shop(name, *SHOPS[name])
+    cookies = Path(tempfile.gettempdir(), f"{name}-cookies.json")
+    if action == "setup":
+        create_tables()
+        shop.fill()
+        jars = {who: client.cookies.output(header="") for who, client in shop.clients.items()}
+        cookies.write_text(json.dumps(jars))
+    else:
+        from django.test import Client
+
+        who = input()
+        shop.clients = {who: Client()}
+        shop.clients[who].cookies.load(json.loads(cookies.read_text())[who])
+        print(json.dumps(shop.checkout(who)))
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] in (["setup"], ["call"]):
+        run_command(*sys.argv[1:])
+    else:
+        print_reports("shops", lambda folder: reports(folder, sys.argv[2:] or SHOPS))

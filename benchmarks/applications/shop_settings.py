@@ -15,9 +15,7 @@ SITE_ID = 1
 DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.postgresql",
-        "HOST": os.environ["PGHOST"],
-        "USER": "postgres",
-        "NAME": "postgres",
+        "NAME": os.environ.get("PGDATABASE", "postgres"),
         "ATOMIC_REQUESTS": True,
     }
 }

@@ -81,6 +81,12 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
         "Predict violations that a valid run could have shown at a weaker level.",
         JUDGE,
     ),
+    "court": CommandEntry(
+        "isolang.cli.court:court",
+        "Decide whether a few calls of an application can harm each other on PostgreSQL.",
+        JUDGE,
+        "isocheck court court.toml",
+    ),
     "verify": CommandEntry(
         "isolang.cli.verify:verify",
         "Check a certificate with independent checkers.",

@@ -277,7 +277,7 @@ def observe(
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
-        where = stack.enter_context(_server(target))
+        where = stack.enter_context(server_of(target))
         if preparing:
             prepare(preparing, where, env)
         replays = None
@@ -354,7 +354,7 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
-def _server(target: str) -> Iterator[ServerAddress]:
+def server_of(target: str) -> Iterator[ServerAddress]:
     """Yield the address of the server named by the target.
 
     If the target is just ``postgres``, start a server whose log records the changed rows, and stop

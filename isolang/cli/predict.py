@@ -252,8 +252,12 @@ def _played_predictions(
 
     if not found.found:
         return None
-    with redirect_stdout(sys.stderr):  # the application's output must not mix with the report
-        return play_run(found, play, setup=setup, database=database, folder=folder)
+    # The application's output must not mix with the report.
+    with Bar(len(found.found), None) as bar, redirect_stdout(sys.stderr):
+        bar.phase("play")
+        return play_run(
+            found, play, setup=setup, database=database, folder=folder, reached=bar.reached
+        )
 
 
 def _save(found: Predictions, played: Foreseen | None, folder: Path) -> None:
@@ -342,6 +346,8 @@ def _prediction(one: Prediction, played: PlayedReport | None) -> PredictionRepor
 
 
 def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str]:
+    from isolang.foresee.played import ELSEWHERE
+
     many = len(found.run.order)
     yield (
         f"{run}: {many:,} transactions, which satisfy {found.against} as they ran. "
@@ -373,6 +379,8 @@ def _text(run: str, found: Predictions, played: Foreseen | None) -> Iterator[str
         where = f"{f' on {played.server}' if played.server else ''} at {played.level}"
         yield f"  {len(played.confirmed)} of {len(played.played)} confirmed{where}."
     yield from (f"  gave up: {why}" for why in found.gave_up)
+    if not found.found:
+        yield f"  {ELSEWHERE}."
 
 
 def _prediction_lines(n: int, one: Prediction, found: Predictions) -> Iterator[str]:

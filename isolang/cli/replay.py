@@ -40,8 +40,13 @@ def command_words(option: str, text: str) -> tuple[str, ...]:
     return tuple(words)
 
 
-def prepare(words: Sequence[str], server: ServerAddress, variable: str) -> None:
+def prepare(
+    words: Sequence[str], server: ServerAddress, variable: str, *, option: str = "--setup"
+) -> None:
     """Run the command that prepares the database.
+
+    Args:
+        option: what names the command, for messages.
 
     Raises:
         IsolangError: the command fails.
@@ -54,7 +59,7 @@ def prepare(words: Sequence[str], server: ServerAddress, variable: str) -> None:
     finally:
         proxy.stop()
     if code:
-        raise IsolangError(f"--setup: the command ended with exit code {code} (got {words[0]})")
+        raise IsolangError(f"{option}: the command ended with exit code {code} (got {words[0]})")
 
 
 class Replay:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -13,6 +13,16 @@ from msgspec import Struct
 
 from isolang.cli.choices import number
 from isolang.cli.parameters import Mistake, Output, accept_only
+from isolang.cli.progress import Bar
+from isolang.cli.robust_programs import (
+    LevelName,
+    RobustProgram,
+    mend_lines,
+    program_reports,
+    statement_text,
+    table_lines,
+    transaction_names,
+)
 from isolang.errors import UnsupportedError
 from isolang.options import OUTPUT, ReadOptions
 from isolang.output.layout import align_rows
@@ -20,13 +30,15 @@ from isolang.output.records import EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, json_
 from isolang.output.terminal import escaped, print_data, print_lines
 
 if TYPE_CHECKING:
-    from isolang.foresee.decide import Decision, Mend
+    from isolang.foresee.decide import Mend
     from isolang.foresee.extract import Extracted
+    from isolang.foresee.mending import Mend as RunMend
+    from isolang.foresee.mending import MendSearch
     from isolang.foresee.schedules import Level
+    from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample
     from isolang.foresee.templates import Templates
-
-LevelName = Literal["mvrc", "si", "ssi"]
+    from isolang.history.history import History
 
 _SQL: Final[dict[str, str]] = {
     "mvrc": "READ COMMITTED",
@@ -138,9 +150,14 @@ class RobustReport(Struct, frozen=True, kw_only=True):
         conditions: the conditions under which the answer ``robust`` is correct.
         reason: why the answer is unknown; null if it is known.
         counterexample: an execution that is not serializable; null if none was found.
-        mends: the smallest sets of changes, each of which makes the templates robust.
+        mends: the smallest sets of reads to change, each of which makes the templates robust. For a
+            run, they are in ``table``.
         lowest: the lowest levels at which all programs together are robust.
         notes: the results that could not be computed, with reasons.
+        table: for a run, each program with its lowest level and its mends.
+        preparing: the number of transactions of a run that prepared the database.
+        unsafe_together: the programs of a run that are not safe if the first mend of each program
+            is applied; null if this was not decided.
     """
 
     schema: Literal[1] = 1
@@ -158,6 +175,9 @@ class RobustReport(Struct, frozen=True, kw_only=True):
     mends: tuple[tuple[RobustMend, ...], ...]
     lowest: tuple[LowestLevel, ...]
     notes: tuple[str, ...] = ()
+    table: tuple[RobustProgram, ...] = ()
+    preparing: int = 0
+    unsafe_together: tuple[str, ...] | None = None
 
 
 def robust(
@@ -167,7 +187,14 @@ def robust(
         typer.Argument(metavar="FILE", help="The service: templates, as a file or as text, or a "
         "recorded run."),
     ],
-    at: Annotated[str, typer.Option("--at", help="The level.", **accept_only("mvrc", "si"))] = "si",
+    at: Annotated[
+        str | None,
+        typer.Option(
+            "--at",
+            help="The level; by default that of the run's transactions, or si.",
+            **{**accept_only("mvrc", "si"), "show_default": False},
+        ),
+    ] = None,
     no_sessions: Annotated[
         bool,
         typer.Option(
@@ -223,60 +250,28 @@ def robust(
 
     The exit code is 0 if it is robust, 1 if not, and 3 if that is unknown.
     """
-    from isolang.foresee.decide import decide, lowest, mends
-
     is_text = "(" in source and not os.path.exists(source)
-    found, run = _templates(source, same_keys, foreign_keys, reading, is_text=is_text)
-    if write:
-        _write(write, run, source)
-    if whole_rows:
-        found = found.with_whole_rows()
-    sessions, level = not no_sessions, _level(at)
-    levels = dict.fromkeys(found.programs, level)
-    steps = int(work)
-    decision = decide(found, levels, sessions=sessions, work=steps)
-    name = "<text>" if is_text else source
-    notes: list[str] = []
-    smallest: tuple[tuple[Mend, ...], ...] = ()
-    levels_found: dict[str, Level] = {}
-    reason = _reason(decision)
-    if run is not None and run.lacking:
-        reason = reason or f"the run does not have everything that its programs do: {run.lacking}"
-        notes.append(f"the list of mends and the lowest levels are unknown: {reason}")
-    elif decision.standing == "not robust":
-        try:
-            smallest = mends(found, levels, sessions=sessions, work=steps)
-        except UnsupportedError as error:
-            notes.append(f"the list of mends may be incomplete: {error}")
-    try:
-        if run is None or not run.lacking:
-            levels_found = lowest(found, sessions=sessions, work=steps)
-    except UnsupportedError as error:
-        notes.append(f"the lowest level of each program is unknown: {error}")
-    report = RobustReport(
-        source=name,
-        at=level,
-        against="ser" if sessions else "pl-3",
-        standing="unknown" if decision.standing == "robust" and reason else decision.standing,
-        programs=found.programs,
-        branches=len(found.branches),
-        dropped=run.ignored if run is not None else found.dropped,
-        transactions=run.transactions if run is not None else None,
-        conditions=(
-            *_conditions(found, level, name, sessions=sessions, whole_rows=whole_rows),
-            *(_conditions_of_run(run) if run is not None else ()),
-        ),
-        reason=None if decision.standing == "not robust" else reason,
-        counterexample=_counterexample(decision.counterexample),
-        mends=tuple(tuple(map(_mend, one)) for one in smallest),
-        lowest=tuple(
-            LowestLevel(program=program, level=one, sql=_SQL[one])
-            for program, one in levels_found.items()
-        ),
-        notes=tuple(notes),
-    )
-    if save and decision.counterexample is not None:
-        _save(decision.counterexample, Path(save))
+    question = _Question(
+        source="<text>" if is_text else source, at=at or "", sessions=not no_sessions,
+        whole_rows=whole_rows, work=int(work),
+    )  # fmt: skip
+    if is_text or _has_templates(source):
+        for value, option in ((same_keys, "--same-keys"), (foreign_keys, "--foreign-keys")):
+            if value:
+                raise Mistake(
+                    f"{option} applies only to a recorded run, because templates name their "
+                    "parameters"
+                )
+        if write:
+            raise Mistake(
+                "--templates applies only to a recorded run: the source consists of templates "
+                "already"
+            )
+        report, shown = _of_templates(question, source if is_text else "")
+    else:
+        report, shown = _of_run(question, same_keys, foreign_keys, reading, write)
+    if save and shown is not None:
+        _save(shown, Path(save))
     if output == "json":
         print_data(json_text(report))
     else:
@@ -285,35 +280,181 @@ def robust(
     return exit_codes[report.standing]
 
 
-def _templates(
-    source: str, same_keys: list[str], url: str, reading: ReadOptions, *, is_text: bool
-) -> tuple[Templates, Extracted | None]:
-    """Return the templates from text, a file or a run.
+class _Question(Struct, frozen=True, kw_only=True):
+    """What to decide: the name of the source, the level (empty for the default), and how."""
 
-    The second result describes the run, or is ``None`` if the source is not a run.
-    """
+    source: str
+    at: str
+    sessions: bool
+    whole_rows: bool
+    work: int
+
+    @property
+    def against(self) -> str:
+        return "ser" if self.sessions else "pl-3"
+
+
+def _of_templates(question: _Question, text: str) -> tuple[RobustReport, Counterexample | None]:
+    """Decide about templates in a text or, if it is empty, in the file of the question."""
+    from isolang.foresee.decide import decide, mends
+    from isolang.foresee.service import conditions, why_unknown
     from isolang.foresee.templates import templates
     from isolang.programs.syntax import load_templates, parse_templates
 
-    if is_text or _has_templates(source):
-        for value, option in ((same_keys, "--same-keys"), (url, "--foreign-keys")):
-            if value:
-                raise Mistake(
-                    f"{option} applies only to a recorded run, because templates name their "
-                    "parameters"
-                )
-        return templates(parse_templates(source) if is_text else load_templates(source)), None
+    programs = templates(parse_templates(text) if text else load_templates(question.source))
+    if question.whole_rows:
+        programs = programs.with_whole_rows()
+    sessions, level = question.sessions, _level(question.at or "si")
+    levels = dict.fromkeys(programs.programs, level)
+    decision = decide(programs, levels, sessions=sessions, work=question.work)
+    notes: list[str] = []
+    smallest: tuple[tuple[Mend, ...], ...] = ()
+    if decision.standing == "not robust":
+        try:
+            smallest = mends(programs, levels, sessions=sessions, work=question.work)
+        except UnsupportedError as error:
+            notes.append(f"the list of mends may be incomplete: {error}")
+    report = RobustReport(
+        source=question.source,
+        at=level,
+        against=question.against,
+        standing=decision.standing,
+        programs=programs.programs,
+        branches=len(programs.branches),
+        dropped=programs.dropped,
+        transactions=None,
+        conditions=tuple(
+            conditions(
+                programs, level, question.source, sessions=sessions, whole_rows=question.whole_rows
+            )
+        ),
+        reason=why_unknown(decision) or None,
+        counterexample=_counterexample(decision.counterexample, {}),
+        mends=tuple(tuple(map(_mend, one)) for one in smallest),
+        lowest=_lowest(programs, question, notes),
+        notes=tuple(notes),
+    )
+    return report, decision.counterexample
+
+
+def _of_run(
+    question: _Question, same_keys: list[str], url: str, reading: ReadOptions, write: str
+) -> tuple[RobustReport, Counterexample | None]:
+    """Decide about the programs of a recorded run, and write their templates to a file."""
     from isolang.foresee.extract import extract
+    from isolang.foresee.foreign_keys import foreign_keys
+    from isolang.foresee.mending import MendSearch
+    from isolang.foresee.service import decide_run
     from isolang.history import read_history
 
+    catalogue = foreign_keys(url) if url else None
     groups = [one.split(",") for one in same_keys]
-    catalogue = None
-    if url:
-        from isolang.foresee.foreign_keys import foreign_keys
+    with Bar(1, None) as bar:
+        bar.phase("read")
+        history = read_history(question.source, reading)
+        level = _level(question.at or _level_of(history))
+        bar.phase("decide")
+        decision = decide_run(
+            history, level, sessions=question.sessions, same_keys=groups, catalogue=catalogue,
+            work=question.work,
+        )  # fmt: skip
+        if write:
+            _write(write, decision.run, question.source)
+        bar.phase("mend")
+        notes: list[str] = []
+        search = MendSearch(
+            decision.run,
+            level,
+            lambda unique: extract(history, same_keys=groups, catalogue=catalogue, unique=unique),
+            sessions=question.sessions,
+            work=question.work,
+        )
+        mends, together = _mends_of_run(decision, search, level, notes)
+    run, titles = decision.run, decision.run.titles
+    report = RobustReport(
+        source=question.source,
+        at=level,
+        against=question.against,
+        standing=decision.standing,
+        programs=tuple(titles.values()),
+        branches=len(run.templates.branches),
+        dropped=run.ignored,
+        transactions=run.transactions,
+        conditions=decision.conditions,
+        reason=decision.reason or None,
+        counterexample=_counterexample(decision.counterexample, titles),
+        mends=(),
+        lowest=tuple(_lowest_of_run(decision, mends)),
+        notes=tuple(notes),
+        table=tuple(program_reports(decision, level, mends)),
+        preparing=run.preparing,
+        unsafe_together=together,
+    )
+    return report, decision.counterexample
 
-        catalogue = foreign_keys(url)
-    run = extract(read_history(source, reading), same_keys=groups, catalogue=catalogue)
-    return run.templates, run
+
+def _mends_of_run(
+    decision: RunDecision, search: MendSearch, level: Level, notes: list[str]
+) -> tuple[dict[str, list[RunMend]], tuple[str, ...] | None]:
+    """Return the mends of each program that is not safe, and who is unsafe if all are applied."""
+    if decision.run.lacking:
+        notes.append(
+            f"the mends and the lowest levels are those of what was seen: {decision.run.lacking}"
+        )
+    mends: dict[str, list[RunMend]] = {}
+    try:
+        for one in decision.programs:
+            if one.standing(level) == "not robust":
+                mends[one.program] = search.of(one.program)
+        together = search.all_together([some[0] for some in mends.values() if some])
+    except UnsupportedError as error:
+        notes.append(f"the list of mends may be incomplete: {error}")
+        return mends, None
+    return mends, tuple(decision.run.titles[program] for program in together) if mends else None
+
+
+def _level_of(history: History) -> str:
+    """Return the lowest level that the transactions of a run requested; ``si`` if none did."""
+    at_rc = any(history.level_of(txn) in ("pl-2", "rc") for txn in range(history.t0))
+    return "mvrc" if at_rc else "si"
+
+
+def _lowest_of_run(
+    decision: RunDecision, mends: Mapping[str, Sequence[RunMend]]
+) -> Iterator[LowestLevel]:
+    """Yield the lowest levels at which all programs of a run together are robust.
+
+    A program that is safe at a lower level runs at SERIALIZABLE if one that needs SERIALIZABLE is
+    safe only then.
+    """
+    needed = {
+        program
+        for one in decision.programs
+        if one.level == "ssi"
+        for mend in mends.get(one.program, ())
+        for change in mend.changes
+        if change.kind == "serializable"
+        for program in change.programs
+    }
+    for one in decision.programs:
+        level: LevelName = "ssi" if one.program in needed else one.level
+        title = decision.run.titles[one.program]
+        yield LowestLevel(program=title, level=level, sql=_SQL[level])
+
+
+def _lowest(programs: Templates, question: _Question, notes: list[str]) -> tuple[LowestLevel, ...]:
+    """Return the lowest levels at which all programs together are robust."""
+    from isolang.foresee.decide import lowest
+
+    try:
+        levels = lowest(programs, sessions=question.sessions, work=question.work)
+    except UnsupportedError as error:
+        notes.append(f"the lowest level of each program is unknown: {error}")
+        return ()
+    return tuple(
+        LowestLevel(program=program, level=level, sql=_SQL[level])
+        for program, level in levels.items()
+    )
 
 
 def _has_templates(path: str) -> bool:
@@ -328,16 +469,12 @@ def _has_templates(path: str) -> bool:
     return re.match(rb"(\s|//[^\n]*\n)*program\s+[A-Za-z_]", beginning) is not None
 
 
-def _write(path: str, run: Extracted | None, source: str) -> None:
+def _write(path: str, run: Extracted, source: str) -> None:
     """Write the templates extracted from a run to a file."""
     from isolang.files import write_atomically
     from isolang.foresee.extract import shown
     from isolang.programs.syntax import ProgramError
 
-    if run is None:
-        raise Mistake(
-            "--templates applies only to a recorded run: the source consists of templates already"
-        )
     lines = [
         f"// Extracted from {source}: {run.transactions:,} transactions.",
         *([f"// The programs also do, or may do: {run.lacking}"] if run.lacking else []),
@@ -349,78 +486,25 @@ def _write(path: str, run: Extracted | None, source: str) -> None:
         raise ProgramError(f"{path}: cannot write the file: {error.strerror or error}") from None
 
 
-def _conditions_of_run(run: Extracted) -> Iterator[str]:
-    """Yield the additional conditions for the answer ``robust`` if the source is a run."""
-    yield (
-        f"the {run.transactions:,} recorded transactions include every program, and every "
-        "sequence of statements that a program can execute"
-    )
-    yield "each statement of the programs finds its rows by their primary keys, unless it is a scan"
-    yield from run.foreign_keys
-
-
 def _level(name: str) -> Literal["mvrc", "si"]:
     return "mvrc" if name == "mvrc" else "si"
 
 
-def _reason(decision: Decision) -> str | None:
-    if decision.standing != "unknown":
-        return None
-    if decision.gave_up:
-        return decision.gave_up
-    return (
-        "the theorem does not exclude a counterexample, but both checkers certify none "
-        f"of the {decision.tried:,} candidates"
-    )
-
-
-def _conditions(
-    found: Templates, level: str, name: str, *, sessions: bool, whole_rows: bool
-) -> Iterator[str]:
-    """Yield sentences with the conditions under which the answer ``robust`` is correct."""
-    count = len(found.programs)
-    programs = "the program" if count == 1 else f"the {count:,} programs"
-    yield f"every transaction that touches these rows is an instance of {programs} of {name}"
-    yield "a key is the value of a parameter or a constant; `*` may stand for any row"
-    yield f"all run at {_SQL[level]} as PostgreSQL has it, on one server"
-    yield (
-        "a transaction may follow any other one in its session"
-        if sessions
-        else "no order of transactions in a session matters"
-    )
-    if not whole_rows:
-        yield "statements on different columns of a row do not conflict"
-    changing = {
-        one.relation
-        for branch in found.branches
-        for one in branch.statements
-        if one.kind in ("insert", "delete")
-    }
-    touched = {
-        one.relation
-        for branch in found.branches
-        for one in branch.statements
-        if one.kind in ("write", "update", "delete") and one.keyed
-    }
-    if changing & touched:
-        yield (
-            "a write, update or delete by key finds its row "
-            f"({', '.join(sorted(changing & touched))})"
-        )
-
-
-def _counterexample(found: Counterexample | None) -> RobustCounterexample | None:
+def _counterexample(
+    found: Counterexample | None, titles: Mapping[str, str]
+) -> RobustCounterexample | None:
     if found is None:
         return None
     return RobustCounterexample(
         transactions=tuple(
-            RobustTransaction(name=name, program=program, session=session)
+            RobustTransaction(name=name, program=titles.get(program, program), session=session)
             for name, program, session in zip(
-                found.names, found.programs, found.sessions, strict=True
+                transaction_names(found, titles), found.programs, found.sessions, strict=True
             )
         ),
         statements=tuple(
-            RobustStatement(transaction=one.transaction, text=one.text) for one in found.ran
+            RobustStatement(transaction=one.transaction, text=statement_text(one))
+            for one in found.ran
         ),
         allowed_by=found.allowed.spec.name,
         forbidden_by=found.forbidden.spec.name,
@@ -466,15 +550,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     )
     programs = f"{len(report.programs):,} program{'s' if len(report.programs) > 1 else ''}"
     yield f"{report.source}  {programs}{ways}"
-    if report.transactions is not None:
-        yield f"  extracted from {report.transactions:,} committed transactions"
-        if report.dropped:
-            from isolang.explain.words import quantity
-
-            count = quantity(report.dropped, "transaction")
-            yield f"  left out: {count} that did not certainly commit or touch no row"
-    elif report.dropped:
-        yield f"  left out: {report.dropped:,} execution paths that abort or touch no row"
+    yield from _left_out(report)
     yield ""
     level = f"{report.at} ({_SQL[report.at]})"
     if report.standing == "robust":
@@ -486,15 +562,68 @@ def _text(report: RobustReport) -> Iterator[str]:
         yield f"NOT ROBUST  at {level}, this can happen: {report.counterexample.anomaly}"
         yield ""
         yield from _schedule(report.counterexample)
-        yield ""
-        yield from _mends(report)
     yield ""
-    yield from report.notes
-    if report.lowest:
-        yield "The lowest level for each program, if every other program runs at its own:"
-        yield from align_rows(
-            [[one.program, _SHORT[one.level], one.sql] for one in report.lowest], indent=2
+    if report.table:
+        yield from table_lines(report.table, _SQL[report.at])
+        yield ""
+    if report.counterexample is not None:
+        yield from (
+            mend_lines(report.table, _SQL[report.at], report.unsafe_together)
+            if report.table
+            else _mends(report)
         )
+        yield ""
+    yield from report.notes
+    yield from _lowest_lines(report)
+    yield from _other_commands(report)
+
+
+def _left_out(report: RobustReport) -> Iterator[str]:
+    from isolang.explain.words import quantity
+
+    if report.transactions is None:
+        if report.dropped:
+            yield f"  left out: {report.dropped:,} execution paths that abort or touch no row"
+        return
+    yield f"  extracted from {report.transactions:,} committed transactions"
+    if report.preparing:
+        count = quantity(report.preparing, "transaction")
+        yield f"  {count} before the first program prepared the database"
+    if report.dropped:
+        count = quantity(report.dropped, "transaction")
+        yield f"  left out: {count} that did not certainly commit or touch no row"
+
+
+def _lowest_lines(report: RobustReport) -> Iterator[str]:
+    """Yield the lowest levels of all programs together.
+
+    In the table of a run, only those are missing that are higher because of their partners.
+    """
+    if not report.table:
+        if report.lowest:
+            yield "The lowest level for each program, if every other program runs at its own:"
+            yield from align_rows(
+                [[one.program, _SHORT[one.level], one.sql] for one in report.lowest], indent=2
+            )
+        return
+    alone = {one.program: one.level for one in report.table}
+    raised = [one.program for one in report.lowest if one.level != alone[one.program]]
+    if raised:
+        yield (
+            "SERIALIZABLE protects a program only from others that run at it: without mends, "
+            f"{', '.join(raised)} would have to, too."
+        )
+
+
+def _other_commands(report: RobustReport) -> Iterator[str]:
+    """Yield which other command answers what this one does not."""
+    if not report.table or report.standing == "robust":
+        return
+    profile = f"postgresql-{_SQL[report.at].lower().replace(' ', '-')}"
+    yield (
+        f"`isocheck predict {report.source} --at {profile} --play APP` plays on a database what "
+        "this run could have done; here, no value or condition was considered."
+    )
 
 
 def _schedule(found: RobustCounterexample) -> Iterator[str]:

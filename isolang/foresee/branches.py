@@ -30,15 +30,19 @@ class Branches:
         # For a program, the place of its condition, and the number of rows found: the operations.
         self._seen: dict[tuple[str, int, int], set[str]] = {}
         self._numbers: dict[tuple[str, int], set[int]] = {}
+        self._various: dict[tuple[str, int], set[str]] = {}  # the operations, whatever was found
         for i, counts in self._counts.items():
             for n, count in enumerate(counts):
                 self._seen.setdefault((programs[i], n, count), set()).add(self._shapes[i])
                 self._numbers.setdefault((programs[i], n), set()).add(count)
+                self._various.setdefault((programs[i], n), set()).add(self._shapes[i])
 
     def support(self, candidate: Candidate, who: Sequence[int]) -> bool | None:
         """Return whether the run shows that transactions execute the same statements.
 
-        ``None`` means that the run shows neither this nor the contrary.
+        It does not if a program executed various statements after a condition, and never after
+        the condition had found so many rows. ``None`` means that the run shows neither this nor
+        the contrary.
         """
         if not self._shapes:
             return True
@@ -71,6 +75,8 @@ class Branches:
             if seen is not None and self._shapes[i] not in seen:
                 return False
             if (name, n, count) not in self._seen:
+                if len(self._various[name, n]) > 1:
+                    return False
                 support = None
         return support
 

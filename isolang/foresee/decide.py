@@ -23,6 +23,8 @@ from isolang.foresee.templates import Templates
 MOST_CANDIDATES: Final = 500
 """The largest number of candidates to run when searching for a counterexample."""
 
+_MOST_SORTED: Final = 20  # how many candidates to find before the first one is executed
+
 MOST_MENDS: Final = 3
 """The largest number of reads to change to make templates robust."""
 
@@ -66,6 +68,8 @@ def decide(
     sessions: bool = True,
     most: int = MOST_CANDIDATES,
     work: int = MOST_STEPS,
+    split: str | None = None,
+    reduced: Templates | None = None,
 ) -> Decision:
     """Decide whether templates are robust. If they are not, find a short counterexample.
 
@@ -79,6 +83,8 @@ def decide(
             are ignored.
         most: the largest number of candidates to run.
         work: the number of steps after which the search gives up.
+        split: decide only whether this program is safe, as :func:`.robust.candidates` says.
+        reduced: the reduced templates, if they are already known.
 
     >>> from isolang.foresee.templates import templates as of
     >>> from isolang.programs.syntax import parse_templates
@@ -91,10 +97,12 @@ def decide(
     refused_by_rows: Counterexample | None = None
     gave_up = ""
     try:
-        if robust(templates.reduced(), levels, sessions=sessions, budget=SearchBudget(work)):
+        reduced = reduced or templates.reduced()
+        if robust(reduced, levels, sessions=sessions, budget=SearchBudget(work), split=split):
             return Decision(standing="robust")
-        every = candidates(templates, levels, sessions=sessions, budget=SearchBudget(work))
-        for candidate in itertools.islice(every, most):
+        budget = SearchBudget(work)
+        every = candidates(templates, levels, sessions=sessions, budget=budget, split=split)
+        for candidate in itertools.islice(_plainest_first(every), most):
             tried += 1
             found = counterexample(templates, levels, candidate, against=against)
             if found is not None and not found.refused_by_rows:
@@ -106,6 +114,25 @@ def decide(
         return Decision(standing="not robust", counterexample=refused_by_rows, tried=tried)
     standing: Standing = "unknown" if tried or gave_up else "robust"
     return Decision(standing=standing, tried=tried, gave_up=gave_up)
+
+
+def _plainest_first(every: Iterator[SplitSchedule]) -> Iterator[SplitSchedule]:
+    """Yield candidates, of the first ones those whose T1 has different parameters before others."""
+    first: list[SplitSchedule] = []
+    gave_up: UnsupportedError | None = None
+    try:
+        first += itertools.islice(every, _MOST_SORTED)
+    except UnsupportedError as error:
+        gave_up = error
+    yield from sorted(first, key=lambda one: (len(one.chain), _equal_parameters(one)))
+    if gave_up is not None:
+        raise gave_up
+    yield from every
+
+
+def _equal_parameters(candidate: SplitSchedule) -> int:
+    values = candidate.split.values.values()
+    return len(values) - len(set(values))
 
 
 def mends(

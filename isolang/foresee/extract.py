@@ -1,21 +1,25 @@
 """Extracts templates from a recorded run: the sequences of statements executed by its programs.
 
-All transactions with the same label are instances of one program. Transactions without a label are
-instances of the same program if they execute the same sequence of statements. Each sequence
-executed by a program is a branch of the program. A row is identified by its table and its primary
-key values (``savings/7``). Within a transaction, the same row always becomes the same parameter.
-Rows of different tables share a parameter only through a foreign key. A run does not show foreign
-keys, so they must come from the database's catalogue or the argument ``same_keys``.
+All transactions with the same label are instances of one program. Without a label, transactions
+that begin on the same line of the application are instances of one program; if no lines were
+recorded, those that execute the same sequence of statements. Each sequence executed by a program is
+a branch of the program. :mod:`isolang.foresee.row_keys` says what identifies a row. Within a
+transaction, the same row always becomes the same parameter. Rows of different tables share a
+parameter only through a foreign key, which the recording names, the database's catalogue, or the
+argument ``same_keys``.
 
 A read and a later write of its row become one update if, according to the run, one statement
-executed both or the read locked the row. Otherwise they remain a read and a write, and a locking
-read of a row that is not written remains a read. The templates then allow more executions, so the
-answer "robust" remains correct.
+executed both or the read locked the row. Otherwise they remain a read and a write. The templates
+then allow more executions, so the answer "robust" remains correct. A locking read of a row that is
+not written remains a read that locks its row.
 
 SOUND BECAUSE a lock held until the commit prevents other transactions from writing the row between
 the read and the write. A locking read returns the last committed version, or fails if its snapshot
 is older. An update in its place has the same effect. Neither prevents other transactions from
 reading.
+
+If some transactions have labels, those without one before the first of them prepare the database:
+they are no instances of programs.
 """
 
 from __future__ import annotations
@@ -23,33 +27,38 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import UnsupportedError
 from isolang.foresee.foreign_keys import ForeignKeys, KeyColumn, domains, require_tables
+from isolang.foresee.held_locks import HeldLocks
+from isolang.foresee.row_keys import Condition, RunRows
 from isolang.foresee.run import program_of
 from isolang.foresee.templates import (
     ALL_COLUMNS,
     Branch,
     Kind,
+    RowLock,
     Templates,
     TemplateStatement,
     templates_of_branches,
 )
 from isolang.history.objects import operation_indices
+from isolang.history.statement_text import one_line
+from isolang.history.statements import ALONE, GUARDS
 from isolang.programs.syntax import RESERVED
 
 if TYPE_CHECKING:
     from isolang.history.history import History
     from isolang.history.statements import Statements
+    from isolang.history.transaction import Transaction
 
-ROWS: Final = "rows"
-"""The relation for keys without a table."""
+MOST_OF_NAME: Final = 50
+"""The largest number of characters of a statement that names a program."""
 
-_TABLE: Final = re.compile(r':table\s+(?:"([^"]+)"|:?([^\s,}\]"]+))')
 _KINDS: Final[Mapping[str, Kind]] = {
     "r": "read",
     "r-in": "read",
@@ -59,9 +68,10 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "insert": "insert",
     "delete": "delete",
 }
-
-
+_Test: TypeAlias = tuple[Condition, bool]  # of a predicate read, and whether it found a row
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
+_COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
+_LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
 
 
 class Extracted(Struct, frozen=True, kw_only=True):
@@ -72,6 +82,17 @@ class Extracted(Struct, frozen=True, kw_only=True):
         ignored: the number of transactions without a branch, either because it is uncertain whether
             they committed, or because they access no rows.
         lacking: what the programs did, or may have done, besides; empty if nothing.
+        titles: the name of each program as the application has it.
+        tables: the table of each relation.
+        conditions: for each predicate read, by its program and step, the conditions that it had.
+        refusing: the predicate reads that found a row, after which the program inserted none.
+        parents: for a column that is a foreign key, the table and the column that it refers to.
+        rows: the rows of the run, and what identifies them.
+        preparing: the number of transactions that prepared the database.
+        assumptions: what the choice of the columns that identify rows, and the use of locks, adds
+            to the conditions of the answer ``robust``.
+        rolled_back: the programs that were rolled back after writes that no committed transaction
+            of theirs executed; the run does not have their reads.
     """
 
     templates: Templates
@@ -80,6 +101,25 @@ class Extracted(Struct, frozen=True, kw_only=True):
     ignored: int
     foreign_keys: tuple[str, ...] = ()
     lacking: str = ""
+    titles: Mapping[str, str] = {}
+    preparing: int = 0
+    assumptions: tuple[str, ...] = ()
+    rolled_back: tuple[str, ...] = ()
+    tables: Mapping[str, str] = {}
+    conditions: Mapping[tuple[str, int], Sequence[Condition]] = {}
+    refusing: frozenset[tuple[str, int]] = frozenset()
+    parents: Mapping[tuple[str, str], tuple[str, str]] = {}
+    rows: RunRows
+
+    def column(self, relation: str, position: int) -> tuple[str, str]:
+        """Return the table of a relation, and the column that a key of its statements names.
+
+        The column is empty if it is unknown.
+        """
+        table = self.tables.get(relation, "")
+        identity = self.rows.identity(table)
+        component = identity[position] if identity else position
+        return table, self.rows.column(table, component)
 
 
 def extract(
@@ -87,8 +127,12 @@ def extract(
     *,
     same_keys: Collection[Collection[str]] = (),
     catalogue: ForeignKeys | None = None,
+    unique: Mapping[str, Sequence[Sequence[str]]] = {},
 ) -> Extracted:
     """Extract the templates from a history.
+
+    Args:
+        unique: further unique indexes to assume, besides those that the recording names.
 
     Raises:
         UnsupportedError: no committed transaction accesses a row, a predicate read names no table,
@@ -102,88 +146,261 @@ def extract(
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
+    transactions = list(history.transactions())
+    known = history.unique_indexes()
+    indexes = {
+        table: (*unique.get(table, ()), *known.get(table, ())) for table in {*unique, *known}
+    }
     columns = catalogue.columns if catalogue is not None else {}
-    words = _TemplateNames(domains(same_keys, catalogue), columns)
-    found: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
-    callers: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
-    ignored = 0
-    names: dict[tuple[TemplateStatement, ...], str] = {}
-    for number, transaction in enumerate(history.transactions()):
+    rows = RunRows(history, transactions, indexes, columns)
+    names = _ProgramNames(transactions)
+    words = _TemplateNames(rows, domains(same_keys, catalogue, _recorded(history, rows)))
+    words.locks = HeldLocks(
+        (history.statements_of(number), words.identities(transaction))
+        for number, transaction in enumerate(transactions)
+        if transaction.status == "committed" and number >= names.first
+    )
+    sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
+    sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
+    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test | None]]] = {}
+    ignored = preparing = 0
+    rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
+    for number, transaction in enumerate(transactions):
         if transaction.status == "initial":
             continue
         sent = history.statements_of(number)
-        places, statements = words.statements(transaction.ops, transaction.failed, sent)
+        compared = _compared(history, number, transaction, sent, rows)
+        places, statements = words.statements(transaction, sent, compared)
+        if number < names.first:
+            preparing += bool(statements)
+            continue
+        recorded = _sources(history, number, places) if statements else []
         if transaction.status != "committed" or not statements:
             ignored += 1
+            if transaction.status == "aborted" and statements:
+                rolled_back.append((names.of(transaction, statements, recorded), statements))
             continue
-        label = transaction.label
-        if label is None:
-            name = names.setdefault(statements, f"P{len(names) + 1}")
-        else:
-            name = words.word(program_of([label] if isinstance(label, str) else label))
-        found[name, statements] = found.get((name, statements), 0) + 1
-        if (name, statements) not in callers:
-            callers[name, statements] = _callers(history, number, places)
-    if not found:
-        what = "no committed transaction touches a row"
-        raise UnsupportedError(f"{history.name}: {what}, so there are no templates")
+        of = names.of(transaction, statements, recorded), statements
+        sequences[of] = sequences.get(of, 0) + 1
+        sources.setdefault(of, recorded)
+        tests.setdefault(of, []).append([rows.tested(transaction.ops, place) for place in places])
+    if not sequences:
+        reason = "no committed transaction touches a row"
+        raise UnsupportedError(f"{history.name}: {reason}, so there are no templates")
     if catalogue is not None:
         require_tables(history, words.tables, catalogue)
-    numbers: dict[str, dict[tuple[str, ...], int]] = {}
-    of_program: dict[str, int] = {}
-    branches, counts = [], []
-    several = {name for name, _ in found if sum(one == name for one, _ in found) > 1}
-    for (name, statements), count in found.items():
-        of_program[name] = of_program.get(name, 0) + 1
-        used = [key for one in statements for key in one.keys if isinstance(key, str)]
-        branches.append(
-            Branch(
-                program=name,
-                way=f"sequence {of_program[name]}" if name in several else "",
-                parameters=tuple(dict.fromkeys(used)),
-                different=frozenset(),
-                statements=tuple(
-                    _with_step_numbers(
-                        statements, callers[name, statements], numbers.setdefault(name, {})
-                    )
-                ),
-            )
-        )
-        counts.append(count)
+    titles = {words.word(title): title for title, _ in sequences}
+    untold = _untold(rolled_back, sequences)
+    branches = tuple(_branches(sequences, sources, words))
     return Extracted(
-        templates=templates_of_branches(tuple(branches)),
-        counts=tuple(counts),
-        transactions=sum(counts),
+        templates=templates_of_branches(branches),
+        counts=tuple(sequences.values()),
+        transactions=sum(sequences.values()),
         ignored=ignored,
         foreign_keys=tuple(catalogue.sentences(words.tables) if catalogue is not None else ()),
-        lacking=history.lacking(),
+        lacking=_lacking(history.lacking(), untold),
+        titles=titles,
+        preparing=preparing,
+        assumptions=(*rows.assumptions(), *words.assumptions()),
+        rolled_back=untold,
+        tables={words.word(table): table for table in rows.tables()},
+        conditions=_conditions(branches, tests.values()),
+        refusing=frozenset(_refusing(branches, tests.values())),
+        parents={
+            (table, column): (parent, other)
+            for table, keys in history.foreign_keys().items()
+            for (column, *more), parent, (other, *_) in keys
+            if not more
+        },
+        rows=rows,
     )
 
 
-def _callers(history: History, txn: int, places: Sequence[int]) -> list[str]:
-    """Return the ``file:line`` that executed each operation; empty if unknown."""
+def _compared(
+    history: History, txn: int, transaction: Transaction, sent: Statements, rows: RunRows
+) -> set[int]:
+    """Return the reads of rows that a later statement writes only if they are still the same.
+
+    Such a statement compares a column that every write changes (``WHERE version = 7``).
+    """
+    compared: set[int] = set()
+    ops = transaction.ops
+    shown = [n for n, one in enumerate(sent) if one is not None and one.shown and ops[n][0] == "w"]
+    if not shown:
+        return compared
+    sources = _sources(history, txn, range(len(ops)))
+    for write in shown:
+        reads = [n for n in range(write) if ops[n][0] == "r" and ops[n][1] == ops[write][1]]
+        if reads and rows.compared(ops[write][1], sources[write]):
+            compared.update(reads)
+    return compared
+
+
+def _conditions(
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+) -> dict[tuple[str, int], tuple[Condition, ...]]:
+    """Return the conditions of each predicate read, by the columns compared."""
+    of_reads: dict[tuple[str, int], dict[frozenset[str], Condition]] = {}
+    for branch, instances in zip(branches, tests, strict=True):
+        for instance in instances:
+            for statement, test in zip(branch.statements, instance, strict=True):
+                if test is not None:
+                    condition, _ = test
+                    known = of_reads.setdefault((branch.program, statement.step), {})
+                    known.setdefault(frozenset(condition.equal), condition)
+    return {place: tuple(known.values()) for place, known in of_reads.items()}
+
+
+def _refusing(
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the predicate reads that found a row, after which their transaction inserted none."""
+    for branch, instances in zip(branches, tests, strict=True):
+        inserted = {one.relation for one in branch.statements if one.kind == "insert"}
+        for instance in instances:
+            for statement, test in zip(branch.statements, instance, strict=True):
+                if test is not None and test[1] and statement.relation not in inserted:
+                    yield branch.program, statement.step
+
+
+def _recorded(history: History, rows: RunRows) -> Iterator[tuple[KeyColumn, KeyColumn]]:
+    """Yield the columns of foreign keys that the recording names, and what they refer to."""
+    for table, keys in history.foreign_keys().items():
+        for columns, parent, referenced in keys:
+            for column, other in zip(columns, referenced, strict=False):
+                yield (table, rows.position(table, column)), (parent, rows.position(parent, other))
+
+
+def _lacking(lacking: str, rolled_back: Sequence[str]) -> str:
+    """Return what the templates lack: what was not seen, and what was seen only rolled back."""
+    if not rolled_back:
+        return lacking
+    only = f"what {', '.join(rolled_back)} did in transactions that were only ever rolled back"
+    return f"{lacking}; {only}" if lacking else only
+
+
+def _untold(
+    rolled_back: Sequence[tuple[str, tuple[TemplateStatement, ...]]],
+    sequences: Mapping[tuple[str, tuple[TemplateStatement, ...]], int],
+) -> tuple[str, ...]:
+    """Return the programs that were rolled back after writes that committed ones do not have.
+
+    A history has only the writes of a transaction that was rolled back.
+    """
+    untold: dict[str, None] = {}
+    known: dict[str, list[list[tuple[str, str]]]] = {}
+    for title, statements in sequences:
+        known.setdefault(title, []).append(_writes(statements))
+    for title, statements in rolled_back:
+        writes = _writes(statements)
+        if not any(some[: len(writes)] == writes for some in known.get(title, ())):
+            untold[title] = None
+    return tuple(untold)
+
+
+def _writes(statements: Sequence[TemplateStatement]) -> list[tuple[str, str]]:
+    """Return the writes of a transaction, whether its statements also read or not."""
+    return [
+        ("write" if one.kind == "update" else one.kind, one.relation)
+        for one in statements
+        if one.writes and not (one.kind == "update" and one.lock)
+    ]
+
+
+def _branches(
+    sequences: Mapping[tuple[str, tuple[TemplateStatement, ...]], int],
+    sources: Mapping[tuple[str, tuple[TemplateStatement, ...]], list[str]],
+    words: _TemplateNames,
+) -> Iterator[Branch]:
+    numbers: dict[str, dict[tuple[str, ...], int]] = {}
+    ways: Counter[str] = Counter()
+    several = Counter(title for title, _ in sequences)
+    for title, statements in sequences:
+        ways[title] += 1
+        used = [key for one in statements for key in one.keys if isinstance(key, str)]
+        yield Branch(
+            program=words.word(title),
+            way=f"sequence {ways[title]}" if several[title] > 1 else "",
+            parameters=tuple(dict.fromkeys(used)),
+            different=frozenset(),
+            statements=tuple(
+                _with_step_numbers(
+                    statements, sources[title, statements], numbers.setdefault(title, {})
+                )
+            ),
+        )
+
+
+class _ProgramNames:
+    """Names the programs of a run: by labels, lines of the application, or first statements.
+
+    Attributes:
+        first: the number of the first transaction of a program. Those before it have no label and
+            prepare the database.
+    """
+
+    def __init__(self, transactions: Sequence[Transaction]) -> None:
+        labels = [_labels(one) for one in transactions]
+        named = [frozenset(some) for some in labels if some]
+        shared = frozenset.intersection(*named) if named else frozenset()
+        # A label of all transactions, such as the application's name, distinguishes nothing.
+        self._ignored = shared if len(set(named)) > 1 else frozenset()
+        left = [[one for one in some if one not in self._ignored] for some in labels]
+        self.first = next((number for number, some in enumerate(left) if some), 0)
+        self._shapes: dict[tuple[TemplateStatement, ...], str] = {}
+
+    def of(
+        self,
+        transaction: Transaction,
+        statements: tuple[TemplateStatement, ...],
+        sources: Sequence[str],
+    ) -> str:
+        """Return the name of a transaction's program."""
+        labels = [one for one in _labels(transaction) if one not in self._ignored]
+        if labels:
+            return program_of(labels)
+        first = next(filter(None, sources), "")
+        if _LINE.fullmatch(first):
+            return first
+        if statements not in self._shapes:
+            short = one_line(first, MOST_OF_NAME) if first else f"P{len(self._shapes) + 1}"
+            same = sum(name.partition(" (")[0] == short for name in self._shapes.values())
+            self._shapes[statements] = f"{short} ({same + 1})" if same else short
+        return self._shapes[statements]
+
+
+def _labels(transaction: Transaction) -> Sequence[str]:
+    label = transaction.label
+    return () if label is None else [label] if isinstance(label, str) else label
+
+
+def _sources(history: History, txn: int, places: Sequence[int]) -> list[str]:
+    """Return the ``file:line`` or the SQL of each statement; empty if unknown."""
     first: dict[int, int] = {}
     start = int(history.columns.op_start[txn])
     for op, place in enumerate(operation_indices(history, txn), start):
         first.setdefault(place, op)
-    return [history.remark(first[n]).caller if n in first else "" for n in places]
+    return [
+        _COMMENT.sub("", history.remark(first[n]).caller).strip() if n in first else ""
+        for n in places
+    ]
 
 
 def _with_step_numbers(
     statements: Sequence[TemplateStatement],
-    callers: Sequence[str],
+    sources: Sequence[str],
     numbers: dict[tuple[str, ...], int],
 ) -> Iterator[TemplateStatement]:
     """Yield a sequence's statements, giving the same number to the same statement of the program.
 
-    Statements of a program are the same if the same line executed them on the same relation. If no
-    lines were recorded, they are the same if they have the same text and are preceded by equally
-    many statements with this text in their sequences.
+    Statements of a program are the same if the same line, or the same text, executed them on the
+    same relation. If neither was recorded, they are the same if they have the same text and are
+    preceded by equally many statements with this text in their sequences.
     """
     seen: Counter[str] = Counter()
-    for one, caller in zip(statements, callers, strict=True):
-        same = (caller, one.kind, one.relation) if caller else (one.text, str(seen[one.text]))
-        yield replace(one, step=numbers.setdefault(same, len(numbers)))
+    for one, source in zip(statements, sources, strict=True):
+        same = (source, one.kind, one.relation) if source else (one.text, str(seen[one.text]))
+        yield replace(one, step=numbers.setdefault(same, len(numbers)), source=source)
         seen[one.text] += 1
 
 
@@ -208,78 +425,197 @@ def _step_text(one: TemplateStatement) -> str:
 
 
 class _TemplateNames:
-    """Chooses the names of relations and parameters in extracted templates."""
+    """Chooses the names of relations and parameters in extracted templates.
 
-    def __init__(
-        self, domains: Mapping[KeyColumn, KeyColumn], columns: Mapping[str, tuple[str, ...]]
-    ) -> None:
-        self._domains, self._columns = domains, columns
+    Attributes:
+        tables: the tables of the rows that statements name.
+        locks: the advisory locks and locks of tables that transactions held.
+    """
+
+    locks: HeldLocks
+
+    def __init__(self, rows: RunRows, of_columns: Mapping[KeyColumn, KeyColumn]) -> None:
+        self._rows, self._domains = rows, of_columns
         self._words: dict[str, str] = {}
+        self._present: set[object] = set()
         self.tables: set[str] = set()
+        self._locks_rows = False
 
     def word(self, text: str) -> str:
         """Return a valid identifier for a text. Different texts get different identifiers."""
         if text not in self._words:
-            found = re.sub(r"[^A-Za-z0-9_]+", "_", text) or "_"
-            found = f"_{found}" if found[0].isdigit() or found in RESERVED else found
-            while found in self._words.values():
-                found += "_"
-            self._words[text] = found
+            word = re.sub(r"[^A-Za-z0-9_]+", "_", text) or "_"
+            word = f"_{word}" if word[0].isdigit() or word in RESERVED else word
+            while word in self._words.values():
+                word += "_"
+            self._words[text] = word
         return self._words[text]
 
+    def assumptions(self) -> Iterator[str]:
+        """Yield the conditions that the use of locks adds to the answer ``robust``."""
+        if self._locks_rows:
+            yield "a row that a read locks exists"
+        yield from self.locks.assumptions()
+
+    def identities(self, transaction: Transaction) -> Iterator[tuple[tuple[str, object], str]]:
+        """Yield the domains of the values that identify a transaction's rows, and the values."""
+        for op in transaction.ops:
+            table, values = self._identity_of(op)
+            for domain, value in zip(self._domains_of(table, len(values)), values, strict=True):
+                if value is not None:
+                    yield domain, value
+
     def statements(
-        self, ops: Sequence[tuple[Any, ...]], failed: Collection[int], sent: Statements
+        self, transaction: Transaction, sent: Statements, compared: Collection[int]
     ) -> tuple[list[int], tuple[TemplateStatement, ...]]:
         """Return the statements of a transaction, with parameters instead of row keys.
 
+        ``compared`` has the reads whose rows are written only if they are still the same.
+
         The first result contains, for each statement, its operation's number in the transaction.
         """
+        ops, failed = transaction.ops, transaction.failed
         updates = _updates(ops, failed, sent)
         merged = set(updates.values())
-        parameters: dict[tuple[str, int, str], str] = {}
-        found: list[TemplateStatement] = []
+        parameters: dict[tuple[tuple[str, object], str], str] = {}
+        statements: list[TemplateStatement] = []
         places: list[int] = []
+        taken: set[str] = set()
+        # A row inserted by a transaction that was rolled back does not exist afterwards.
+        present = set(self._present) if transaction.status == "aborted" else self._present
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
-            if op[0] == "scan":
-                table, values = _table_of(op[1]), None
-                kind: Kind = "read"
-            else:
-                table, values = _row_of(op[1], self._columns)
-                kind = "update" if number in updates else _KINDS[op[0]]
-            keys: tuple[str | None, ...] = (None,)
-            if values is not None:
-                keys = tuple(
-                    parameters.setdefault(key, self._parameter(key, parameters))
-                    for key in self._keys(table, values)
-                )
-            relation = self.word(table)
-            all_columns, nothing = frozenset([ALL_COLUMNS]), frozenset[str]()
-            letter = _LETTERS.get(kind, kind)
+            for held in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
+                if held not in taken and (lock := self._held_lock(held, parameters, ops)):
+                    statements.append(replace(lock, step=len(statements)))
+                    places.append(-1)
+                taken.add(held)
+            kind = self._kind(op, number, updates, present)
+            lock_of_read = _row_lock(op, number, sent) if kind == "read" else ""
+            self._locks_rows |= bool(lock_of_read)
+            if kind == "read" and not lock_of_read and number in compared:
+                lock_of_read = "version"
             places.append(number)
-            found.append(
-                TemplateStatement(
-                    kind=kind,
-                    relation=relation,
-                    keys=keys,
-                    reads=all_columns if kind in ("read", "update") else nothing,
-                    writes=nothing if kind == "read" else all_columns,
-                    step=len(found),
-                    text=f"{letter}({relation}[{', '.join(key or '*' for key in keys)}])",
-                )
-            )
-        return places, tuple(found)
+            statements.append(self._statement(op, kind, lock_of_read, len(statements), parameters))
+        return places, tuple(statements)
 
-    def _keys(self, table: str, values: tuple[str, ...]) -> Iterator[tuple[str, int, str]]:
-        self.tables.add(table)
-        for place, value in enumerate(values):
-            yield *self._domains.get((table, place), (table, place)), value
+    def _statement(
+        self,
+        op: tuple[Any, ...],
+        kind: Kind,
+        lock: RowLock,
+        step: int,
+        parameters: dict[tuple[tuple[str, object], str], str],
+    ) -> TemplateStatement:
+        table, values = self._identity_of(op)
+        if op[0] != "scan":
+            self.tables.add(table)
+        keys = tuple(
+            None if value is None else self._parameter((domain, value), parameters)
+            for domain, value in zip(self._domains_of(table, len(values)), values, strict=True)
+        )
+        relation = self.word(table)
+        all_columns, nothing = frozenset([ALL_COLUMNS]), frozenset[str]()
+        return TemplateStatement(
+            kind=kind,
+            relation=relation,
+            keys=keys,
+            reads=all_columns if kind in ("read", "update") else nothing,
+            writes=nothing if kind == "read" else all_columns,
+            step=step,
+            text=f"{_LETTERS.get(kind, kind)}({relation}[{', '.join(key or '*' for key in keys)}])",
+            lock="" if None in keys else lock,
+        )
 
-    def _parameter(self, key: tuple[str, int, str], known: Mapping[Any, str]) -> str:
-        count = sum(one[:2] == key[:2] for one in known)
-        place = "" if key[1] == 0 else f"_{key[1] + 1}_"
-        return f"{self.word(key[0])}{place}{count + 1}"
+    def _kind(
+        self,
+        op: tuple[Any, ...],
+        number: int,
+        updates: Mapping[int, int | None],
+        present: set[object],
+    ) -> Kind:
+        """Return the kind of an operation's statement, and update the rows that exist."""
+        if op[0] == "scan":
+            return "read"
+        key = op[1]
+        known = key in present
+        if op[0] == "delete":
+            present.discard(key)
+            return "delete"
+        if op[0] in ("r", "w", "insert") and len(op) > 2 and self._rows.is_row(key, op[2]):
+            present.add(key)
+            if op[0] == "r":
+                return "update" if number in updates else "read"
+            return "write" if known else "insert"
+        return "update" if number in updates else _KINDS[op[0]]
+
+    def _identity_of(self, op: tuple[Any, ...]) -> tuple[str, tuple[str | None, ...]]:
+        if op[0] == "scan":
+            condition = self._rows.condition(op[1])
+            return condition.table, self._rows.selected(condition)
+        return self._rows.row(op[1])
+
+    def _domains_of(self, table: str, count: int) -> Iterator[tuple[str, object]]:
+        for component in self._rows.identity(table) or range(count):
+            yield self._domains.get((table, component), (table, component))
+
+    def _parameter(
+        self,
+        value: tuple[tuple[str, object], str],
+        parameters: dict[tuple[tuple[str, object], str], str],
+    ) -> str:
+        if value not in parameters:
+            (table, component), _ = value
+            count = sum(one[0] == value[0] for one in parameters)
+            if isinstance(component, str):
+                parameters[value] = f"{self.word(component)}{count + 1}"
+            else:
+                place = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
+                parameters[value] = f"{self.word(table)}{place}{count + 1}"
+        return parameters[value]
+
+    def _held_lock(
+        self,
+        name: str,
+        parameters: dict[tuple[tuple[str, object], str], str],
+        ops: Sequence[tuple[Any, ...]],
+    ) -> TemplateStatement | None:
+        """Return the statement that takes a lock which is no lock of a row."""
+        relation, domain, shared = self.locks.key(name)
+        keys: tuple[str | None, ...] = ()
+        if domain is not None:
+            values = {
+                value
+                for op in ops
+                for table, some in [self._identity_of(op)]
+                for of, value in zip(self._domains_of(table, len(some)), some, strict=True)
+                if of == domain and value is not None
+            }
+            if len(values) != 1:
+                return None
+            keys = (self._parameter((domain, values.pop()), parameters),)
+        word = self.word(relation)
+        return TemplateStatement(
+            kind="read",
+            relation=word,
+            keys=keys,
+            reads=frozenset(),
+            writes=frozenset(),
+            step=0,
+            text=f"lock({word}{f'[{keys[0]}]' if keys else ''})",
+            lock="share" if shared else "update",
+        )
+
+
+def _row_lock(op: tuple[Any, ...], number: int, sent: Statements) -> RowLock:
+    """Return the lock that a read took on a row that it found."""
+    statement = sent[number] if number < len(sent) else None
+    if statement is None or op[0] != "r" or len(op) < 3 or op[2] is None:
+        return ""
+    if statement.lock not in GUARDS:
+        return ""
+    return "update" if statement.lock in ALONE else "share"
 
 
 def _updates(
@@ -290,7 +626,7 @@ def _updates(
     A read includes the write of its row by the same statement. A locking read includes no write
     (``None``), because a later statement writes the row.
     """
-    found: dict[int, int | None] = {}
+    updates: dict[int, int | None] = {}
     for number, statement in enumerate(sent):
         if statement is None or number in failed or ops[number][0] != "r":
             continue
@@ -302,38 +638,9 @@ def _updates(
         if not later:
             continue
         write = sent[later[0]]
-        updates = write is not None and write.number == statement.number
-        if updates and ops[later[0]][0] == "w" and later[0] not in found.values():
-            found[number] = later[0]
+        merges = write is not None and write.number == statement.number
+        if merges and ops[later[0]][0] == "w" and later[0] not in updates.values():
+            updates[number] = later[0]
         elif statement.guards:
-            found[number] = None
-    return found
-
-
-def _row_of(key: object, columns: Mapping[str, tuple[str, ...]]) -> tuple[str, tuple[str, ...]]:
-    """Split a key of a history into the table and the primary key values.
-
-    In an observed history, these values are one text, with commas in between.
-
-    Args:
-        columns: the columns of the primary key of each table, as far as they are known.
-    """
-    if isinstance(key, tuple | list) and len(key) > 1:
-        values = tuple(map(str, key[1:]))
-        number = len(columns.get(str(key[0]), ()))
-        listed = tuple(values[0].split(","))
-        return str(key[0]), listed if len(values) == 1 and len(listed) == number else values
-    table, slash, row = str(key).partition("/")
-    if not slash:
-        return ROWS, (str(key),)
-    return table, tuple(row.split("/"))
-
-
-def _table_of(predicate: object) -> str:
-    """Return the table named by a predicate."""
-    found = _TABLE.search(str(predicate))
-    if found is not None:
-        return found[1] or found[2]
-    raise UnsupportedError(
-        f"a predicate read names no table (got {predicate!r:.60}), so no template can state it"
-    )
+            updates[number] = None
+    return updates

@@ -18,8 +18,9 @@ from isolang.run.adapter import import_package
 if TYPE_CHECKING:
     from isolang.history.history import History
 
-KeyColumn: TypeAlias = tuple[str, int]
-"""A primary key column: the name of its table in a history, and its position in the key."""
+KeyColumn: TypeAlias = tuple[str, int | str]
+"""A column: the name of its table in a history, and its position in the primary key, or its name if
+it is in none."""
 
 _NAME: Final = (
     "CASE WHEN {0}n.nspname = 'public' THEN {0}c.relname "
@@ -56,7 +57,8 @@ class ForeignKeys(Struct, frozen=True, kw_only=True):
 
     def column_name(self, one: KeyColumn) -> str:
         """Return a column as text: ``savings.customer``."""
-        return f"{one[0]}.{self.columns[one[0]][one[1]]}"
+        table, place = one
+        return f"{table}.{self.columns[table][place] if isinstance(place, int) else place}"
 
     def sentences(self, tables: Collection[str]) -> list[str]:
         """Return sentences naming the foreign keys of these tables."""
@@ -91,9 +93,11 @@ def foreign_keys(url: str) -> ForeignKeys:
 
 
 def domains(
-    same_keys: Iterable[Collection[str]], found: ForeignKeys | None
+    same_keys: Iterable[Collection[str]],
+    found: ForeignKeys | None,
+    recorded: Iterable[tuple[KeyColumn, KeyColumn]] = (),
 ) -> Mapping[KeyColumn, KeyColumn]:
-    """Return the domain of each primary key column that shares its values with another column.
+    """Return the domain of each column that shares its values with another column.
 
     >>> two = ForeignKeys(columns={}, refers=((("savings", 0), ("customer", 0)),))
     >>> domains([], two)[("savings", 0)]
@@ -106,7 +110,7 @@ def domains(
             one = group[one]
         return one
 
-    for own, other in found.refers if found is not None else ():
+    for own, other in (*(found.refers if found is not None else ()), *recorded):
         if root(own) != root(other):
             group[root(own)] = root(other)
     for tables in same_keys:

@@ -35,6 +35,12 @@ PROFILES: Final[Mapping[str, str]] = {
 }
 """The profile of each PostgreSQL level at which violations can be predicted."""
 
+ELSEWHERE: Final = (
+    "`isocheck court` plays two calls with their branches in all schedules; `isocheck robust` "
+    "decides for all runs of the programs"
+)
+"""A hint at the commands that can answer what a prediction cannot."""
+
 _BLOCKED: Final = 1.0  # the number of seconds after which a call counts as waiting for a lock
 
 
@@ -104,6 +110,8 @@ class Foreseen(Struct, frozen=True, kw_only=True, eq=False):
         """Return the report as lines: a summary, the predictions, and what is not decided."""
         found = len(self.predictions.found)
         undecided = [f"  not decided: {why}" for why in self.undecided]
+        if undecided:
+            undecided.append(f"  {ELSEWHERE}")
         if not found:
             return [f"foresee {self.level}: found nothing, which does not prove safety", *undecided]
         return [
@@ -194,17 +202,24 @@ def foresee(
 
 
 def play(
-    predictions: Predictions, calls: Mapping[int, AppCall | str], stage: Stage, folder: Path
+    predictions: Predictions,
+    calls: Mapping[int, AppCall | str],
+    stage: Stage,
+    folder: Path,
+    *,
+    reached: Callable[[int, int], object] = lambda done, total: None,
 ) -> Foreseen:
     """Play each prediction, recording each in a separate folder.
 
     Args:
+        reached: is called with the number of predictions that were played, and of all.
         calls: maps the numbers of the run's transactions to the calls that made them, or to the
             reason why no call is known. All other transactions were made by the setup.
     """
     played, server = [], ""
     fresh = (one for n in count(1) if not (one := folder / f"foreseen-{n}").exists())
-    for prediction in predictions.found:
+    for number, prediction in enumerate(predictions.found):
+        reached(number, len(predictions.found))
         player = _Player(stage, calls, predictions, prediction)
         played.append(player.play(next(fresh)))
         server = server or player.server

@@ -106,6 +106,23 @@ def import_application(text: str, setup: str) -> Application:
     Raises:
         IsolangError: the module cannot be imported, or has no such object or function.
     """
+    functions, module = import_functions(text)
+    prepares = getattr(functions, setup, None) or getattr(module, setup, None)
+    if not callable(prepares):
+        raise IsolangError(
+            f"{text}: no function prepares the database (got no {setup!r}); "
+            "hint: --setup NAME names a function without arguments that "
+            "restores the state before the run"
+        )
+    return Application(name=text, functions=functions, setup=prepares)
+
+
+def import_functions(text: str) -> tuple[Any, Any]:
+    """Import the object that has an application's functions, and return it and its module.
+
+    Raises:
+        IsolangError: the module cannot be imported, or has no such object.
+    """
     where, _, name = text.partition(":")
     path = Path(where)
     if where.endswith(".py"):
@@ -130,15 +147,7 @@ def import_application(text: str, setup: str) -> Application:
         )
     if name and not hasattr(found, name):
         raise IsolangError(f"{text}: no such object (got {name!r})")
-    functions = getattr(found, name) if name else found
-    prepares = getattr(functions, setup, None) or getattr(found, setup, None)
-    if not callable(prepares):
-        raise IsolangError(
-            f"{text}: no function prepares the database (got no {setup!r}); "
-            "hint: --setup NAME names a function without arguments that "
-            "restores the state before the run"
-        )
-    return Application(name=text, functions=functions, setup=prepares)
+    return (getattr(found, name) if name else found), found
 
 
 def require_level(at: str) -> str:
@@ -155,12 +164,21 @@ def require_level(at: str) -> str:
 
 
 def play_run(
-    predictions: Predictions, app: str, *, setup: str, database: str, folder: Path
+    predictions: Predictions,
+    app: str,
+    *,
+    setup: str,
+    database: str,
+    folder: Path,
+    reached: Callable[[int, int], object] = lambda done, total: None,
 ) -> Foreseen:
     """Play the predictions for a run on PostgreSQL.
 
     The application finds the database through libpq's environment variables (such as ``PGHOST``)
     and through ``DATABASE_URL``. They are set before the application is imported.
+
+    Args:
+        reached: is called with the number of predictions that were played, and of all.
 
     Raises:
         IsolangError: the level cannot be played, the application cannot be imported, or the server
@@ -174,7 +192,7 @@ def play_run(
             else _stage_of_application(predictions.run, import_application(app, setup), url, level)
         )
         try:
-            return play(predictions, calls, stage, folder)
+            return play(predictions, calls, stage, folder, reached=reached)
         finally:
             stage.leave()
 

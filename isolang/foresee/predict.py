@@ -321,7 +321,7 @@ class _RunSearch:
         if number := len(self._contradicted - self.found.keys()):
             self.gave_up.append(
                 f"{number:,} kind{'s' * (number > 1)} left out: a program that finds so many rows "
-                "executed other statements in this run"
+                "executed other statements in this run, or the run does not show which ones"
             )
         order = self.run.order
         if not ranked and len(order) > 1 and self.run.has_one_session():

@@ -52,10 +52,13 @@ def candidates(
     *,
     sessions: bool = True,
     budget: SearchBudget | None = None,
+    split: str | None = None,
 ) -> Iterator[SplitSchedule]:
     """Yield split schedules that may be counterexamples, smaller ones first.
 
-    If nothing is yielded, the templates are robust.
+    If nothing is yielded, the templates are robust. With ``split``, T1 is an instance of this
+    program. If nothing is yielded then, the program is safe: at MVRC and SI, whatever the levels of
+    the others.
 
     Raises:
         UnsupportedError: the search gave up.
@@ -72,10 +75,12 @@ def candidates(
     accesses = _by_relation(one for other in templates.branches for one in other.statements)
     splits = []
     for branch in templates.branches:
-        for split in _splits(templates, levels, branch, accesses, work):
-            splits.append(split)
-            yield from split.pairs()
-    every = [chains for split in splits for chains in split.chains(sessions=sessions)]
+        if split is not None and branch.program != split:
+            continue
+        for search in _splits(templates, levels, branch, accesses, work):
+            splits.append(search)
+            yield from search.pairs()
+    every = [chains for search in splits for chains in search.chains(sessions=sessions)]
     yield from heapq.merge(*every, key=lambda one: len(one.chain))
 
 
@@ -85,13 +90,36 @@ def robust(
     *,
     sessions: bool = True,
     budget: SearchBudget | None = None,
+    split: str | None = None,
 ) -> bool:
     """Return whether the search finds no candidate, which proves that the templates are robust.
 
     The arguments and the exception are those of :func:`candidates`. If the result is false, the
     templates may still be robust.
     """
-    return next(candidates(templates, levels, sessions=sessions, budget=budget), None) is None
+    every = candidates(templates, levels, sessions=sessions, budget=budget, split=split)
+    return next(every, None) is None
+
+
+def partners(
+    templates: Templates, program: str, *, budget: SearchBudget | None = None
+) -> tuple[str, ...]:
+    """Return the programs that must run at SSI, besides a program, to make it safe there.
+
+    SOUND BECAUSE: at SSI, T1 aborts if T2 and Tm run at SSI, too. These are all programs that may
+    be T2 or Tm in a split schedule whose T1 is an instance of the program.
+
+    Raises:
+        UnsupportedError: the search gave up.
+    """
+    work, levels = budget or SearchBudget(), _all_at(templates, "si")
+    accesses = _by_relation(one for other in templates.branches for one in other.statements)
+    named: dict[str, None] = {}
+    for branch in templates.branches:
+        if branch.program == program:
+            for search in _splits(templates, levels, branch, accesses, work):
+                named |= dict.fromkeys(search.programs_at_ends())
+    return tuple(named)
 
 
 def _patterns(
@@ -164,6 +192,10 @@ def _splits(
                 yield _SplitSearch(split, levels, names, work)
 
 
+def _all_at(templates: Templates, level: Level) -> dict[str, Level]:
+    return dict.fromkeys(templates.programs, level)
+
+
 def _by_relation(statements: Iterable[TemplateStatement]) -> dict[str, list[TemplateStatement]]:
     found: dict[str, list[TemplateStatement]] = {}
     for one in statements:
@@ -196,6 +228,13 @@ class _SplitSearch:
                 merged = self._chaining.merge(start, end)
                 if merged is not None and self._ssi.allows_commit([merged]):
                     yield self._candidate([merged], missed, ())
+
+    def programs_at_ends(self) -> Iterator[str]:
+        """Yield the programs of all choices of T2 and Tm, if there are choices of both."""
+        if self._choices_of_t2 and self._choices_of_tm:
+            branches = self._split.templates.branches
+            yield from (branches[start.branch].program for start, _ in self._choices_of_t2)
+            yield from (branches[number].program for number in self._choices_of_tm)
 
     def chains(self, *, sessions: bool) -> list[Iterator[SplitSchedule]]:
         """Return the candidates in which several transactions run within T1.
@@ -277,6 +316,7 @@ class _SplitSearch:
         return SplitSchedule(
             split=self._split.instance,
             after=self._split.after,
+            overlooking=self._split.b1,
             missed=missed,
             chain=tuple(
                 Instance(branch=self._split.templates.branches[one.branch], values=dict(one.values))

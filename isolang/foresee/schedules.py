@@ -56,13 +56,15 @@ class SplitSchedule(Struct, frozen=True, kw_only=True):
 
     Attributes:
         after: the index of the last statement executed by T1 before T2 begins.
-        missed: the statement of T2 whose write is not seen by b1, a statement of T1.
+        overlooking: the statement b1 of T1, which does not see a write of T2.
+        missed: the statement of T2 that makes this write.
         chain: the transactions T2 … Tm, in execution order.
         links: how each of T3 … Tm depends on the previous transaction.
     """
 
     split: Instance
     after: int
+    overlooking: TemplateStatement
     missed: TemplateStatement
     chain: tuple[Instance, ...]
     links: tuple[Link, ...]

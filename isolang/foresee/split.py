@@ -61,6 +61,7 @@ class Counterexample(Struct, frozen=True, kw_only=True):
         allowed: the verdict that the history satisfies the level.
         accepted: for each of the two verdicts, a sentence naming the checkers that accepted its
             proof.
+        candidate: the split schedule that was executed.
         refused_by_rows: whether two concurrent transactions write different columns of the same
             row. Databases with row locks do not allow this.
     """
@@ -74,6 +75,7 @@ class Counterexample(Struct, frozen=True, kw_only=True):
     allowed: Valid
     forbidden: Invalid
     accepted: tuple[str, str]
+    candidate: SplitSchedule
     refused_by_rows: bool
 
 
@@ -122,6 +124,7 @@ def _certified(machine: _SimulatedDatabase, at: str, against: str) -> Counterexa
             allowed=allowed,
             forbidden=forbidden,
             accepted=accepted,
+            candidate=machine.candidate,
             refused_by_rows=machine.shares_rows,
         )
     return None
@@ -152,7 +155,7 @@ class _SimulatedDatabase:
         candidate: SplitSchedule,
         found: list[tuple[Row, ...]],
     ) -> None:
-        self._templates, self._levels, self._candidate = templates, levels, candidate
+        self._templates, self._levels, self.candidate = templates, levels, candidate
         self._found = found  # the rows selected by the conditions of writing statements, in order
         self._instances = [candidate.split, *candidate.chain]
         self._values = readable_values(templates, candidate)
@@ -175,6 +178,7 @@ class _SimulatedDatabase:
         self._times: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self._own: list[dict[tuple[Row, str], int]] = [{} for _ in range(count)]
         self._exists: list[dict[Row, bool]] = [{} for _ in range(count)]
+        self._locked: list[list[tuple[Row, TemplateStatement]]] = [[] for _ in range(count)]
         self._begun: list[int | None] = [None] * count
         self._snapshot: list[int] = [0] * count
         self._committed: list[int] = [0] * count
@@ -192,7 +196,7 @@ class _SimulatedDatabase:
 
     def _numbered_sessions(self) -> tuple[int, ...]:
         found = [1, 2]
-        for link in self._candidate.links:
+        for link in self.candidate.links:
             found.append(found[-1] if link.kind == "session" else max(found) + 1)
         return tuple(found)
 
@@ -236,7 +240,7 @@ class _SimulatedDatabase:
 
     def _order(self) -> list[tuple[int, TemplateStatement]]:
         """Return the statements in schedule order, each with its transaction's index."""
-        first, split = self._instances[0].branch.statements, self._candidate.after + 1
+        first, split = self._instances[0].branch.statements, self.candidate.after + 1
         return [
             *((0, own) for own in first[:split]),
             *(
@@ -281,7 +285,9 @@ class _SimulatedDatabase:
             if own.kind == "insert":
                 if not self._set_presence(number, rows[0], False, self._commits):
                     return False
-            elif own.writes and not self._set_presence(number, rows[0], True, sees):
+            elif (own.writes or own.lock) and not self._set_presence(number, rows[0], True, sees):
+                return False
+            if own.lock and not own.writes and not self._take_lock(number, rows[0], own):
                 return False
         for row in rows:
             self._read(number, row, own, sees)
@@ -312,6 +318,21 @@ class _SimulatedDatabase:
             return changes[-1] == expected
         return self._before.setdefault(row, expected) == expected
 
+    def _take_lock(self, number: int, row: Row, own: TemplateStatement) -> bool:
+        """Lock a row, and return whether no lock without a write prevents this.
+
+        Transactions other than T1 run alone, so only T1 waits for a transaction, or makes it wait.
+        At SI and SSI, such a lock prevents only writes, as :mod:`isolang.foresee.within` says.
+        """
+        self._locked[number].append((row, own))
+        at_mvrc = self._level(0) == "mvrc"
+        if number:
+            others = self._locked[0] if at_mvrc or own.writes else []
+        else:
+            every = [] if at_mvrc else [one for locks in self._locked[1:] for one in locks]
+            others = [(held, other) for held, other in every if other.writes]
+        return not any(held == row and own.waits_for_lock_of(other) for held, other in others)
+
     def _read(self, number: int, row: Row, own: TemplateStatement, sees: int) -> None:
         for column in self._columns_accessed(own.relation, own.reads):
             item = (row, column)
@@ -326,6 +347,8 @@ class _SimulatedDatabase:
             self._versions[number].append(version)
 
     def _write(self, number: int, row: Row, own: TemplateStatement) -> bool:
+        if not self._take_lock(number, row, own):
+            return False
         columns = self._columns_accessed(own.relation, own.writes)
         for other in range(len(self._instances)):
             if other == number:

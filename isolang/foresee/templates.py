@@ -42,6 +42,10 @@ ALL_COLUMNS: Final = "*"
 
 Kind: TypeAlias = Literal["read", "write", "update", "insert", "delete"]
 
+RowLock: TypeAlias = Literal["", "share", "update", "version"]
+"""How a read keeps others from its row until its transaction ends: writers; writers and locks; or
+only writers, as its transaction later writes the row if its version is still the same."""
+
 Key: TypeAlias = str | int | None
 """A component of a row's key: a parameter, a constant, or ``None`` if it may have any value."""
 
@@ -52,6 +56,8 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
     Attributes:
         step: the number of the statement among its program's steps, from 0. It is the same in all
             branches.
+        lock: the lock that a read takes on its row. Writes always lock their rows.
+        source: the statement as it was recorded: SQL, or ``file:line``; empty if unknown.
     """
 
     kind: Kind
@@ -61,11 +67,27 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
     writes: frozenset[str]
     step: int
     text: str
+    lock: RowLock = ""
+    source: str = ""
 
     @property
     def keyed(self) -> bool:
         """``True`` if the statement names its row; ``False`` if it selects rows by a condition."""
         return None not in self.keys
+
+    def waits_for_lock_of(self, other: TemplateStatement) -> bool:
+        """Return whether the lock of a read makes this statement wait, if both name one row.
+
+        One of the two statements takes a lock without writing. It makes the other one wait until
+        its transaction ends, or waits for it.
+        """
+        if not (self.lock or other.lock):
+            return False
+        if "version" in (self.lock, other.lock):
+            return bool(self.writes or other.writes)
+        mine = "update" if self.writes else self.lock
+        theirs = "update" if other.writes else other.lock
+        return bool(mine and theirs and "update" in (mine, theirs))
 
 
 class Branch(Struct, frozen=True, kw_only=True):
@@ -155,14 +177,42 @@ class Templates(Struct, frozen=True, kw_only=True):
         its first statement, which takes the snapshot. Whatever such a part does in a split
         schedule, the whole branch can also do, with separate rows for its other statements.
         """
+        busy = self._without_idle_reads()
         found: dict[object, Branch] = {}
-        for branch in self.branches:
+        left = sum(len(one.statements) for one in busy.branches)
+        for branch in busy.branches:
             for part in _reduced_parts(branch):
-                found.setdefault(self._shape(part), part)
-        shorter = sum(len(one.statements) for one in found.values())
-        if shorter >= sum(len(one.statements) for one in self.branches):
-            return self  # a few long branches are searched faster than many short ones
-        return replace(self, branches=tuple(found.values()))
+                shape = self._shape(part)
+                if shape not in found:
+                    found[shape] = part
+                    left -= len(part.statements)
+                if left <= 0:
+                    return busy  # a few long branches are searched faster than many short ones
+        return replace(busy, branches=tuple(found.values()))
+
+    def _without_idle_reads(self) -> Templates:
+        """Return templates without the reads of relations that no statement writes.
+
+        SOUND BECAUSE: such a read conflicts with nothing. A branch's first statement stays, because
+        it takes the snapshot, and so do reads that lock rows.
+        """
+        written = {
+            one.relation for branch in self.branches for one in branch.statements if one.writes
+        }
+        return replace(
+            self,
+            branches=tuple(
+                _with_statements_of(
+                    branch,
+                    (
+                        one
+                        for at, one in enumerate(branch.statements)
+                        if at == 0 or one.lock or one.relation in written
+                    ),
+                )
+                for branch in self.branches
+            ),
+        )
 
     def _shape(self, branch: Branch) -> object:
         """Return a value that is equal for branches that differ only in parameter names."""
@@ -175,6 +225,7 @@ class Templates(Struct, frozen=True, kw_only=True):
                 tuple((numbers[key],) if isinstance(key, str) else key for key in one.keys),
                 one.reads,
                 one.writes,
+                one.lock,
             )
             for one in branch.statements
         )
@@ -211,11 +262,19 @@ def _reduced_parts(branch: Branch) -> Iterator[Branch]:
 
 def _statements_with_only(branch: Branch, names: frozenset[str]) -> Branch:
     """Return a branch without the statements that use parameters other than ``names``."""
-    statements = tuple(
-        one
-        for one in branch.statements
-        if all(key in names for key in one.keys if isinstance(key, str))
+    return _with_statements_of(
+        branch,
+        (
+            one
+            for one in branch.statements
+            if all(key in names for key in one.keys if isinstance(key, str))
+        ),
     )
+
+
+def _with_statements_of(branch: Branch, kept: Iterable[TemplateStatement]) -> Branch:
+    """Return a branch with some of its statements, and the parameters that they use."""
+    statements = tuple(kept)
     used = dict.fromkeys(key for one in statements for key in one.keys if isinstance(key, str))
     return replace(
         branch,

@@ -80,7 +80,15 @@ class SplitTransaction:
         return not any(self.prevents(*shared) for shared in self.pairs_on_same_row(chained))
 
     def prevents(self, number: int, of_split: TemplateStatement, own: TemplateStatement) -> bool:
-        """Return whether a statement of T1 prevents a statement in a transaction within T1."""
+        """Return whether a statement of T1 prevents a statement in a transaction within T1.
+
+        SOUND BECAUSE: at SI and SSI, a lock without a write prevents only writes. T1 may have taken
+        its snapshot before it waited for a lock that the other transaction took and released.
+        """
+        if of_split.waits_for_lock_of(own):
+            if self.level == "mvrc":
+                return number <= self.after
+            return bool(own.writes)  # T1 would wait for it, or find a newer version, and abort
         if not have_common_column(of_split.writes, own.writes):
             return False
         if number <= self.after:

@@ -11,7 +11,7 @@ from isolang._native import Columns
 from isolang.history.carrying import Carrying
 
 if TYPE_CHECKING:
-    from isolang.history.remarks import Named, Remark
+    from isolang.history.remarks import Named, RecordedForeignKey, Remark
     from isolang.history.statements import Statements
 
 
@@ -71,6 +71,17 @@ class RecordedFields(Struct, frozen=True, kw_only=True):
             self._lazy["unique"] = read_unique_indexes(self.files[0]) if self.is_recording() else {}
         indexes: Mapping[str, Sequence[Sequence[str]]] = self._lazy["unique"]
         return indexes
+
+    def foreign_keys(self) -> Mapping[str, Sequence[RecordedForeignKey]]:
+        """Return the foreign keys that the recording names, by table."""
+        if "references" not in self._lazy:
+            from isolang.history.remarks import read_foreign_keys
+
+            self._lazy["references"] = (
+                read_foreign_keys(self.files[0]) if self.is_recording() else {}
+            )
+        keys: Mapping[str, Sequence[RecordedForeignKey]] = self._lazy["references"]
+        return keys
 
     def has_statements(self) -> bool:
         """Return whether the recording contains a statement for any operation."""

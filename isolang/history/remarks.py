@@ -56,6 +56,10 @@ class Remark(Struct, frozen=True):
 NO_REMARK: Final = Remark()
 COLUMNS_COMMENT: Final = ";:columns "
 UNIQUE_COMMENT: Final = ";:unique "
+REFERENCES_COMMENT: Final = ";:references "
+
+RecordedForeignKey: TypeAlias = tuple[list[str], str, list[str]]
+"""The referencing columns, the referenced table, and its columns in the same order."""
 
 _LONGEST_COMMENT: Final = 1 << 20
 ROW_NOT_FOUND: Final = "not found by "
@@ -155,6 +159,19 @@ def read_unique_indexes(path: str) -> Mapping[str, Sequence[Sequence[str]]]:
     text = _closing_comment(path, UNIQUE_COMMENT)
     try:
         return json.decode(text, type=dict[str, list[list[str]]])
+    except (ValueError, DecodeError):
+        return {}
+
+
+def read_foreign_keys(path: str) -> Mapping[str, Sequence[RecordedForeignKey]]:
+    """Return the foreign keys that all committed rows satisfy, by table.
+
+    A comment at the end of the recording has this map in JSON: ``;:references {"booking":
+    [[["room"], "room", ["id"]]]}``. If it is missing, or cannot be read, the result is empty.
+    """
+    text = _closing_comment(path, REFERENCES_COMMENT)
+    try:
+        return json.decode(text, type=dict[str, list[RecordedForeignKey]])
     except (ValueError, DecodeError):
         return {}
 

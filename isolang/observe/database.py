@@ -15,6 +15,7 @@ from msgspec import Struct
 from isolang.observe.history.seen import RowVersion, SeenTransaction
 from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.evaluated import SessionSettings
+from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import DatabaseFacts, Prepared
 
 if TYPE_CHECKING:
@@ -37,6 +38,16 @@ class Wire(Protocol):
     @property
     def is_waiting(self) -> bool:
         """Return whether the application's messages wait for the observer."""
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the server has answered everything in an observed session."""
+
+    def executions(self) -> Sequence[ExecutedStatement]:
+        """Return the statements that the server has not answered yet."""
+
+    def executed(self) -> int:
+        """Return how many statements the open transaction has executed; 0 if none is open."""
 
     def handle_client_bytes(self, data: bytes) -> None:
         """Handle bytes from the application."""

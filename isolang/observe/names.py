@@ -52,6 +52,8 @@ class TransactionNames:
         if self._call:
             transaction.client = self._call
             transaction.name_unit("call", f"call {self._call}")
+            if name := self._observation.call_names.get(self._call):
+                transaction.labels = (name,)
         return transaction
 
     def begin_unseen(self) -> SeenTransaction:
@@ -107,6 +109,7 @@ def name_by_comments(transaction: SeenTransaction, text: str) -> None:
     """Name the request and the program of a transaction as the comments of a statement do."""
     for source, name in units_of_statement(text).items():
         transaction.name_unit(source, name)
-    program = program_of_statement(text)
-    if program and program not in transaction.labels:
-        transaction.labels = (*transaction.labels, program)
+    label = _COMMENT.match(text) if transaction.sent <= 1 else None  # the first after BEGIN
+    for name in (label[1] if label else "", program_of_statement(text)):
+        if name and name not in transaction.labels:
+            transaction.labels = (*transaction.labels, name)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from isolang.observe.database import StatementDialect, VersionNames
 from isolang.observe.history.history import ObservedHistory
@@ -27,6 +27,7 @@ class Observation(Struct, kw_only=True):
             not read.
         application_is_unit: whether ``application_name`` names the request of each transaction.
         notes: what callers in the same process noted; ``None`` if applications are other processes.
+        call_names: the names of the application's calls, by number, which label their transactions.
     """
 
     dialect: StatementDialect
@@ -41,3 +42,4 @@ class Observation(Struct, kw_only=True):
     next_mark: Callable[[], int] | None = None
     application_is_unit: bool = False
     notes: CallNotes | None = None
+    call_names: Mapping[int, str] = field(default_factory=dict)

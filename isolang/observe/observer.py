@@ -51,6 +51,7 @@ class Observer:
         notes: CallNotes | None = None,
         server_on_trial: bool = False,
         application_is_unit: bool = False,
+        call_names: Mapping[int, str] | None = None,
         database: ObservedDatabase = POSTGRES,
     ) -> None:
         """Store the settings; :meth:`start` opens connections and the file.
@@ -65,7 +66,9 @@ class Observer:
             server_on_trial: whether the server may show a commit too early or too late. If so, no
                 unseen read is harmless because of the times of commits.
             application_is_unit: whether ``application_name`` names the request of a transaction.
+            call_names: the names of the application's calls, by number.
         """
+        self._call_names = call_names or {}
         self._application_is_unit = application_is_unit
         self._trusts_server = not server_on_trial
         self._names, self._notes = names or {}, notes
@@ -252,6 +255,7 @@ class Observer:
             audit=self._audit.audit_before_changes,
             notes=self._notes,
             application_is_unit=self._application_is_unit,
+            call_names=self._call_names,
         )
         self.history.versions.is_old |= not made.database.returns_old_rows
         self._observations[database] = made

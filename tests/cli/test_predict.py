@@ -54,6 +54,8 @@ def test_nothing_found_is_not_called_safe(folder, capfd):
     run = run_here(capfd, "predict", "counter.edn", "--at", "si")
     assert run.code == 0
     assert "the search found nothing. This does not prove safety" in run.out
+    assert "`isocheck court` plays two calls" in run.out
+    assert "`isocheck robust` decides for all runs" in run.out
 
 
 def test_other_levels_are_searched_in_cores(folder, capfd):

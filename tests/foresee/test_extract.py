@@ -115,7 +115,7 @@ def test_scans_read_any_row_of_their_table() -> None:
     )
     statements = [one.statements[0] for one in found.templates.branches]
     assert [(one.kind, one.relation, one.keys) for one in statements] == [
-        ("write", "x", ("x1",)),
+        ("insert", "x", ("x1",)),
         ("read", "x", (None,)),
     ]
     rows = run(

@@ -34,7 +34,8 @@ CREATE TABLE p1 PARTITION OF p FOR VALUES IN (1);
 CREATE TABLE t (id int PRIMARY KEY, n int, w int);
 CREATE TABLE total (id int PRIMARY KEY, n int);
 CREATE TABLE j (id int PRIMARY KEY, doc jsonb, tags text[], at timestamptz, f float8, w int);
-CREATE TABLE profile (id int PRIMARY KEY, c_id int UNIQUE NOT NULL REFERENCES c, bio text, w int);
+CREATE TABLE profile (id int PRIMARY KEY,
+  c_id int UNIQUE NOT NULL REFERENCES c DEFERRABLE INITIALLY DEFERRED, bio text, w int);
 CREATE FUNCTION bump() RETURNS trigger LANGUAGE plpgsql AS
   'BEGIN UPDATE total SET n = n + 1 WHERE id = 1; RETURN NULL; END';
 CREATE TRIGGER bump AFTER UPDATE ON t FOR EACH ROW EXECUTE FUNCTION bump();
@@ -52,7 +53,7 @@ INSERT INTO profile SELECT i, i, 'bio' || i, 60 + i FROM generate_series(1, 2) i
 """
 # The same without foreign keys, whose checks the proxy does not see.
 _LOOSE = (
-    re.sub(r" REFERENCES \w( ON DELETE CASCADE)?", "", DEFINITIONS)
+    re.sub(r" REFERENCES \w( ON DELETE CASCADE| DEFERRABLE INITIALLY \w+)?", "", DEFINITIONS)
     + """
 CREATE FUNCTION remove() RETURNS trigger LANGUAGE plpgsql AS
   'BEGIN DELETE FROM l WHERE o_id = OLD.id; RETURN NULL; END';
@@ -84,7 +85,9 @@ STATEMENTS = {
                  "SELECT l.id, l.w, o.w, c.w FROM l JOIN o ON l.o_id = o.id"
                  " JOIN c ON o.c_id = c.id WHERE l.q > $q",
                  "SELECT profile.w, c.w FROM c LEFT JOIN profile ON profile.c_id = c.id"
-                 " WHERE c.id = $k"],
+                 " WHERE c.id = $k",
+                 "SELECT profile.w, c.w FROM profile JOIN c ON profile.c_id = c.id"
+                 " WHERE profile.bio <> 'bio$a'"],
     "join": ["SELECT o.id, o.w, c.w FROM o JOIN c ON o.c_id = c.id WHERE c.kind = $a",
              "SELECT o.w, l.w FROM o LEFT JOIN l ON l.o_id = o.id WHERE o.id = $k",
              "SELECT c.w FROM c JOIN o ON o.c_id = c.id JOIN l ON l.o_id = o.id WHERE l.q = $q",
@@ -96,6 +99,18 @@ STATEMENTS = {
               f"WITH x AS (SELECT * FROM l WHERE q > $q) SELECT {_SUM} FROM x",
               "SELECT w FROM c WHERE EXISTS (SELECT 1 FROM o WHERE o.c_id = c.id AND o.st = $a)",
               f"SELECT kind, {_SUM} FROM c GROUP BY kind HAVING count(*) > 1"],
+    "cut block": [f"SELECT {_SUM} FROM (SELECT w FROM l WHERE q < $q ORDER BY q, id LIMIT $k) x",
+                  "SELECT id, w, (SELECT l.w FROM l WHERE l.o_id = o.id ORDER BY l.q DESC, l.id"
+                  " LIMIT 1) FROM o WHERE st = $a",
+                  "SELECT DISTINCT kind, w FROM c WHERE kind > $a ORDER BY w LIMIT $k",
+                  "SELECT array_agg(x ORDER BY x) FROM (SELECT DISTINCT c.w, o.w AS v FROM c JOIN o"
+                  " ON o.c_id = c.id WHERE o.st = $a) x",
+                  "WITH x AS (SELECT o.w, c.w AS v FROM o JOIN c ON o.c_id = c.id WHERE o.st = $a)"
+                  " SELECT array_agg(y ORDER BY y) FROM (SELECT * FROM x ORDER BY w, v LIMIT 1) y",
+                  "SELECT w FROM c WHERE id IN (SELECT c_id FROM o ORDER BY w DESC LIMIT 2)"
+                  " ORDER BY w LIMIT 1",
+                  "SELECT ARRAY(SELECT w FROM o WHERE st = $a ORDER BY 1) FROM (SELECT 1 AS a) b"
+                  " LIMIT 1"],
     "limit": ["SELECT id, w FROM l WHERE q >= $a ORDER BY q DESC, id LIMIT $k",
               "SELECT id, w FROM o ORDER BY note, id DESC LIMIT $k",
               "SELECT id, w FROM o WHERE st = $a ORDER BY id LIMIT 1 FOR UPDATE",
@@ -129,6 +144,16 @@ STATEMENTS = {
                  "DELETE FROM l USING o WHERE l.o_id = o.id AND o.st = $a",
                  "UPDATE c SET w = $n, kind = (SELECT count(*) FROM o WHERE st = $a)"
                  " WHERE id = $k"],
+    "cut compound": ["UPDATE c SET w = $n, kind = (SELECT max(l.w) FROM l WHERE l.o_id = c.id"
+                     " AND l.q >= $a) WHERE id = $k RETURNING kind",
+                     "UPDATE c SET w = $n, name = CASE WHEN EXISTS (SELECT 1 FROM o WHERE"
+                     " o.c_id = c.id AND o.st = $a LIMIT 1) THEN 'a' END WHERE id = $k"
+                     " RETURNING name",
+                     "INSERT INTO l SELECT $n + id, id, w, $n FROM o WHERE st = $a ORDER BY w"
+                     " LIMIT 1 RETURNING q",
+                     "WITH x AS (UPDATE l SET w = $n WHERE id = $k RETURNING id)"
+                     " SELECT x.id, y.w FROM x, (SELECT w FROM o WHERE st = $a ORDER BY w LIMIT 1)"
+                     " y"],
     "merge": ["MERGE INTO c USING (VALUES ($k, $a)) v(id, kind) ON c.id = v.id WHEN MATCHED THEN"
               " UPDATE SET kind = v.kind, w = $n WHEN NOT MATCHED THEN"
               " INSERT VALUES (v.id, v.kind, 'Name', $n)"],
@@ -136,6 +161,15 @@ STATEMENTS = {
                  "INSERT INTO c VALUES ($k, 1, 'Name1', $n) ON CONFLICT (id) DO UPDATE"
                  " SET w = excluded.w, kind = c.kind + 1 RETURNING kind",
                  "INSERT INTO c VALUES (9, 1, 'N', $n) ON CONFLICT (id) DO NOTHING RETURNING id"],
+    "other conflict": ["INSERT INTO profile VALUES ($n, $k, 'x', $n) ON CONFLICT DO NOTHING",
+                       "INSERT INTO profile VALUES ($n, $k, 'x', $n), (1, 3, 'x', $n)"
+                       " ON CONFLICT DO NOTHING RETURNING id",
+                       "INSERT INTO profile VALUES ($n, $k, 'x', $n)"
+                       " ON CONFLICT ON CONSTRAINT profile_c_id_key DO NOTHING",
+                       "INSERT INTO profile (w, c_id, id) VALUES ($n, 9, $n)"
+                       " ON CONFLICT (c_id) DO NOTHING RETURNING w",
+                       "DELETE FROM profile WHERE c_id = $k",
+                       "UPDATE profile SET c_id = 9, w = $n WHERE c_id = $k"],
     "partition": ["SELECT id, w FROM p WHERE v = 'v$a'",
                   "UPDATE p SET w = $n, v = 'v$a' WHERE id = $k",
                   "UPDATE p SET part = 1 - part, w = $n WHERE id = $k"],

@@ -85,6 +85,10 @@ SEEN = [
     "RETURNING p.id, p.v",
     "WITH z AS (INSERT INTO past VALUES (900, 'z', 0)) SELECT id FROM lane WHERE holder = 'm'",
     "WITH z AS (DELETE FROM past WHERE id = 900 RETURNING id) SELECT id FROM z WHERE id < 0",
+    "INSERT INTO past SELECT 300 + id, state FROM task ORDER BY id LIMIT 1",
+    "INSERT INTO past SELECT 500 + id, state FROM task WHERE rank + 1 = 3",
+    "UPDATE lane SET holder = (SELECT max(state) FROM task WHERE lane = lane.id) WHERE id = 1",
+    "INSERT INTO past VALUES (301, 'x') ON CONFLICT DO NOTHING RETURNING id",
     "WITH a AS (INSERT INTO task SELECT 50 + id, 'more', 0, 0, 1 FROM lane WHERE holder = '9' "
     "RETURNING id), b(k) AS (SELECT id FROM a) SELECT k FROM b ORDER BY 1 DESC",
 ]
@@ -109,8 +113,7 @@ COUNTED = {
     },
     "WITH l AS (SELECT id FROM lane), z AS (UPDATE task SET rank = 1 FROM l WHERE task.rank = l.id "
     "RETURNING task.id) SELECT * FROM z": {CONDITIONS},
-    "INSERT INTO past SELECT 300 + id, state FROM task ORDER BY id LIMIT 1": {"limits"},
-    "INSERT INTO past SELECT 400 + id, state FROM task WHERE rank + 1 = 3": {SUBQUERIES},
+    "INSERT INTO past SELECT 400 + id, state FROM task FETCH FIRST ROW ONLY": {SUBQUERIES},
     "UPDATE plot SET name = 'a' WHERE id = 5": {PARTITIONED},
     "INSERT INTO plot VALUES (20, 'a', 7) ON CONFLICT (name, id) DO UPDATE SET v = 7": {
         PARTITIONED,
@@ -343,3 +346,59 @@ def test_two_workers_claim_a_task(observed, claim, verdict):
     assert observed.stop() == {}
     assert observed.verdict("ser") == verdict
     assert observed.verdict("pl-2") == "valid"
+
+
+INSERT = "INSERT INTO task VALUES (1, 7) ON CONFLICT DO NOTHING"
+
+
+def test_a_row_that_an_insert_found(record, rewriter):
+    """Without a key in ON CONFLICT it may be any unique one; the row that has it may have been."""
+    task = rewriter.tables["task"]
+    task.unique = (*task.unique, frozenset({"rank"}))
+    task.constraints = {"task_rank_key": frozenset({"rank"})}
+    operations, unseen = record(INSERT, [], ['["9 5 (0,1) [1]"]'])
+    assert (keys(operations), unseen) == ([("ReadRow", [OLD])], {})
+    assert operations[0].perhaps
+    assert record(INSERT, [], ["null"])[1] == {NO_ROW: 1}  # it is newer than the snapshot
+    two = INSERT.replace("ON", ", (2, 8) ON", 1)
+    first, second = '["9 5 (0,1) [1]"]', '["9 6 (0,2) [2]"]'
+    assert len(record(two, [], [first], [second])[0]) == 2
+    assert record(two, [], [first], ["null"])[1] == {NO_ROW: 2}
+    added = WRITTEN.replace('"9", "5", "(0,1)", [1]', "null, null, null, null")
+    operations, unseen = record(two, [added], [first], ["null"])  # which one was left out?
+    assert [type(operation) for operation in operations] == [WrittenRow]
+    assert unseen == {NO_ROW: 3}
+
+
+CUT = "INSERT INTO lane SELECT id, 0 FROM task WHERE rank = 3 LIMIT {}"
+
+
+def test_a_block_that_a_limit_cuts(record):
+    """A LIMIT that was not reached leaves nothing out."""
+    row, rows = ['["9 5 (0,1) [1]"]'], ['["9 5 (0,1) [1]", "9 6 (0,2) [2]"]']
+    for limit, answer, perhaps in ((1, row, False), (1, rows, True), (0, ["null"], True)):
+        operations, unseen = record(CUT.format(limit), [], answer)
+        assert [operation.perhaps for operation in operations] == [perhaps]
+        assert isinstance(operations[0], ScannedRows)
+        assert unseen == {}
+    inside = CUT.replace("task WHERE", "(SELECT id FROM task WHERE").replace(" LIMIT", ") t LIMIT")
+    operations, _ = record(inside.format(9), [], row)
+    assert [operation.perhaps for operation in operations] == [True]
+
+
+def test_a_query_that_a_limit_behind_it_cuts(record):
+    """The rows of a query of WITH of which another one needs some."""
+    text = (
+        "WITH a AS (SELECT id FROM task WHERE rank = 3), b AS (SELECT id FROM a) UPDATE lane "
+        "SET rank = 1 WHERE id IN (SELECT id FROM b LIMIT 1)"
+    )
+    operations, _ = record(text, [], ['["9 5 (0,1) [1]"]'])
+    assert [operation.perhaps for operation in operations] == [True]
+
+
+def test_a_block_that_turns_out_to_be_unseen_names_its_tables(rewriter):
+    """So that times of commits excuse it only if they are those of its writers."""
+    text = CUT.removesuffix(" LIMIT {}")
+    (statement,) = rewriter.prepare(text, may_ask=False).statements
+    assert statement.names == ("task",)
+    assert [table.name for table in statement.tables] == ["task"]

@@ -334,6 +334,16 @@ def test_blocks(text, blocks, own):
     assert (statement.cover is not None) == own
 
 
+def test_a_limit_of_no_row():
+    """EXISTS with LIMIT 0 reads nothing; the same statement with another number reads all."""
+    rewriter = Rewriter(DatabaseFacts(version=180000))
+    rewriter.tables.update(shop())
+    text = "SELECT id FROM c WHERE EXISTS (SELECT 1 FROM o WHERE st = 1 LIMIT {})"
+    for limit, is_cut in (("1", False), ("0", True), ("2", False), ("0.3", True), ("1 - 1", True)):
+        (statement,) = rewriter.prepare(text.format(limit), may_ask=True).statements
+        assert bool(statement.blocks[0].reported.source.cut) == is_cut, limit
+
+
 SHOP = (
     "DROP TABLE IF EXISTS c, o, l, p CASCADE",
     "CREATE TABLE c (id int PRIMARY KEY, kind int NOT NULL, name text)",

@@ -451,18 +451,33 @@ def test_a_snapshot_from_before_a_key(observed):
         ("INSERT INTO o VALUES (9, 1)", True, True),
         ("DELETE FROM l WHERE id = 1", True, True),
         ("DELETE FROM o WHERE id = 3", True, False),
-        ("INSERT INTO l VALUES (9, 1, 9)", True, False),
-        ("UPDATE l SET q = 9 WHERE id = 1", True, False),
+        ("INSERT INTO l VALUES (9, 1, 9)", True, True),  # it is in the answer
+        ("INSERT INTO l VALUES (9, 1, 4)", True, False),
+        ("UPDATE l SET q = 9 WHERE id = 1", True, True),
         ("UPDATE c SET kind = 7 WHERE id = 1", True, True),
     ],
 )
 @pytest.mark.parametrize("text", [LINES, f"SELECT EXISTS ({LINES})"])
 def test_after_own_writes(observed, write, deferrable, is_seen, text):
-    """What a transaction sees of its own writes may lack parents, if the key is deferrable."""
+    """What a transaction sees of its own writes may lack parents, if the key is deferrable.
+
+    A row that is in the answer has them.
+    """
     later = [NO_KEY_BEFORE, f"{KEY} DEFERRABLE"] if deferrable else []
     observed.direct(*SHOP, *later)
     counting = Counting(observed.start())
     assert (counting.run(write, text) == set()) == is_seen
+    observed.stop()
+    assert observed.verdict("sser") == "valid"
+
+
+def test_a_child_that_another_value_leaves_out(observed):
+    """A row that the transaction has written, with another value than the condition requires."""
+    observed.direct(*SHOP, NO_KEY_BEFORE, f"{KEY} DEFERRABLE INITIALLY DEFERRED")
+    counting = Counting(observed.start())
+    text = "SELECT l.id FROM l JOIN o ON l.o_id = o.id WHERE l.q = 5 AND l.id > 0"
+    assert counting.run("INSERT INTO l VALUES (9, 1, 4)", text) == set()
+    assert counting.run("INSERT INTO l VALUES (8, 1, 5)", "DELETE FROM l WHERE id = 8", text)
     observed.stop()
     assert observed.verdict("sser") == "valid"
 

@@ -89,7 +89,7 @@ def test_writes(record):
 def test_an_insert_that_a_row_was_in_the_way_of(record):
     """It wrote fewer rows than it proposed, so that it knows of a row that nobody names."""
     answer = b'["7", null, null, null, null, "9", "7", "(0,3)", [3], [[3, 1]], null]'
-    text = "INSERT INTO t VALUES (3, 1), (1, 1) ON CONFLICT DO NOTHING"
+    text = "INSERT INTO t VALUES (3, 1), (1, 1) ON CONFLICT (v) DO NOTHING"
     operations, unseen = record(text, answer)
     assert keys(operations) == [("WrittenRow", [None, ("3", "7(0,3)")])]
     assert unseen == {NO_ROW: 1}

@@ -33,6 +33,7 @@ class RunStatement(NamedTuple):
     rows: tuple[tuple[str, tuple[int, ...]], ...]
     reads: frozenset[Item]
     writes: frozenset[Item]
+    lock: str = ""
 
 
 class Instance(NamedTuple):
@@ -85,7 +86,7 @@ def instances_of_branch(
             return frozenset((*row, column) for row in rows for column in every)
 
         if one.keyed or not one.writes:
-            chosen = [rows] if one.writes else [()]
+            chosen = [rows] if one.writes or one.lock else [()]
         else:
             chosen = [
                 picked
@@ -95,7 +96,12 @@ def instances_of_branch(
         choices.append(
             [
                 RunStatement(
-                    one.kind, one.keyed, written, items(one.reads, rows), items(one.writes, written)
+                    one.kind,
+                    one.keyed,
+                    written,
+                    items(one.reads, rows),
+                    items(one.writes, written),
+                    one.lock,
                 )
                 for written in chosen
             ]
@@ -142,7 +148,9 @@ class _Machine:
         self.own: list[dict[Item, int]] = [{} for _ in chosen]
         self.seen: list[list[tuple[Item, int]]] = [[] for _ in chosen]  # items, and commits seen
         self.there: list[dict] = [{} for _ in chosen]
+        self.locks: list[list[RunStatement]] = [[] for _ in chosen]
         self.missing = missing
+        self.has_locks = any(ran.lock for one in chosen for ran in one.statements)
 
     def explore(self) -> bool:
         if len(self.commits) == len(self.chosen):
@@ -168,11 +176,20 @@ class _Machine:
         self.tick += 1
         if first:
             self.begun[one], self.snapshot[one] = self.tick, len(self.commits)
+            if self.may_wait_with_snapshot(one, ran) and self.explore():
+                self.begun[one] = None
+                self.tick -= 1
+                return True
         found = self.run(one, ran) and self.explore_after(one, ran)
         if first:
             self.begun[one] = None
         self.tick -= 1
         return found
+
+    def may_wait_with_snapshot(self, one: int, ran: RunStatement) -> bool:
+        """Return whether a first statement takes its snapshot, and may then wait for a lock."""
+        takes_lock = ran.lock or (ran.writes and self.has_locks)
+        return bool(takes_lock) and self.chosen[one].level != "mvrc"
 
     def visible(self, one: int) -> int:
         return len(self.commits) if self.chosen[one].level == "mvrc" else self.snapshot[one]
@@ -194,6 +211,8 @@ class _Machine:
         ]
         if any(not ran.writes.isdisjoint(self.own[other]) for other in active):
             return False  # it waits
+        if any(must_wait(ran, held) for other in active for held in self.locks[other]):
+            return False
         if ran.kind == "insert":
             return not self.is_there(one, ran.rows[0], len(self.commits))
         sees = self.visible(one)
@@ -202,6 +221,9 @@ class _Machine:
         if self.chosen[one].level == "mvrc":
             return True
         since = self.commits[self.snapshot[one] :]
+        rows = {(relation, row) for relation, row, _ in {x for o in since for x in self.own[o]}}
+        if ran.lock and not rows.isdisjoint(ran.rows):
+            return False
         return all(ran.writes.isdisjoint(self.own[other]) for other in since)
 
     def explore_after(self, one: int, ran: RunStatement) -> bool:
@@ -210,12 +232,14 @@ class _Machine:
             if item not in own:
                 self.seen[one].append((item, self.visible(one)))
         self.own[one].update(dict.fromkeys(ran.writes, 1))
+        self.locks[one].append(ran)
         if ran.kind in ("insert", "delete"):
             self.there[one].update(dict.fromkeys(ran.rows, ran.kind == "insert"))
         self.at[one] += 1
         found = self.explore()
         self.at[one] -= 1
         self.own[one], self.there[one] = own, there
+        self.locks[one].pop()
         del self.seen[one][seen:]
         return found
 
@@ -256,6 +280,14 @@ class _Machine:
             if first and not (reads_only and self.ended[c] > self.begun[a]):
                 return True
         return False
+
+
+def must_wait(ran: RunStatement, held: RunStatement) -> bool:
+    """Return whether a row lock that one of two statements takes without a write makes one wait."""
+    if not (ran.lock or held.lock) or set(ran.rows).isdisjoint(held.rows):
+        return False
+    mine, theirs = ("update" if one.writes else one.lock for one in (ran, held))
+    return bool(mine and theirs and "update" in (mine, theirs))
 
 
 def are_linked(chosen: tuple[Instance, ...], before: tuple[int | None, ...]) -> bool:

@@ -7,14 +7,20 @@ import random
 from isolang.foresee.templates import (
     ALL_COLUMNS,
     Branch,
+    RowLock,
     Templates,
     TemplateStatement,
     templates_of_branches,
 )
 
 
-def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> Templates:
-    """Return templates with all kinds of statements, in which conflicts are likely."""
+def random_templates(
+    rng: random.Random, *, longest: int = 3, most: int = 3, locks: bool = False
+) -> Templates:
+    """Return templates with all kinds of statements, in which conflicts are likely.
+
+    With ``locks``, some reads lock their rows.
+    """
     rich = rng.random() < 0.5  # inserts, deletes, conditions, columns
     relations = ["x", "y"][: rng.choice([1, 1, 2])]
     branches = []
@@ -49,6 +55,7 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
                     writes=writes,
                     step=step,
                     text=f"{kind} {step}",
+                    lock=_lock(rng) if locks and kind == "read" and keys != (None,) else "",
                 )
             )
         used = {key for one in statements for key in one.keys if isinstance(key, str)}
@@ -65,12 +72,17 @@ def random_templates(rng: random.Random, *, longest: int = 3, most: int = 3) -> 
     return templates_of_branches(tuple(branches))
 
 
+def _lock(rng: random.Random) -> RowLock:
+    return rng.choice(["", "share", "update", "update"])
+
+
 def template_lines(templates: Templates) -> list[str]:
     """Return the templates as lines of text, for the messages of failed tests."""
     return [
         f"{branch.program}({', '.join(branch.parameters)}) {sorted(branch.different)}: "
         + " ".join(
-            f"{one.kind} {one.relation}{list(one.keys)}{sorted(one.reads)}{sorted(one.writes)}"
+            f"{one.kind}{one.lock and ' for '}{one.lock} {one.relation}{list(one.keys)}"
+            f"{sorted(one.reads)}{sorted(one.writes)}"
             for one in branch.statements
         )
         for branch in templates.branches

@@ -17,7 +17,13 @@ from msgspec import Struct
 
 from isolang.history.not_seen import OBSERVED_FIELD
 from isolang.history.possible import with_settled_facts
-from isolang.history.remarks import COLUMNS_COMMENT, ROW_NOT_FOUND, UNIQUE_COMMENT, read_columns
+from isolang.history.remarks import (
+    COLUMNS_COMMENT,
+    REFERENCES_COMMENT,
+    ROW_NOT_FOUND,
+    UNIQUE_COMMENT,
+    read_columns,
+)
 from isolang.observe.history.edn import column_edn, edn, end_of_bracket
 from isolang.observe.history.evaluated import EvaluatedCondition
 from isolang.observe.history.recorded import (
@@ -285,8 +291,8 @@ class HistoryLines:
     def close(self) -> None:
         """Write comments about the tables, and close the file.
 
-        They name the unique indexes, for predictions, and say what the numbers in columns mean, for
-        reports.
+        They name the unique indexes and foreign keys, for predictions and templates, and say what
+        the numbers in columns mean, for reports.
         """
         unique = {
             name: sorted(sorted(index) for index in table.unique)
@@ -295,6 +301,19 @@ class HistoryLines:
         }
         if unique:
             self._file.write(f"{UNIQUE_COMMENT}{json.dumps(unique)}\n".encode())
+        tables = {table.oid: table for table in self._tables.values()}
+        references = {
+            table.name: [
+                (key.columns, parent.name, [parent.names[number] for number in key.referenced])
+                for key in table.foreign_keys
+                if (parent := tables.get(key.parent)) is not None
+                and len(key.columns) == len(key.referenced)
+                and all(number in parent.names for number in key.referenced)
+            ]
+            for table in self._tables.values()
+        }
+        if known_keys := {name: keys for name, keys in references.items() if keys}:
+            self._file.write(f"{REFERENCES_COMMENT}{json.dumps(known_keys)}\n".encode())
         forms = {
             name: {column.name: column.form for column in table.columns.values() if column.form}
             for name, table in self._tables.items()

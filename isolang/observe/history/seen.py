@@ -249,13 +249,20 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         return self.level in ("repeatable read", "serializable")
 
     def read(
-        self, table: Table, version: RowVersion, shown: str, columns: tuple[str, ...] = ()
+        self,
+        table: Table,
+        version: RowVersion,
+        shown: str,
+        columns: tuple[str, ...] = (),
+        *,
+        perhaps: bool = False,
     ) -> None:
         """Note the read of a row, unless the transaction has already read the same version."""
         one = table.name, version.number
         if one not in self.seen:
-            self.seen.add(one)
-            made = ReadRow(table, version, shown, self.statement, self.caller, columns)
+            if not perhaps:
+                self.seen.add(one)
+            made = ReadRow(table, version, shown, self.statement, self.caller, columns, perhaps)
             self.operations.append(made)
 
     def write(self, operation: WrittenRow) -> None:
@@ -349,7 +356,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                 self.seen = {
                     (o.table.name, o.version.number)
                     for o in self.operations
-                    if isinstance(o, ReadRow)
+                    if isinstance(o, ReadRow) and not o.perhaps
                 }
                 self.failed = False
                 # The server closes the portals that were bound after the savepoint.

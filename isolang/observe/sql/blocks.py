@@ -8,6 +8,9 @@ one snapshot.
 SOUND BECAUSE: a block's condition is repeated only if it compares columns of the block's only table
 with constants. Therefore, the repeated condition reads no other row, calls no function, and raises
 no error that the block does not raise.
+
+A LIMIT inside the statement may leave out rows of the blocks inside it. What these would have read
+without it still decides the answer, or may have decided it.
 """
 
 from __future__ import annotations
@@ -30,8 +33,9 @@ from isolang.observe.sql.plan import (
     aggregates_all,
     from_tables,
     is_in_catalogue,
+    limits_to_some,
 )
-from isolang.observe.unseen import LIMITED, SHAPES, SUBQUERIES
+from isolang.observe.unseen import SHAPES, SUBQUERIES
 
 _SET_OPERATORS: Final = frozenset({"union", "intersect", "except"})
 _JOIN_WORDS: Final = frozenset({"join", "natural", "cross", "tablesample", "lateral"})
@@ -66,14 +70,14 @@ def plan_with_blocks(
     except RefusedError:
         return None
     top = reader.find({"limit"}, 0, len(part))
-    if reader.find({"from", *_SET_OPERATORS}, 0, len(part)) == len(part):
-        top = len(part)  # the blocks are in expressions, which LIMIT does not cut off
+    if top == len(part) or (limits_to_some(reader, top) and _has_one_row(reader)):
+        top = 0  # the blocks are in expressions, which LIMIT does not cut off
     return replace(
         made,
         kind="select",
         sources=() if leaves_out else made.sources,
         unseen=tuple(one for one in made.unseen if one not in OF_OTHER_SHAPE),
-        limit=made.limit if made.sources or top == len(part) else top,
+        limit=made.limit if made.sources else top,
         tables=(*made.tables, *(one.name for one in found)),
         wrapped=found,
         single=made.single or _is_single(reader, aggregates),
@@ -86,6 +90,51 @@ def _is_single(reader: Reader, aggregates: Collection[str]) -> bool:
         n for n in range(len(reader.part)) if reader.word(n) == "select" and not reader.depth[n]
     ]
     return len(outer) == 1 and aggregates_all(reader, outer[0], aggregates)
+
+
+def _has_one_row(reader: Reader) -> bool:
+    """Return whether FROM of a SELECT, if it has one, is one row of constants."""
+    end = len(reader.part)
+    begins = [n for n in range(end) if reader.word(n) == "select" and not reader.depth[n]]
+    if len(begins) != 1:
+        return False
+    place = reader.find_from(begins[0], end)
+    if place == end:
+        return True
+    # FROM (SELECT 1 AS a) b WHERE …, as TypeORM writes it
+    behind = reader.close(place + 1)
+    opened, begin, *row = [reader.text(n) for n in range(place + 1, min(behind, end))]
+    kind = reader.part[place + 3].kind if row else ""
+    return (
+        (opened, begin) == ("(", "select")
+        and kind in ("text", "number", "parameter")
+        and (row[1:] == [")"] or (row[1:2] == ["as"] and row[3:] == [")"]))
+        and reader.is_name(behind)
+        and reader.word(behind + 1) in ("where", "limit")
+    )
+
+
+def limit_around(reader: Reader, at: int, lowest: int = 1) -> int:
+    """Return the position of the LIMIT that may leave out rows of the SELECT at a position.
+
+    Return 0 if there is none, and -1 if it is not certain which rows a LIMIT leaves out. The LIMIT
+    of EXISTS does not count, and none in fewer parentheses than ``lowest``.
+    """
+    limits = []
+    begin = end = at
+    for depth in range(reader.depth[at], lowest - 1, -1):
+        while begin and reader.depth[begin - 1] >= depth:
+            begin -= 1
+        while end < len(reader.part) and reader.depth[end] >= depth:
+            end += 1
+        place = reader.find({"limit"}, begin, end, depth)
+        # SOUND BECAUSE: EXISTS counts as a read of all rows that its query selects.
+        exists = depth and reader.word(begin - 2) == "exists" and limits_to_some(reader, place)
+        if place < end and not exists:
+            is_its = depth == reader.depth[at] and begin in (0, at)
+            is_its = is_its and reader.find(_SET_OPERATORS, begin, end, depth) == end
+            limits.append(place if is_its else -1)
+    return limits[0] if len(limits) == 1 else -1 if limits else 0
 
 
 def is_complete(part: Sequence[Token]) -> bool:
@@ -113,7 +162,7 @@ def block_at(
     Raises:
         RefusedError: the rows of the block cannot be found by its FROM and WHERE.
     """
-    return _BlockReader(reader, own=False, end=end, queries=queries).read_block(begin)
+    return _BlockReader(reader, own=False, end=end, queries=queries, lowest=0).read_block(begin)
 
 
 class _BlockReader:
@@ -126,12 +175,13 @@ class _BlockReader:
         own: bool,
         end: int = 0,
         queries: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+        lowest: int = 1,
     ) -> None:
-        self._reader, self._own = reader, own
+        self._reader, self._own, self._lowest = reader, own, lowest
         self._end = end or len(reader.part)
         # For each WITH query, the range of its body.
         self._names: dict[str, tuple[int, int]] = {**queries}
-        self._used: set[str] = set()
+        self._uses: list[tuple[int, str]] = []  # the positions of the names of WITH queries
 
     def found(self) -> tuple[StatementTable, ...]:
         """Return the tables of all blocks, each with the token range of its condition."""
@@ -139,10 +189,26 @@ class _BlockReader:
         self._check()
         if reader.word(0) == "with":
             self._read_with_clause()
-        made = [self.read_block(n) for n in range(self._end) if reader.word(n) == "select"]
-        if self._used != self._names.keys():  # the server does not run unused WITH queries
-            raise RefusedError("WITH")
-        return tuple(one for block in made for one in block)
+        made = [
+            (n, one)
+            for n in range(self._end)
+            if reader.word(n) == "select"
+            for one in self.read_block(n)
+        ]
+        if {name for _, name in self._uses} != self._names.keys():
+            raise RefusedError("WITH")  # the server does not run unused WITH queries
+        cut = self._bodies_in_part()
+        return tuple(
+            replace(one, cut=-1) if any(a <= n < b for a, b in cut) else one for n, one in made
+        )
+
+    def _bodies_in_part(self) -> list[tuple[int, int]]:
+        """Return the ranges of the WITH queries whose rows a LIMIT behind them may leave out."""
+        cut: list[tuple[int, int]] = []
+        for at, name in sorted(self._uses, reverse=True):  # a query is used behind its body
+            if limit_around(self._reader, at) or any(a <= at < b for a, b in cut):
+                cut.append(self._names[name])
+        return cut
 
     def _check(self) -> None:
         """Reject statements with words that change rows, lock rows, or leave rows out."""
@@ -156,17 +222,6 @@ class _BlockReader:
             skipped = word == "offset" and reader.depth[n] > 0
             if inner or (word in _UNSUPPORTED_WORDS and not skipped):
                 raise RefusedError(SHAPES)
-            if word == "limit" and reader.depth[n] and not self._is_limit_of_exists(n):
-                raise RefusedError(LIMITED)
-
-    def _is_limit_of_exists(self, at: int) -> bool:
-        """Return whether a LIMIT is the LIMIT 1 of EXISTS (SELECT …)."""
-        reader = self._reader
-        begin = at
-        while begin and reader.depth[begin] >= reader.depth[at]:
-            begin -= 1
-        last = reader.text(at + 1) == "1" and reader.text(at + 2) == ")"
-        return last and reader.word(begin - 1) == "exists"
 
     def _read_with_clause(self) -> None:
         reader = self._reader
@@ -207,6 +262,7 @@ class _BlockReader:
             return ()  # each row of the result has a column for this block
         place = reader.find_from(begin, end, depth)
         stop = reader.find(CLAUSES - {"on"}, place + 1, end, depth) if place < end else end
+        cut = limit_around(reader, begin, self._lowest)
         tables = []
         at = place + 1
         items = 0
@@ -239,6 +295,7 @@ class _BlockReader:
                 text=(place, behind),
                 join=join,
                 on=on,
+                cut=cut,
             )
             for (name, alias), (join, on) in zip(
                 tables, from_tables(reader, place + 1, stop).joins, strict=True
@@ -265,5 +322,5 @@ class _BlockReader:
             return False
         if at < self._names[name][1]:  # the name refers to a table, or to a query of an outer WITH
             raise RefusedError("WITH")
-        self._used.add(name)
+        self._uses.append((at, name))
         return True

@@ -95,7 +95,8 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
    LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(i.indisprimary,
-   i.indkey[0:i.indnkeyatts-1]::int2[]))
+   i.indkey[0:i.indnkeyatts-1]::int2[],
+   (SELECT x.relname FROM pg_catalog.pg_class x WHERE x.oid = i.indexrelid)))
   FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisunique AND i.indimmediate
    AND i.indisvalid AND i.indpred IS NULL AND i.indexprs IS NULL),
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(o.contype, o.convalidated, o.conkey,
@@ -202,6 +203,8 @@ class Table(Struct, kw_only=True):
         quoted: the names of these columns, quoted for SQL.
         key: the names of the primary key columns, in index order.
         others: the names of all other columns, quoted for SQL.
+        unique: the columns of each unique index that holds for all rows after each statement.
+        constraints: the columns of these by the name of the index, and so of its constraint.
         rows_known: whether every row of the table is completely known. If so, conditions on any
             column can be evaluated; otherwise, only conditions on the primary key.
         names: the name of each column, by its number.
@@ -228,6 +231,7 @@ class Table(Struct, kw_only=True):
     key: tuple[str, ...] = ()
     others: tuple[str, ...] = ()
     unique: tuple[frozenset[str], ...] = ()
+    constraints: Mapping[str, frozenset[str]] = {}
     rows_known: bool = True
     altered: bool = False
     database: str = ""
@@ -440,11 +444,11 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         if made.comparable:
             known[made.name] = made
     key: tuple[str, ...] = ()
-    unique = []
-    for primary, attributes in indexes or ():
+    unique: dict[str, frozenset[str]] = {}
+    for primary, attributes, index in indexes or ():
         if all(n in numbers for n in attributes):
             of = tuple(numbers[n].name for n in attributes)
-            unique.append(frozenset(of))
+            unique[index] = frozenset(of)
             if primary:
                 key = of
     runs = any(keeps is not None for keeps, *_ in triggers or ())
@@ -479,7 +483,8 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         quoted={**{one: quoted[one] for one in known}, **{one: quoted[one] for one in key}},
         others=tuple(written for name, written in quoted.items() if name not in key),
         key=key,
-        unique=tuple(unique),
+        unique=tuple(unique.values()),
+        constraints=unique,
         names={number: column.name for number, column in numbers.items()},
         foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=runs)),
         unguarded=unguarded,
@@ -535,6 +540,7 @@ class Tables:
             known.may_keep_rows, known.readers = table.may_keep_rows, table.readers
             known.moving, known.secured = table.moving, table.secured
             known.unique, known.names = table.unique, table.names
+            known.constraints = table.constraints
             known.foreign_keys = table.foreign_keys
             known.has_images, known.wide = table.has_images, table.wide
             if known.why == table.why:

@@ -39,13 +39,12 @@ from isolang.observe.sql.plan import (
 )
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.queries import (
-    CUTS,
     FROM_SUBQUERIES,
     WRITES,
     StatementQueries,
     StatementQuery,
 )
-from isolang.observe.unseen import LIMITED, SUBQUERIES
+from isolang.observe.unseen import SUBQUERIES
 
 _OTHER_TABLES: Final = "other tables of UPDATE and DELETE"
 _READS: Final = frozenset({SUBQUERIES, FROM_SUBQUERIES, _OTHER_TABLES, "MERGE"})
@@ -119,6 +118,24 @@ def compound_plan(
         return None
 
 
+def insert_plan(part: Sequence[Token], whole: StatementPlan) -> CompoundPlan:
+    """Return the plan of an INSERT of VALUES that is executed with other queries."""
+    condition = ParsedCondition(why="no condition")
+    return CompoundPlan(
+        plan=StatementPlan(
+            kind="compound", place=len(part), silent=whole.silent, names=whole.names
+        ),
+        members=(
+            Member(name="", named_at=0, tokens=(0, len(part)), plan=whole, condition=condition),
+        ),
+        main=0,
+        writes="insert",
+        blocks=(),
+        tables=whole.tables,
+        hidden=(),
+    )  # fmt: skip
+
+
 class _CompoundReader(StatementQueries):
     """Plans the queries of one statement."""
 
@@ -187,21 +204,20 @@ class _CompoundReader(StatementQueries):
         items = from_tables(reader, place + 1, stop).tables if place < end else []
         if all(self._reads_query(name) for name, _ in items):
             return
-        cut = reader.find(CUTS, begin, end, reader.depth[begin])
         ranges = {query.name: (query.begin, query.end + 1) for query in self._queries.values()}
         try:
-            if cut < end:
-                raise RefusedError(LIMITED if reader.word(cut) != "for" else SUBQUERIES)
+            if reader.find({"for", "fetch"}, begin, end, reader.depth[begin]) < end:
+                raise RefusedError(SUBQUERIES)
             tables = block_at(reader, begin, end, ranges)
-        except RefusedError as refused:
-            self._hide(LIMITED if str(refused) == LIMITED else SUBQUERIES, items)
+        except RefusedError:
+            self._hide(SUBQUERIES, items)
             return
         condition = ParsedCondition(why="several tables")
         if len(tables) == 1:
             condition = _condition(self._part, [tables[0].where], tables[0].alias)
-            if condition.why:
-                self._hide(SUBQUERIES, items)
-                return
+        cut_off = [self._queries[name] for name in self._queries_cut_off()]
+        if any(query.begin <= begin < query.end for query in cut_off):
+            tables = tuple(replace(table, cut=-1) for table in tables)
         yield from ((table, condition) for table in tables)
 
     def _hide(self, what: str, items: Sequence[tuple[str, str]]) -> None:
@@ -232,7 +248,8 @@ class _CompoundReader(StatementQueries):
 
     def _select_member(self, query: StatementQuery, made: StatementPlan) -> Member | None:
         sources = tuple(one for one in made.sources if not self._reads_query(one.name))
-        if made.kind != "select" or not sources or query.name in self._used_in_part:
+        in_part = self._used_in_part | self._queries_cut_off()
+        if made.kind != "select" or not sources or query.name in in_part:
             return None
         others = {*made.unseen} - {SUBQUERIES, FROM_SUBQUERIES}
         if others or any(one.how != "row" for one in sources):

@@ -68,6 +68,8 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         refused: whether a function of an advisory lock returned false.
         answered: a position after the statement took its snapshot; -1 for the current one.
         chosen: the number of rows of another query that choose those of a write; -1 if unknown.
+        conflicts: for each row that an INSERT proposed, a row with one of its keys in the
+            statement's snapshot.
     """
 
     statement: PreparedStatement
@@ -87,6 +89,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     answered: int = -1
     refused: bool = False
     chosen: int = -1
+    conflicts: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
 
 
 def predicate_of(

@@ -140,8 +140,22 @@ def _is_in_body(part: Sequence[Token]) -> bool:
 
 
 def shape(part: Sequence[Token]) -> str:
-    """Return a statement's text with each literal replaced by the name of its kind."""
-    return " ".join([f"<{t.kind}>" if t.kind in _LITERALS else t.text for t in part])
+    """Return a statement's text with each literal, except LIMIT 0, replaced by its kind's name.
+
+    >>> shape([*tokens("SELECT 0 FROM t LIMIT 1")]), shape([*tokens("SELECT 1 FROM t LIMIT 0")])
+    ('select <number> from t limit <number>', 'select <number> from t limit 0')
+    """
+    texts = [f"<{t.kind}>" if t.kind in _LITERALS else t.text for t in part]
+    if "limit" in texts:
+        for at, (before, token) in enumerate(pairwise(part), 1):
+            if before.text == "limit" and token.kind == "number" and not is_natural(token):
+                texts[at] = token.text
+    return " ".join(texts)
+
+
+def is_natural(token: Token) -> bool:
+    """Return whether a token is a number of digits alone, and not 0."""
+    return token.kind == "number" and token.text.isdigit() and int(token.text) > 0
 
 
 def catalogue_name(name: str) -> str:

@@ -14,7 +14,7 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct, field
 
 from isolang.history.statements import LOCKS, Lock
-from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
+from isolang.observe.sql.lexer import Token, called_functions, catalogue_name, is_natural
 from isolang.observe.sql.predicates import conjuncts
 from isolang.observe.unseen import (
     CATALOGUE,
@@ -111,6 +111,8 @@ class StatementTable(Struct, frozen=True, kw_only=True):
             if only WHERE does; ``other`` for other joins; empty for the first table.
         on: the token range of the join condition.
         text: the token range of a subquery's FROM and WHERE, if the column needs them.
+        cut: the position of the LIMIT that may leave out rows of a query block; 0 if there is none,
+            and -1 if it is not certain which rows a LIMIT leaves out.
     """
 
     name: str
@@ -120,6 +122,7 @@ class StatementTable(Struct, frozen=True, kw_only=True):
     text: tuple[int, int] = (0, 0)
     join: JoinKind = ""
     on: tuple[int, int] = (0, 0)
+    cut: int = 0
 
 
 class StatementPlan(Struct, frozen=True, kw_only=True):
@@ -682,6 +685,13 @@ def _clause_position(reader: Reader, words: set[str], begin: int, *, aggregated:
     return 0 if at == len(reader.part) or aggregated else at
 
 
+def limits_to_some(reader: Reader, at: int) -> bool:
+    """Return whether the LIMIT at a position is a number other than 0."""
+    rest = reader.part[at + 1 :]
+    ends = not rest[1:] or rest[1].text == ")" or rest[1].text in CLAUSES
+    return bool(rest) and is_natural(rest[0]) and ends
+
+
 def aggregates_all(reader: Reader, begin: int, names: Collection[str]) -> bool:
     """Return whether the SELECT at a position aggregates all its rows into one."""
     depth, end = reader.depth[begin], end_of_block(reader, begin)
@@ -727,7 +737,7 @@ def _plan_of_subqueries(reader: Reader) -> StatementPlan:
     place = reader.find({"from"}, begin, end, depth)
     cutting = {"having", "limit", "offset", "fetch", "for", "union", "intersect", "except"}
     cut = reader.find(cutting, begin, end, depth)
-    single = reader.word(cut) == "limit" and cut + 2 == end and reader.text(cut + 1) == "1"
+    single = reader.word(cut) == "limit" and cut + 2 == end and limits_to_some(reader, cut)
     exists = reader.word(begin - 2) == "exists"
     if place == end or (cut < end and not (single and exists)):
         raise RefusedError(SUBQUERIES)

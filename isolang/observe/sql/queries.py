@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec import Struct
 
+from isolang.observe.sql.blocks import limit_around
 from isolang.observe.sql.lexer import Token, catalogue_name
 from isolang.observe.sql.plan import (
     CLAUSES,
@@ -50,6 +51,8 @@ class StatementQueries:
         self._queries: dict[str, StatementQuery] = {}  # the queries of WITH, by name
         self._used: set[str] = set()
         self._used_in_part: set[str] = set()  # queries whose rows may not all be requested
+        # For each query in a SELECT's FROM: where, its name, and whether a LIMIT may cut it off.
+        self._uses: list[tuple[int, str, bool]] = []
         self._tables: dict[str, None] = {}
         self._read: dict[str, None] = {}
 
@@ -173,8 +176,24 @@ class StatementQueries:
         items = self._items(place, stop)
         exists = self._reader.word(begin - 2) == "exists" if begin > 1 else False
         cut = self._reader.find(CUTS, begin, end, self._reader.depth[begin]) < end
+        names = {catalogue_name(name) for name, _ in items}
         if exists or cut:
-            self._used_in_part |= {catalogue_name(name) for name, _ in items}
+            self._used_in_part |= names
+        cuts_off = bool(limit_around(self._reader, begin, 0))
+        self._uses += [(begin, name, cuts_off) for name in sorted(names & self._queries.keys())]
+
+    def _queries_cut_off(self) -> set[str]:
+        """Return the queries of WITH whose rows a LIMIT behind them may leave out."""
+        cut: set[str] = set()
+        for query in reversed(self._queries.values()):  # a query is used behind its body only
+            ranges = [self._queries[name] for name in cut]
+            if any(
+                cuts_off or any(one.begin <= at < one.end for one in ranges)
+                for at, name, cuts_off in self._uses
+                if name == query.name
+            ):
+                cut.add(query.name)
+        return cut
 
     def _columns_of(self, names: Collection[str]) -> set[str] | None:
         """Return the columns of queries, as the catalogue stores them; ``None`` if unknown."""

@@ -24,8 +24,8 @@ from isolang.observe.sql.catalogue import (
     Table,
     quoted_name,
 )
-from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan
-from isolang.observe.sql.covers import Cover, CoveredStatement, cover_of
+from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan, insert_plan
+from isolang.observe.sql.covers import MOST_ROWS, Cover, CoveredStatement, cover_of
 from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
 from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
@@ -40,6 +40,7 @@ from isolang.observe.sql.lexer import (
 from isolang.observe.sql.locks import LockCall, lock_calls
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
+from isolang.observe.sql.proposed import queries_for_conflicts
 from isolang.observe.sql.tables import tables_read
 from isolang.observe.unseen import (
     ALTERED,
@@ -101,6 +102,8 @@ class ReportedBlock(Struct, frozen=True):
         join: the block's join; ``None`` if the block reads one table.
         is_parent: whether the table is one of a join that is not its root.
         cover: what decides the block's rows, if its condition has no predicate.
+        query: for a row that an INSERT proposes, the query for a row with one of its keys; empty
+            for query blocks.
     """
 
     reported: ReportedTable
@@ -108,6 +111,7 @@ class ReportedBlock(Struct, frozen=True):
     join: KeyJoin | None = None
     is_parent: bool = False
     cover: BlockCover | None = None
+    query: str = ""
 
 
 class ReportedCover(Struct, frozen=True):
@@ -495,6 +499,8 @@ class Rewriter:
         # Any other name may refer to a column of the enclosing statement.
         if table is None or table.why or not condition.columns <= table.columns.keys():
             return None
+        if one.cut and not table.rows_known:
+            return None  # a LIMIT may read few rows of a large table
         reported = ReportedTable(one, table)
         if not condition.why:
             return ReportedBlock(reported, condition)
@@ -662,10 +668,11 @@ def _compound(
     rewriter: Rewriter, found: StatementShape, part: Sequence[Token], text: str, whole_text: str
 ) -> tuple[PreparedStatement, list[tuple[int, str]]] | None:
     """Return a statement with several queries, and the texts to insert; ``None`` for others."""
-    compound = found.compound
+    known = rewriter.tables
+    conflicts = _conflicts(found.plan, part, text, known)
+    compound = insert_plan(part, found.plan) if conflicts else found.compound
     if compound is None:
         return None
-    known = rewriter.tables
     whole = compound.plan
     shown = one_line(whole_text, _LONGEST_SHOWN)
     unseen = [*whole.unseen]
@@ -688,15 +695,18 @@ def _compound(
         )  # fmt: skip
     sources = [source for source, _ in compound.blocks]
     hidden = {*compound.hidden}
-    blocks = []
+    blocks = [*conflicts]
     for source, condition in compound.blocks:
         block = rewriter._block(source, condition, sources, part)
+        block = block or rewriter._covered_block(source, sources, part)
         blocks += [block] if block is not None else []
-    if len(blocks) < len(sources):
+    if len(blocks) < len(sources) + len(conflicts):
         if not blocks and len(members) == 1 and not compound.members[0].name:
             return None
         unseen.append(SUBQUERIES)
         hidden |= {source.name for source in sources}
+    # What is found to be unseen later may be any block.
+    read = dict.fromkeys((*hidden, *(source.name for source in sources)))
     functions = (*rewriter._database.functions_named(whole.names), *found.called)
     unseen += [CALLED] if functions else []
     unseen = list(dict.fromkeys(unseen))
@@ -712,13 +722,13 @@ def _compound(
         plan=whole, text=whole_text, shown=shown, part=part,
         reported=tuple(reported for one in members for reported in one.reported),
         hidden=whole.silent, unseen=tuple(unseen), blocks=tuple(blocks), columns=columns,
-        names=tuple(hidden), tables=tuple(map(known.get, hidden)), members=tuple(members),
+        names=tuple(read), tables=tuple(map(known.get, read)), members=tuple(members),
         functions=functions,
         triggered=tuple(table for one in members for table in _triggered(one.plan, known)),
         logged=not _HIDES_WRITES.isdisjoint(unseen), tag=tag if encloses else "",
     )  # fmt: skip
     texts = _texts_of_queries(queries, additions, part)
-    selected = [_query_of(block.reported, part, text) for block in blocks]
+    selected = [_block_query(block, part, text) for block in blocks]
     selected += [
         f"SELECT isolang_{number} FROM {_hidden_name(query.member)}"
         for query in queries
@@ -737,6 +747,22 @@ def _compound(
     else:
         texts.append((end, addition))
     return statement, texts
+
+
+def _conflicts(
+    planned: StatementPlan, part: Sequence[Token], text: str, known: Mapping[str, Table | None]
+) -> tuple[ReportedBlock, ...]:
+    """Return for each row that an INSERT may leave out what reports a row with one of its keys."""
+    if planned.kind != "insert" or planned.upserts or planned.unseen or not planned.may_skip:
+        return ()
+    table = known.get(planned.sources[0].name)
+    if table is None or table.why or table.partitioned or not planned.proposed:
+        return ()
+    source = StatementTable(name=planned.sources[0].name, alias="isolang_conflict", how="all")
+    return tuple(
+        ReportedBlock(ReportedTable(source, table), ParsedCondition(why="a key"), query=query)
+        for query in queries_for_conflicts(part, text, table, source.alias)
+    )
 
 
 def _unexamined(text: str, kind: str) -> Prepared:
@@ -823,8 +849,11 @@ def _joins_otherwise(part: Sequence[Token]) -> bool:
 def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
     """Return the query for the rows that a query block, or its cover, reads of a table."""
     cover, reported = block.cover, block.reported
+    if block.query:
+        return block.query
     if cover is None:
-        return _query_of(reported, part, text)
+        limit = f" LIMIT {MOST_ROWS + 1}" if reported.source.cut else ""
+        return _query_of(reported, part, text) + limit
     whole = CoveredStatement(cover.cover, text, part, cover.sources, cover.tables)
     return whole.query(cover.number, reported.table.identity_sql(reported.source.alias))
 

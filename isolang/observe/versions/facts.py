@@ -118,11 +118,16 @@ class StatementFacts:
     # --- reads and conditions ---
 
     def add_reads(
-        self, table: Table, rows: Sequence[RowVersion], columns: Sequence[str] = ()
+        self,
+        table: Table,
+        rows: Sequence[RowVersion],
+        columns: Sequence[str] = (),
+        *,
+        perhaps: bool = False,
     ) -> None:
         """Add reads of rows, or of some of their columns alone, to the transaction."""
         for version in rows:
-            self.transaction.read(table, version, self.shown, tuple(columns))
+            self.transaction.read(table, version, self.shown, tuple(columns), perhaps=perhaps)
 
     def is_large(self, rows: Sequence[RowVersion]) -> bool:
         """Return whether there are too many rows for a predicate read; if so, count that."""
@@ -189,7 +194,7 @@ class StatementFacts:
     ) -> bool:
         """Note a predicate read: the rows found, and that no other rows matched.
 
-        Return whether this is possible.
+        Return whether this is possible. A condition that the server evaluates must be certain.
 
         Args:
             columns: the columns that count as read if the server cannot evaluate the condition;
@@ -198,6 +203,8 @@ class StatementFacts:
         one = self.transaction
         condition, where, number = None, "", 0
         if isinstance(predicate, ServerCondition):
+            if perhaps:
+                return False
             last = rows[-1].number if predicate.order and rows else ""
             # The names of a definition that is not committed mean nothing to other sessions.
             evaluated = self.observation.history.evaluated

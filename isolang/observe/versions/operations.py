@@ -117,7 +117,7 @@ class StatementOperations:
         one, before = self._facts.transaction, self._facts.transaction.operations
         one.operations = []
         if self._facts.statement.blocks:
-            SelectOperations(self._facts).add_rows_of_blocks()
+            SelectOperations(self._facts).add_rows_of_blocks(in_part=self._facts.done.cut)
         rows: dict[str, int] = {}
         for query in self._facts.statement.members:
             assert query.member is not None
@@ -147,7 +147,9 @@ class StatementOperations:
             reported += [(column, text) for text in texts]
         chosen = rows.get(member.chooser, -1) if member.chooser else query.plan.proposed or -1
         number = len(reported) // max(len(query.reported), 1)
+        proposals = {id(block.reported) for block in self._facts.statement.blocks if block.query}
         return ExecutedStatement(
             statement=query, ticket=done.ticket, parameters=done.parameters, rows=number,
-            reported=reported, cut=done.cut and not member.name, chosen=chosen,
+            reported=reported, cut=done.cut and not member.name, chosen=chosen, mark=done.mark,
+            conflicts=[one for one in done.reported if id(one[0]) in proposals],
         )  # fmt: skip

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from isolang.observe.history.seen import RowVersion, WrittenRow
 from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.covers import MOST_ROWS
 from isolang.observe.sql.executed import (
     has_reached_limit,
     is_joined_by_key,
@@ -14,7 +16,8 @@ from isolang.observe.sql.executed import (
 )
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
-from isolang.observe.sql.rewriting import BlockCover, ReportedTable, limit_value
+from isolang.observe.sql.predicates import CannotEvaluateError, Predicate
+from isolang.observe.sql.rewriting import BlockCover, ReportedBlock, ReportedTable, limit_value
 from isolang.observe.unseen import CONDITIONS, LIMITED, RECHECKED
 from isolang.observe.versions.covers import JoinedRows, cover_facts
 from isolang.observe.versions.facts import StatementFacts
@@ -40,7 +43,8 @@ class SelectOperations:
         table, rows = first.table, _distinct(found[id(first)])
         each = [found[id(reported)] for reported in statement.reported]
         subqueries = whole and statement.plan.partial == "subqueries"
-        if subqueries and not self._has_all_keys(table, rows) and self._note_cover(each):
+        has_keys = len(found) == 1 and self._has_all_keys(table, rows)
+        if subqueries and not has_keys and self._note_cover(each):
             return
         if whole and len(found) == 1:
             self._facts.add_condition(table, rows, statement.plan.partial)
@@ -49,7 +53,12 @@ class SelectOperations:
         # not the only reason why rows are not returned.
         only = whole and statement.plan.partial == JOINS
         join = statement.join
-        if only and join is not None and self._keeps_rows(join) and self._has_parents(join, each):
+        if (
+            only
+            and join is not None
+            and self._has_parents(join, each)
+            and self._keeps_rows(join, each[join.root])
+        ):
             self._note_key_join(join, each)
             return
         joined = only and all(
@@ -98,11 +107,12 @@ class SelectOperations:
             and all(token.text != "over" for token in statement.part)
         )
 
-    def _keeps_rows(self, join: KeyJoin) -> bool:
-        """Return whether a join left out no row of its root.
+    def _keeps_rows(self, join: KeyJoin, rows: Sequence[RowVersion]) -> bool:
+        """Return whether a join left out no row of its root, of which it has found ``rows``.
 
         SOUND BECAUSE: a transaction whose writes are not all seen may have deleted parents. A
-        snapshot from before a constraint was added may contain other rows.
+        snapshot from before a constraint was added may contain other rows. Of the root, only rows
+        that the transaction has written may lack their parents.
         """
         database, one = self._facts.observation.database, self._facts.transaction
         if not database.keys_hold or database.key_changes != join.changes or one.unclear:
@@ -110,7 +120,28 @@ class SelectOperations:
         if one.altered or one.begin < database.keys_changed:
             return False
         writes = (write for write in one.operations if isinstance(write, WrittenRow))
-        return not any(may_lack_parents(join, write.table, _change(write)) for write in writes)
+        changed = [
+            write for write in writes if may_lack_parents(join, write.table, _change(write))
+        ]  # fmt: skip
+        return not changed or self._has_found(join, rows, changed)
+
+    def _has_found(
+        self, join: KeyJoin, rows: Sequence[RowVersion], changed: Sequence[WrittenRow]
+    ) -> bool:
+        """Return whether rows of a join's root were found, or do not satisfy its condition."""
+        root, found = join.tables[join.root], {row.number for row in rows}
+        done = self._facts.done
+        try:
+            predicate = join.condition.predicate(root.columns, done.statement.part, done.parameters)
+        except CannotEvaluateError:
+            return False
+        current = {write.version and write.version.key: write for write in changed}
+        return all(
+            write.table.oid == root.oid
+            and write.version is not None
+            and (write.version.number in found or _differs(write.row, predicate))
+            for write in current.values()
+        )
 
     def _note_key_join(self, join: KeyJoin, versions: Sequence[Sequence[RowVersion]]) -> None:
         """Record the root's rows as those of its condition, and the parents of each."""
@@ -229,19 +260,25 @@ class SelectOperations:
         )
 
     def add_blocks(self) -> None:
-        """Note the rows found by the query blocks of a SELECT, and that no other rows matched."""
-        done = self._facts.done
-        if has_reached_limit(done):  # the statement itself may have read fewer rows
-            self._facts.note_unseen(LIMITED)
-            return
-        self.add_rows_of_blocks()
+        """Note the rows found by the query blocks of a SELECT, and that no other rows matched.
 
-    def add_rows_of_blocks(self) -> None:
-        """Note the rows found by query blocks."""
+        SOUND BECAUSE: a statement that has reached its LIMIT may have read fewer rows. But where
+        its blocks find exactly these rows, its answer is right.
+        """
+        self.add_rows_of_blocks(in_part=has_reached_limit(self._facts.done))
+
+    def add_rows_of_blocks(self, *, in_part: bool = False) -> None:
+        """Note the rows found by query blocks.
+
+        Args:
+            in_part: whether the statement may not have read all of them.
+        """
         done = self._facts.done
         by_block = {id(reported): found for reported, found in done.reported}
         covered: list[list[RowVersion]] = []  # of the tables of one block, in the order of FROM
         for block in self._facts.statement.blocks:
+            if block.query:
+                continue
             reported = block.reported
             rows = self._facts.versions(reported, by_block.get(id(reported), b"null"))
             if block.cover is not None:
@@ -252,22 +289,35 @@ class SelectOperations:
                 continue
             if self._facts.is_large(rows):
                 continue
+            if reported.source.cut and len(rows) > MOST_ROWS:
+                self._facts.note_unseen(LIMITED)
+                continue
+            perhaps = in_part or self._is_cut_off(block, len(rows))
             if block.join is not None:
                 rows = _distinct(rows)
-                keeps_rows = self._keeps_rows(block.join)
-                if block.is_parent or not keeps_rows:
-                    self._facts.add_reads(reported.table, rows)
-                    if not (block.is_parent or keeps_rows):
-                        self._facts.note_unseen(CONDITIONS)
+                if block.is_parent:
+                    self._facts.add_reads(reported.table, rows, perhaps=perhaps)
+                    continue
+                if not self._keeps_rows(block.join, rows):
+                    self._facts.add_reads(reported.table, rows, perhaps=perhaps)
+                    self._facts.note_unseen(CONDITIONS)
                     continue
             kind, predicate = predicate_of_block(done, block, len(rows))
-            if kind:
-                self._facts.note_unseen(kind)
-            if predicate and self._facts.add_predicate_read(reported.table, rows, predicate):
-                continue
-            if predicate:
-                self._facts.note_unseen(CONDITIONS)
-            self._facts.add_reads(reported.table, rows)
+            added = predicate and self._facts.add_predicate_read(
+                reported.table, rows, predicate, perhaps=perhaps
+            )
+            if kind or (predicate and not added):
+                self._facts.note_unseen(kind or (LIMITED if perhaps else CONDITIONS))
+            if not added:
+                self._facts.add_reads(reported.table, rows, perhaps=perhaps)
+
+    def _is_cut_off(self, block: ReportedBlock, rows: int) -> bool:
+        """Return whether a LIMIT inside the statement may leave out rows of a block."""
+        cut, done = block.reported.source.cut, self._facts.done
+        if not cut:
+            return False
+        most = limit_value(done.statement.part, cut, done.parameters) if cut > 0 else None
+        return block.join is not None or not most or rows > most
 
 
 def _change(write: WrittenRow) -> RowChange:
@@ -278,6 +328,14 @@ def _change(write: WrittenRow) -> RowChange:
         return "added"
     keeps_key = write.same_key or (write.old is not None and write.old.key == write.version.key)
     return "kept its key" if keeps_key else "changed"
+
+
+def _differs(row: Mapping[str, Any] | None, predicate: Predicate) -> bool:
+    """Return whether a row lacks a value that a predicate requires."""
+    parts = predicate[1:] if predicate[0] == "and" else (predicate,)
+    return row is not None and any(
+        part[0] == "=" and part[1] in row and row[part[1]] != part[2] for part in parts
+    )
 
 
 def _more_columns(cover: BlockCover) -> list[tuple[str, ...]]:

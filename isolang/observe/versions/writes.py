@@ -88,7 +88,13 @@ class WriteOperations:
         written = {write.version.values for write in writes if write.version is not None}
         keys = skipped_keys(self._facts.statement.part, table, done.parameters, written)
         if keys is None:
-            self._facts.note_unseen(NO_ROW)
+            rows = [self._facts.versions(*one) for one in done.conflicts]
+            # Behind rows that were inserted, it is not certain which the others are.
+            if writes or not rows or not all(rows):
+                self._facts.note_unseen(NO_ROW)
+                return
+            for row, *_ in rows:
+                self._facts.add_reads(table, [row], perhaps=True)
             return
         for key in keys:
             text = table.key_text(key)

@@ -15,6 +15,7 @@ from isolang.observe.history.history import ObservedHistory
 from isolang.observe.history.seen import SeenTransaction
 from isolang.observe.observation import Observation
 from isolang.observe.session import Session
+from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.unseen import ERRORS, NOT_OBSERVED
 from isolang.observe.wire.answers import AnswerRewriter
 from isolang.observe.wire.conversation import I32, Conversation, message
@@ -154,6 +155,22 @@ class PostgresWire:
     def is_waiting(self) -> bool:
         """Return whether the application's messages wait for a catalogue result."""
         return self._conversation is not None and self._conversation.is_waiting
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the server has answered everything in an observed session."""
+        talk = self._conversation
+        return talk is not None and not talk.expected and not self._from_client.rest
+
+    def executions(self) -> list[ExecutedStatement]:
+        """Return the statements that the server has not answered yet."""
+        talk = self._conversation
+        return [] if talk is None else [*talk.unanswered_executions()]
+
+    def executed(self) -> int:
+        """Return how many statements the open transaction has executed; 0 if none is open."""
+        transaction = None if self._conversation is None else self._conversation.session.transaction
+        return 0 if transaction is None else transaction.sent
 
     def handle_client_bytes(self, data: bytes) -> None:
         """Handle bytes from the application."""

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 from isolang.errors import IsolangError
 from isolang.observe.database import Wire
 from isolang.observe.wire.address import ServerAddress
+from isolang.observe.wire.holds import Holds
 
 _SECONDS_BETWEEN_TASKS: Final = (
     0.2  # the number of seconds between regular tasks, such as writing the history
@@ -54,6 +55,7 @@ class Listener:
     Attributes:
         pause: returns the seconds to hold each connection after an answer of the server, so that
             transactions overlap; ``None`` to hold none.
+        holds: stops calls before their statements; ``None`` to stop none.
     """
 
     def __init__(
@@ -71,6 +73,7 @@ class Listener:
         """
         self.server, self.wire, self._regularly = server, wire, regularly
         self.pause: Callable[[], float] | None = None
+        self.holds: Holds | None = None
         self.port = 0
         self.clients: set[_Client] = set()
         self._servers: list[asyncio.Server] = []
@@ -105,14 +108,17 @@ class Listener:
                 "free port with --listen HOST:PORT"
             )
 
-    def open_ports(self, host: str, calls: Sequence[int]) -> list[int]:
+    def open_ports(self, host: str, calls: Sequence[int], *, together: bool = True) -> list[int]:
         """Open a port for each of several calls of the application, and return the ports.
 
-        The first connections wait for each other. A transaction belongs to the call of its port.
+        A transaction belongs to the call of its port.
+
+        Args:
+            together: whether the first connections wait for each other.
         """
 
         async def open_all() -> list[int]:
-            self._gate = gate = _Gate(calls)
+            self._gate = gate = _Gate(calls if together else ())
             for call in calls:
                 self._servers.append(
                     await self._loop.create_server(
@@ -224,10 +230,20 @@ class _Client(asyncio.Protocol):
             if self.wire.refuse(data, self._failure):
                 self.transport.close()
             return
+        if self._listener.holds is None or self._listener.holds.admits(self, data):
+            self.take(data)
+
+    def take(self, data: bytes) -> None:
+        """Handle bytes from the application."""
         self.wire.handle_client_bytes(data)
         if self.wire.waiting_bytes() > _MOST_WAITING_BYTES:
             self.paused = True
             self.transport.pause_reading()
+
+    @property
+    def holds(self) -> Holds | None:
+        """Return what stops calls before their statements; ``None`` if nothing does."""
+        return self._listener.holds
 
     def hold(self) -> None:
         """Read nothing from the application for a while."""
@@ -282,6 +298,8 @@ class _Server(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         client = self._client
+        if (holds := client.holds) is not None:
+            holds.note_statements(client)
         client.wire.handle_server_bytes(data)
         client.hold()
         if client.wire.broken:

@@ -1,0 +1,176 @@
+"""Reports for each program of a recorded run which level it needs, and what makes it safe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from isolang.output.layout import align_rows
+
+if TYPE_CHECKING:
+    from isolang.foresee.mending import Mend
+    from isolang.foresee.schedules import Level
+    from isolang.foresee.service import RunDecision
+    from isolang.foresee.split import Counterexample, RanStatement
+
+LevelName: TypeAlias = Literal["mvrc", "si", "ssi"]
+ChangeName: TypeAlias = Literal[
+    "one statement", "lock", "unique index", "lock parent", "advisory lock", "serializable"
+]
+
+MOST_OF_STATEMENT: Final = 70
+"""The largest number of characters of a statement in a schedule."""
+
+_TITLES: Final[Mapping[ChangeName, str]] = {
+    "one statement": "one statement instead of a read and a write",
+    "lock": "FOR UPDATE on this read",
+    "unique index": "a unique index, and a retry after 23505",
+    "lock parent": "before all other statements",
+    "advisory lock": "before all other statements",
+    "serializable": "SERIALIZABLE",
+}
+
+
+class RobustChange(Struct, frozen=True, kw_only=True):
+    """A change to programs or to the database.
+
+    Attributes:
+        kind: the kind of the change.
+        programs: the programs that change; empty for a change to the database.
+        sql: what to write, as SQL. Angle brackets enclose what the recording does not show.
+    """
+
+    kind: ChangeName
+    programs: tuple[str, ...]
+    sql: str
+
+
+class RobustProgram(Struct, frozen=True, kw_only=True):
+    """A program of a recorded run.
+
+    Attributes:
+        program: its name: a label, ``file:line``, or the beginning of its first statement.
+        level: the lowest level at which the program is safe.
+        sql: the name of the level in SQL.
+        standing: whether the program is safe at the level of the report.
+        row: the row whose write it may overlook, in the form of templates; empty if it is safe.
+        statement: the statement that overlooks the write; empty if it is safe or unknown.
+        partner: the program that makes the write; empty if it is safe.
+        anomaly: the name of the violation; empty if it is safe.
+        mends: sets of changes, the smallest first. With each of them, the program is safe at the
+            level of the report, as the decision says.
+    """
+
+    program: str
+    level: LevelName
+    sql: str
+    standing: Literal["robust", "not robust", "unknown"]
+    row: str = ""
+    statement: str = ""
+    partner: str = ""
+    anomaly: str = ""
+    mends: tuple[tuple[RobustChange, ...], ...] = ()
+
+
+def program_reports(
+    decision: RunDecision, level: Level, mends: Mapping[str, Sequence[Mend]]
+) -> Iterator[RobustProgram]:
+    """Yield the report of each program. ``mends`` has the mends of programs that are not safe."""
+    from isolang.foresee.service import SQL
+
+    titles = decision.run.titles
+    for one in decision.programs:
+        execution = one.counterexamples.get(level)
+        yield RobustProgram(
+            program=titles[one.program],
+            level=one.level,
+            sql=SQL[one.level],
+            standing=one.standing(level),
+            row=_row(execution.candidate.overlooking.text) if execution else "",
+            statement=execution.candidate.overlooking.source if execution else "",
+            partner=titles[execution.programs[1]] if execution else "",
+            anomaly=execution.forbidden.violation.anomaly if execution else "",
+            mends=tuple(
+                tuple(
+                    RobustChange(
+                        kind=change.kind,
+                        programs=tuple(titles[program] for program in change.programs),
+                        sql=change.sql,
+                    )
+                    for change in mend.changes
+                )
+                for mend in mends.get(one.program, ())
+            ),
+        )
+
+
+def _row(text: str) -> str:
+    """Return the row in a statement's text."""
+    return text.partition("(")[2].removesuffix(")")
+
+
+def statement_text(ran: RanStatement) -> str:
+    """Return a statement of a counterexample as the application has it, if that is known."""
+    from isolang.history.statement_text import one_line
+
+    source = ran.statement.source
+    if not source:
+        return ran.text
+    if " " in source:
+        return one_line(source, MOST_OF_STATEMENT)
+    return f"{ran.text}  {source}"
+
+
+def transaction_names(execution: Counterexample, titles: Mapping[str, str]) -> list[str]:
+    """Return the names of a counterexample's transactions, with the programs' own names."""
+    return [
+        f"{titles.get(program, program)}{name.removeprefix(program)}"
+        for name, program in zip(execution.names, execution.programs, strict=True)
+    ]
+
+
+def table_lines(programs: Sequence[RobustProgram], sql: str) -> Iterator[str]:
+    """Yield a table of the programs."""
+    rows = [["program", "lowest level", f"at {sql}, it overlooks", "by", ""]]
+    for one in programs:
+        unsafe = one.standing == "not robust"
+        what = f"a write of {one.row}" if unsafe else ""
+        if one.standing == "unknown":
+            what = "unknown"
+        rows.append([one.program, one.sql, what, one.partner, one.anomaly])
+    if all(one.standing == "robust" for one in programs):
+        rows = [row[:2] for row in rows]
+    yield from align_rows(rows, indent=2)
+
+
+def mend_lines(
+    programs: Sequence[RobustProgram], sql: str, together: tuple[str, ...] | None
+) -> Iterator[str]:
+    """Yield the mends of the programs that are not safe.
+
+    Args:
+        together: the programs that are not safe if the first mend of each program is applied;
+            ``None`` if this is not known.
+    """
+    unsafe = [one for one in programs if one.standing == "not robust"]
+    yield f"Mends, each decided again: with it, the program is safe at {sql}"
+    for one in unsafe:
+        if not one.mends:
+            yield f"  {one.program}: none found"
+            continue
+        yield f"  {one.program}"
+        for number, changes in enumerate(one.mends, 1):
+            for place, change in enumerate(changes):
+                lead = f"{number}." if place == 0 else "  "
+                others = [name for name in change.programs if name != one.program]
+                of = f", in {', '.join((one.program, *others))}" if others else ""
+                yield f"    {lead} {_TITLES[change.kind]}{of}"
+                yield f"         {change.sql}"
+    if together == () and all(one.mends for one in unsafe):
+        yield ""
+        yield f"With the first mend of each, all {len(programs):,} programs are safe at {sql}."
+    elif together:
+        yield ""
+        yield f"With the first mend of each, these are still not safe: {', '.join(together)}."

@@ -1,0 +1,446 @@
+"""Finds the smallest changes that make the programs of a service safe, as SQL.
+
+A program is unsafe at a level if one of its transactions may overlook a write. These changes can
+prevent it:
+
+* the read and the write of a row become one statement, or the read locks its row;
+* a unique index holds the columns that the program compares before it inserts, if the run shows
+  that it does not insert a second row with the same values;
+* transactions first lock the row that a foreign key names, or take an advisory lock;
+* the program and its partners run at SERIALIZABLE.
+
+Each change is expressed in the templates, and a change is only reported if the decision says that
+the program is then safe.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final, Literal, TypeAlias, get_args
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from isolang.errors import IsolangError, UnsupportedError
+from isolang.foresee.extract import Extracted
+from isolang.foresee.robust import candidates, partners
+from isolang.foresee.schedules import Level, SearchBudget, SplitSchedule
+from isolang.foresee.templates import Branch, Templates, TemplateStatement
+
+ChangeKind: TypeAlias = Literal[
+    "unique index", "one statement", "lock", "lock parent", "advisory lock", "serializable"
+]
+
+_KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
+
+MOST_LOCKS: Final = 4
+"""The largest number of reads of one program to lock."""
+
+MOST_EXCLUSIONS: Final = 2
+"""The largest number of reads by conditions that unique indexes or first locks protect."""
+
+_SET: Final = re.compile(r"\bset\s+(\"?\w+\"?)\s*=\s*(\$\d+|%s|\?|:\w+|'[^']*'|[-\d.]+)", re.I)
+_SELECT: Final = re.compile(
+    r"\s*select\b(?!.*\b(group by|distinct|union|for update)\b)", re.I | re.S
+)
+_WHERE: Final = re.compile(r"\bwhere\b", re.I)
+
+
+class Change(Struct, frozen=True, kw_only=True):
+    """A change to the programs or the database.
+
+    Attributes:
+        programs: the programs that change; empty for a change to the database.
+        reads: the reads that change: a program and the number of a step, from 0, each.
+        writes: for each of them, the step of the write that includes it.
+        table: the table that gets an index, or whose rows are locked.
+        columns: the columns of the index, or the column that the lock depends on.
+        sql: what to write, as SQL.
+    """
+
+    kind: ChangeKind
+    programs: tuple[str, ...] = ()
+    reads: tuple[tuple[str, int], ...] = ()
+    writes: tuple[int, ...] = ()
+    table: str = ""
+    columns: tuple[str, ...] = ()
+    sql: str
+
+
+class Mend(Struct, frozen=True, kw_only=True):
+    """Changes that together make a program safe at a level, as the decision confirmed.
+
+    Attributes:
+        level: the level of the programs; those of a change to ``serializable`` run at SERIALIZABLE.
+    """
+
+    program: str
+    level: Level
+    changes: tuple[Change, ...]
+
+    @property
+    def size(self) -> tuple[int, int, int]:
+        """The number of statements, programs and indexes that change, for comparison.
+
+        Of equal numbers, those come first that make the fewest other transactions wait or fail.
+        """
+        touched = sum(len(one.reads) or len(one.programs) or 1 for one in self.changes)
+        return touched, len(self.changes), max(_KINDS.index(one.kind) for one in self.changes)
+
+
+Reextract: TypeAlias = Callable[[Mapping[str, Sequence[Sequence[str]]]], Extracted]
+"""Returns the templates of the run with further unique indexes."""
+
+
+class MendSearch:
+    """Searches for the changes that make the programs of a run safe at a level."""
+
+    def __init__(
+        self, run: Extracted, level: Level, extract: Reextract, *, sessions: bool, work: int
+    ) -> None:
+        """Prepare to search. ``extract`` is called for each unique index that is tried."""
+        self._run, self._level, self._extract = run, level, extract
+        self._sessions, self._work = sessions, work // 10
+        self._budget = SearchBudget(self._work)
+        self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
+
+    def of(self, program: str) -> list[Mend]:
+        """Return the changes that make a program safe, which it is not, the smallest first.
+
+        If the search gives up, larger changes may be missing.
+        """
+        self._budget = SearchBudget(self._work)
+        mends: list[Mend] = []
+        with suppress(UnsupportedError):
+            for changes in self._choices(program):
+                mend = Mend(program=program, level=self._level, changes=tuple(changes))
+                if not any(set(_keys(other)) <= set(_keys(mend)) for other in mends):
+                    mends.append(mend)
+        return sorted(mends, key=lambda mend: mend.size)
+
+    def all_together(self, mends: Sequence[Mend]) -> tuple[str, ...]:
+        """Return the programs that are not safe if all changes are made.
+
+        Raises:
+            UnsupportedError: the search gave up.
+        """
+        changes = [change for mend in mends for change in mend.changes]
+        self._budget = SearchBudget(10 * self._work)
+        templates = self._changed(self._run.templates, changes).reduced()
+        levels = self._levels(templates, changes)
+        return tuple(
+            program
+            for program in templates.programs
+            if self._candidate(program, templates, levels, is_reduced=True) is not None
+        )
+
+    # --- which changes ---
+
+    def _choices(self, program: str) -> Iterator[list[Change]]:
+        yield [self._serializable(program)]
+        merged = self._one_statement(program)
+        for base in ([], [merged] if merged is not None else None):
+            if base is not None:
+                yield from self._completed(program, base, MOST_EXCLUSIONS)
+
+    def _completed(self, program: str, base: list[Change], more: int) -> Iterator[list[Change]]:
+        """Yield changes that begin with ``base`` and make a program safe.
+
+        Reads of single rows are locked. For a read by a condition, other transactions are kept from
+        inserting rows that it would overlook, for at most ``more`` such reads.
+        """
+        changes, read = self._with_locks(program, base)
+        if read is None:
+            yield changes
+        elif more:
+            for exclusion in self._exclusions(program, read):
+                if exclusion not in base:
+                    yield from self._completed(program, [*base, exclusion], more - 1)
+
+    def _exclusions(self, program: str, read: TemplateStatement) -> Iterator[Change]:
+        """Yield changes that keep other transactions from inserting what a read overlooks."""
+        if read.keyed:
+            return
+        table = self._run.tables.get(read.relation, read.relation)
+        for condition in self._run.conditions.get((program, read.step), ()):
+            columns = tuple(sorted(condition.equal))
+            refuses = (program, read.step) in self._run.refusing and self._inserts(program, read)
+            if refuses and columns and self._index(table, columns) is not None:
+                yield Change(
+                    kind="unique index",
+                    table=table,
+                    columns=columns,
+                    sql=f"CREATE UNIQUE INDEX ON {table} ({', '.join(columns)})",
+                )
+        if all(key is None for key in read.keys):
+            yield Change(
+                kind="advisory lock",
+                programs=tuple(self._users(read.relation, None)),
+                table=table,
+                sql=f"SELECT pg_advisory_xact_lock(hashtext('{table}'))",
+            )
+        for position, key in enumerate(read.keys):
+            if key is None:
+                continue
+            users = tuple(self._users(read.relation, position))
+            _, column = self._run.column(read.relation, position)
+            if not column:
+                continue
+            parent = self._run.parents.get((table, column))
+            if parent is not None:
+                yield Change(
+                    kind="lock parent",
+                    programs=users,
+                    table=table,
+                    columns=(column,),
+                    sql=f"SELECT FROM {parent[0]} WHERE {parent[1]} = <{column}> FOR UPDATE",
+                )
+            yield Change(
+                kind="advisory lock",
+                programs=users,
+                table=table,
+                columns=(column,),
+                sql=f"SELECT pg_advisory_xact_lock(hashtext('{table}'), "
+                f"hashtext(<{column}>::text))",
+            )
+
+    def _inserts(self, program: str, read: TemplateStatement) -> bool:
+        return any(
+            one.kind == "insert" and one.relation == read.relation
+            for branch in self._run.templates.branches
+            if branch.program == program
+            for one in branch.statements
+        )
+
+    def _users(self, relation: str, position: int | None) -> Iterator[str]:
+        """Yield the programs that write rows of a relation, or read them by conditions.
+
+        With a position, only those statements count that name a value of this column.
+        """
+        for program in self._run.templates.programs:
+            if any(
+                one.relation == relation
+                and (position is None or one.keys[position] is not None)
+                and (one.writes or not one.keyed)
+                for branch in self._run.templates.branches
+                if branch.program == program
+                for one in branch.statements
+            ):
+                yield program
+
+    def _index(self, table: str, columns: tuple[str, ...]) -> Extracted | None:
+        """Return the templates with another unique index; ``None`` if it cannot be created."""
+        if (table, columns) not in self._with_index:
+            extracted = None
+            if not self._run.rows.repeats(table, columns):
+                try:
+                    extracted = self._extract({table: [columns]})
+                except IsolangError:
+                    extracted = None
+            self._with_index[table, columns] = extracted
+        return self._with_index[table, columns]
+
+    def _one_statement(self, program: str) -> Change | None:
+        """Return the change that merges each read of a row with the write that follows it."""
+        pairs: dict[int, tuple[TemplateStatement, TemplateStatement]] = {}
+        for branch in self._run.templates.branches:
+            if branch.program == program:
+                for at, read in enumerate(branch.statements):
+                    write = next(
+                        (
+                            one
+                            for one in branch.statements[at + 1 :]
+                            if one.kind in ("write", "update")
+                            and (one.relation, one.keys) == (read.relation, read.keys)
+                        ),
+                        None,
+                    )
+                    if read.kind == "read" and read.keyed and read.reads and write is not None:
+                        pairs.setdefault(read.step, (read, write))
+        if not pairs:
+            return None
+        return Change(
+            kind="one statement",
+            programs=(program,),
+            reads=tuple((program, step) for step in pairs),
+            writes=tuple(write.step for _, write in pairs.values()),
+            sql="; ".join(_merged(read, write) for read, write in pairs.values()),
+        )
+
+    def _with_locks(
+        self, program: str, base: list[Change]
+    ) -> tuple[list[Change], TemplateStatement | None]:
+        """Return changes with the locks of single reads, and a read that they are not enough for.
+
+        Each lock is of a read that some candidate overlooks a write with, and is left out again if
+        the others suffice. The second result is ``None`` if the program is then safe.
+        """
+        locks: dict[tuple[str, int], Change] = {}
+        while (candidate := self._after(program, [*base, *locks.values()])) is not None:
+            read = candidate.overlooking
+            place = (program, read.step)
+            plain = read.kind == "read" and read.keyed and not read.lock
+            if not plain or place in locks or len(locks) == MOST_LOCKS:
+                return base, read
+            locks[place] = Change(
+                kind="lock", programs=(program,), reads=(place,), sql=_locking(read)
+            )
+        for place in list(locks):
+            fewer = [one for where, one in locks.items() if where != place]
+            if (base or fewer) and self._after(program, [*base, *fewer]) is None:
+                del locks[place]
+        return [*base, *locks.values()], None
+
+    def _serializable(self, program: str) -> Change:
+        """Return the change that runs a program and its partners at SERIALIZABLE."""
+        others = partners(self._run.templates.reduced(), program, budget=self._budget)
+        programs = dict.fromkeys((program, *others))
+        return Change(
+            kind="serializable",
+            programs=tuple(programs),
+            sql="SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, and retry after 40001",
+        )
+
+    # --- what they change ---
+
+    def _after(self, program: str, changes: Sequence[Change]) -> SplitSchedule | None:
+        templates = self._changed(self._run.templates, changes)
+        return self._candidate(program, templates, self._levels(templates, changes))
+
+    def _levels(self, templates: Templates, changes: Sequence[Change]) -> dict[str, Level]:
+        raised = {
+            program for one in changes if one.kind == "serializable" for program in one.programs
+        }
+        return {one: "ssi" if one in raised else self._level for one in templates.programs}
+
+    def _candidate(
+        self,
+        program: str,
+        templates: Templates,
+        levels: Mapping[str, Level],
+        *,
+        is_reduced: bool = False,
+    ) -> SplitSchedule | None:
+        every = candidates(
+            templates if is_reduced else templates.reduced(),
+            levels,
+            sessions=self._sessions,
+            budget=self._budget,
+            split=program,
+        )
+        return next(every, None)
+
+    def _changed(self, templates: Templates, changes: Sequence[Change]) -> Templates:
+        """Return the templates with some changes."""
+        indexes: dict[str, list[Sequence[str]]] = {}
+        for change in changes:
+            if change.kind == "unique index":
+                indexes.setdefault(change.table, []).append(change.columns)
+        if len(indexes) == 1 and all(len(some) == 1 for some in indexes.values()):
+            ((table, (columns,)),) = indexes.items()
+            extracted = self._index(table, tuple(columns))
+            assert extracted is not None
+            templates = extracted.templates
+        elif indexes:
+            templates = self._extract(indexes).templates
+        locked = {place for one in changes if one.kind == "lock" for place in one.reads}
+        merged = {
+            place: write
+            for one in changes
+            if one.kind == "one statement"
+            for place, write in zip(one.reads, one.writes, strict=True)
+        }
+        first = [one for one in changes if one.kind in ("lock parent", "advisory lock")]
+        branches = (
+            _with_first_locks(
+                _with_merged(_with_row_locks(branch, locked), merged), first, self._run
+            )
+            for branch in templates.branches
+        )
+        return replace(templates, branches=tuple(branches))
+
+
+def _keys(mend: Mend) -> Iterator[tuple[str, str]]:
+    return ((one.kind, one.sql) for one in mend.changes)
+
+
+def _with_row_locks(branch: Branch, locked: set[tuple[str, int]]) -> Branch:
+    statements = tuple(
+        replace(one, lock="update") if (branch.program, one.step) in locked else one
+        for one in branch.statements
+    )
+    return replace(branch, statements=statements)
+
+
+def _with_merged(branch: Branch, merged: Mapping[tuple[str, int], int]) -> Branch:
+    """Return a branch in which some reads are part of the writes of their rows.
+
+    A branch without the write keeps the read: its condition did not hold, so it writes nothing.
+    """
+    reads: set[int] = set()
+    writes: set[int] = set()
+    for at, read in enumerate(branch.statements):
+        step = merged.get((branch.program, read.step))
+        for later in range(at + 1, len(branch.statements)):
+            write = branch.statements[later]
+            same_row = (write.relation, write.keys) == (read.relation, read.keys)
+            if write.step == step and same_row and read.kind == "read":
+                reads.add(at)
+                writes.add(later)
+                break
+    statements = tuple(
+        replace(one, kind="update", reads=one.reads | one.writes) if at in writes else one
+        for at, one in enumerate(branch.statements)
+        if at not in reads
+    )
+    return replace(branch, statements=statements)
+
+
+def _with_first_locks(branch: Branch, changes: Sequence[Change], run: Extracted) -> Branch:
+    """Return a branch that first takes locks which depend on the value of a column."""
+    locks: dict[tuple[str, str], TemplateStatement] = {}
+    for change in changes:
+        if branch.program not in change.programs:
+            continue
+        if not change.columns:
+            locks[change.table, ""] = _first_lock(f"{change.kind} of {change.table}", ())
+            continue
+        for one in branch.statements:
+            for position, key in enumerate(one.keys):
+                table, column = run.column(one.relation, position)
+                if isinstance(key, str) and (table, (column,)) == (change.table, change.columns):
+                    relation = f"{change.kind} {change.table}"
+                    locks[relation, key] = _first_lock(relation, (key,))
+    return replace(branch, statements=(*locks.values(), *branch.statements))
+
+
+def _first_lock(relation: str, keys: tuple[str, ...]) -> TemplateStatement:
+    return TemplateStatement(
+        kind="read",
+        relation=relation,
+        keys=keys,
+        reads=frozenset(),
+        writes=frozenset(),
+        step=-1,
+        text=f"lock({relation})",
+        lock="update",
+    )
+
+
+def _locking(read: TemplateStatement) -> str:
+    """Return the SQL of a read that locks its row."""
+    if _SELECT.match(read.source):
+        return f"{read.source.strip().rstrip(';')} FOR UPDATE"
+    where = f" ({read.source})" if read.source else ""
+    return f"{read.text}{where} with FOR UPDATE"
+
+
+def _merged(read: TemplateStatement, write: TemplateStatement) -> str:
+    """Return the SQL of an update that includes a read, as far as the recording shows it."""
+    if not (_SELECT.match(read.source) and _WHERE.search(write.source)):
+        of = " and ".join(dict.fromkeys(filter(None, (read.source, write.source))))
+        return f"one UPDATE instead of {read.text} and {write.text}{f' ({of})' if of else ''}"
+    updated = _SET.sub(r"SET \1 = <computed from \1>", write.source.strip().rstrip(";"))
+    return f"{updated} AND <condition>, without: {read.source.strip().rstrip(';')}"

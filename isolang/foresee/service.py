@@ -1,0 +1,249 @@
+"""Decides for each program of a service which level it needs.
+
+In a split schedule, T1 is the transaction that overlooks a write. At MVRC and SI, whether T1 may do
+so depends only on its own level: the others run alone. So the lowest level of each program is found
+by itself, and the templates are robust at a level if every program is safe there. At SSI, a program
+is safe if the programs in its split schedules run at SSI, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
+
+from isolang.errors import UnsupportedError
+from isolang.foresee.decide import Decision, Standing, decide
+from isolang.foresee.extract import Extracted, extract
+from isolang.foresee.schedules import LEVELS, MOST_STEPS, Level
+from isolang.foresee.templates import Templates
+
+if TYPE_CHECKING:
+    from isolang.foresee.foreign_keys import ForeignKeys
+    from isolang.foresee.split import Counterexample
+    from isolang.history.history import History
+
+SQL: Final[Mapping[Level, str]] = {
+    "mvrc": "READ COMMITTED",
+    "si": "REPEATABLE READ",
+    "ssi": "SERIALIZABLE",
+}
+"""The name of each level in SQL."""
+
+_NAMED: Final[Mapping[str, Level]] = {
+    **{level: level for level in LEVELS},
+    **{name.lower(): level for level, name in SQL.items()},
+    **{f"postgresql-{name.lower().replace(' ', '-')}": level for level, name in SQL.items()},
+}
+
+
+class ProgramLevel(Struct, frozen=True, kw_only=True):
+    """The lowest level at which a program is safe.
+
+    Attributes:
+        program: the name of the program in the templates.
+        level: the lowest level at which none of its transactions overlooks a write in an execution
+            that is not serializable. At ``ssi``, its partners must run at this level, too.
+        counterexamples: for each lower level, such an execution.
+        unknown: for each lower level at which the answer is not known, the reason.
+    """
+
+    program: str
+    level: Level
+    counterexamples: Mapping[Level, Counterexample] = {}
+    unknown: Mapping[Level, str] = {}
+
+    def standing(self, level: Level) -> Standing:
+        """Return whether the program is safe at a level, if all programs run there."""
+        if level in self.counterexamples:
+            return "not robust"
+        return "unknown" if level in self.unknown else "robust"
+
+
+class RunDecision(Struct, frozen=True, kw_only=True):
+    """The answer to whether the programs of a recorded run are robust at a level.
+
+    Attributes:
+        reason: why the answer is unknown; empty if it is known.
+        counterexample: an execution that is not serializable; ``None`` unless the programs are not
+            robust.
+        conditions: the conditions under which the answer ``robust`` is correct.
+        programs: the lowest level of each program.
+        run: the templates of the run.
+    """
+
+    standing: Standing
+    reason: str
+    counterexample: Counterexample | None
+    conditions: tuple[str, ...]
+    programs: tuple[ProgramLevel, ...]
+    run: Extracted
+
+
+def level_named(name: str) -> Level:
+    """Return the level with a name: ``si``, ``read committed``, ``postgresql-serializable``.
+
+    Raises:
+        UnsupportedError: robustness is not defined for this level.
+    """
+    level = _NAMED.get(name.lower())
+    if level is None:
+        raise UnsupportedError(
+            f"robustness is not decided at this level (got {name!r}, expected one of "
+            f"{', '.join(_NAMED)})"
+        )
+    return level
+
+
+def decide_run(
+    history: History,
+    level: Level,
+    *,
+    sessions: bool = True,
+    same_keys: Collection[Collection[str]] = (),
+    catalogue: ForeignKeys | None = None,
+    work: int = MOST_STEPS,
+) -> RunDecision:
+    """Decide whether the programs of a recorded run are robust if all of them run at a level.
+
+    Raises:
+        UnsupportedError: the run has no templates.
+
+    >>> from isolang import History, Transaction
+    >>> row = ("r", "acc/1", None), ("w", "acc/1", 1)
+    >>> found = decide_run(History.from_transactions([Transaction(row, label="P")]), "mvrc")
+    >>> found.standing, found.programs[0].level, found.counterexample.names
+    ('not robust', 'si', ('P(acc1)', 'P(acc1)'))
+    """
+    run = extract(history, same_keys=same_keys, catalogue=catalogue)
+    programs = tuple(program_levels(run.templates, sessions=sessions, work=work))
+    standing, reason = standing_of(programs, level, run.lacking)
+    shown = next(
+        (one.counterexamples[level] for one in programs if level in one.counterexamples), None
+    )
+    return RunDecision(
+        standing=standing,
+        reason=reason,
+        counterexample=shown,
+        conditions=(
+            # The statements of a run read and write whole rows.
+            *conditions(run.templates, level, history.name, sessions=sessions, whole_rows=True),
+            *conditions_of_run(run),
+        ),
+        programs=programs,
+        run=run,
+    )
+
+
+def standing_of(
+    programs: Collection[ProgramLevel], level: Level, lacking: str
+) -> tuple[Standing, str]:
+    """Return whether programs are robust at a level, and why this is unknown.
+
+    Args:
+        lacking: what the programs also do; empty if nothing.
+    """
+    standings = {one.standing(level) for one in programs}
+    if "not robust" in standings:
+        return "not robust", ""
+    reasons = [one.unknown[level] for one in programs if level in one.unknown]
+    if lacking:
+        reasons.append(f"the run does not have everything that its programs do: {lacking}")
+    return ("unknown", reasons[0]) if reasons else ("robust", "")
+
+
+def program_levels(
+    templates: Templates,
+    *,
+    sessions: bool = True,
+    work: int = MOST_STEPS,
+) -> Iterator[ProgramLevel]:
+    """Yield the lowest level of each program.
+
+    Args:
+        work: the number of steps after which the search for a program and a level gives up.
+    """
+    reduced = templates.reduced()
+    for program in templates.programs:
+        counterexamples: dict[Level, Counterexample] = {}
+        unknown: dict[Level, str] = {}
+        lowest: Level = "ssi"
+        for level in LEVELS[:-1]:
+            levels = dict.fromkeys(templates.programs, level)
+            decision = decide(
+                templates, levels, sessions=sessions, work=work, split=program, reduced=reduced
+            )
+            if decision.standing == "robust":
+                lowest = level
+                break
+            if decision.counterexample is not None:
+                counterexamples[level] = decision.counterexample
+            else:
+                unknown[level] = why_unknown(decision)
+        yield ProgramLevel(
+            program=program, level=lowest, counterexamples=counterexamples, unknown=unknown
+        )
+
+
+def why_unknown(decision: Decision) -> str:
+    """Return why the answer is unknown; empty if it is known."""
+    if decision.standing != "unknown":
+        return ""
+    if decision.gave_up:
+        return decision.gave_up
+    return (
+        "the theorem does not exclude a counterexample, but both checkers certify none "
+        f"of the {decision.tried:,} candidates"
+    )
+
+
+def conditions(
+    templates: Templates,
+    level: Level,
+    name: str,
+    *,
+    sessions: bool = True,
+    whole_rows: bool = False,
+) -> Iterator[str]:
+    """Yield sentences with the conditions under which the answer ``robust`` is correct."""
+    count = len(templates.programs)
+    programs = "the program" if count == 1 else f"the {count:,} programs"
+    yield f"every transaction that touches these rows is an instance of {programs} of {name}"
+    yield "a key is the value of a parameter or a constant; `*` may stand for any row"
+    yield f"all run at {SQL[level]} as PostgreSQL has it, on one server"
+    yield (
+        "a transaction may follow any other one in its session"
+        if sessions
+        else "no order of transactions in a session matters"
+    )
+    if not whole_rows:
+        yield "statements on different columns of a row do not conflict"
+    changing = {
+        one.relation
+        for branch in templates.branches
+        for one in branch.statements
+        if one.kind in ("insert", "delete")
+    }
+    touched = {
+        one.relation
+        for branch in templates.branches
+        for one in branch.statements
+        if one.kind in ("write", "update", "delete") and one.keyed
+    }
+    if changing & touched:
+        yield (
+            "a write, update or delete by key finds its row "
+            f"({', '.join(sorted(changing & touched))})"
+        )
+
+
+def conditions_of_run(run: Extracted) -> Iterator[str]:
+    """Yield the additional conditions for the answer ``robust`` if the source is a run."""
+    yield (
+        f"the {run.transactions:,} recorded transactions include every program, and every "
+        "sequence of statements that a program can execute"
+    )
+    yield "each statement of the programs finds its rows by their primary keys, unless it is a scan"
+    yield from run.foreign_keys
+    yield from run.assumptions

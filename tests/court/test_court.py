@@ -1,0 +1,69 @@
+"""Calls that the proxy holds on a real server."""
+
+import sys
+
+import pytest
+from support.cli import run_here
+
+pytestmark = pytest.mark.slow
+
+BOOKINGS = """
+import os, sys, psycopg
+name, lock = sys.stdin.readline().split() if len(sys.argv) < 2 else ("setup", "")
+with psycopg.connect(os.environ["DATABASE_URL"]) as c:
+    if name == "setup":
+        c.execute("DROP TABLE IF EXISTS booking, room")
+        c.execute("CREATE TABLE room (id int PRIMARY KEY)")
+        c.execute("CREATE TABLE booking (id serial PRIMARY KEY, room int, guest text)")
+        c.execute("INSERT INTO room VALUES (1)")
+    else:
+        if lock == "locked":
+            c.execute("SELECT id FROM room WHERE id = 1 FOR UPDATE")
+        (n,) = c.execute("SELECT count(*) FROM booking WHERE room = 1").fetchone()
+        if not n:
+            c.execute("INSERT INTO booking (room, guest) VALUES (1, %s)", (name,))
+        print("taken" if n else "booked")
+"""
+
+
+@pytest.fixture
+def court(tmp_path, embedded, capfd):
+    """Holds a court over two bookings of a room."""
+    program = tmp_path / "bookings.py"
+    program.write_text(BOOKINGS)
+
+    def run(lock, *options):
+        file = tmp_path / f"{lock}.toml"
+        file.write_text(
+            f"""
+            database = "postgresql://postgres@/postgres?host={embedded}"
+            prepare = "{sys.executable} {program} setup"
+            command = "{sys.executable} {program}"
+            calls = ["ann {lock}", "bob {lock}"]
+            """
+        )
+        return run_here(capfd, "court", file, *options)
+
+    return run
+
+
+def test_bookings_without_a_lock_do_harm(court, tmp_path, capfd):
+    """The ruling has a script, the harm and files that are checked again."""
+    made = court("plain", "--save", tmp_path / "saved", "--html", tmp_path / "page.html")
+    assert made.code == 1, made.out + made.err
+    assert "PROVED: harmful: booking: 2 new rows, every order gives 1" in made.out
+    lines = [line.split() for line in made.out.splitlines()]
+    held = lines.index(["--", "held", "until", "bob", "plain", "ended"])
+    assert ["ann", "plain", "COMMIT"] in lines[held:]
+    assert not any(line[:3] == ["bob", "plain", "BEGIN"] for line in lines[:held])
+    (certificate,) = (tmp_path / "saved").glob("*.json")
+    assert run_here(capfd, "verify", certificate, tmp_path / "saved/court.edn").code == 0
+    assert "harmful" in (tmp_path / "page.html").read_text()
+
+
+def test_bookings_behind_a_lock_are_acquitted(court):
+    """The other call waits for the lock in each schedule, and no search is left out."""
+    made = court("locked")
+    assert made.code == 0, made.out + made.err
+    assert "ACQUITTED: the search for these two calls" in made.out
+    assert "6 of 6 schedules played" in made.out
