@@ -129,14 +129,14 @@ class Transactions:
     def _statement(self, written: WrittenRows) -> LoggedStatement:
         match = _MARK.match(written.comment)
         statement = LoggedStatement(written.comment, match[1] if match else "")
-        if written.rows and not written.comment:
-            self.replay.problems.add(COMMENTS, None, written.rows[0][0].name)
         for table_map, rows in written.rows:
             bound = self._bind(table_map)
             if bound.table.why:
                 if bound.table.why not in (SEQUENCE, _SYSTEM_TABLE):
                     statement.changes.append(Change("unknown", bound.table))
                 continue
+            if not written.comment:
+                self.replay.problems.add(COMMENTS, bound.table, bound.table.name)
             try:
                 for before, after in decode_rows(rows, bound.decoders):
                     statement.changes += self.replay.apply(
