@@ -180,10 +180,20 @@ class LogReader:
     """
 
     def __init__(
-        self, connect: Connect, catalogue: Catalogue, start: LogPosition, rows: Rows
+        self,
+        connect: Connect,
+        catalogue: Catalogue,
+        start: LogPosition,
+        rows: Rows,
+        *,
+        most: int = 0,
     ) -> None:
-        """Store the definitions, the rows and the position of a snapshot."""
-        self._connect, self._catalogue = connect, catalogue
+        """Store the definitions, the rows and the position of a snapshot.
+
+        Args:
+            most: the largest number of rows of a table that is observed; 0 for no limit.
+        """
+        self._connect, self._catalogue, self._most = connect, catalogue, most
         self._transactions = Transactions(catalogue, rows, collations(connect), self._look_ahead)
         self.replay = self._transactions.replay
         self._queue: Queue[Group] = Queue(_QUEUED)
@@ -259,7 +269,7 @@ class LogReader:
 
     def _look_ahead(self, name: Name) -> tuple[dict[Key, Row] | None, list[EventGroup]]:
         """Return a table's rows now, and the transactions up to there, which are still to come."""
-        end, rows = snapshot(self._connect, self._catalogue, only=[name])
+        end, rows = snapshot(self._connect, self._catalogue, most=self._most, only=[name])
         while self._stream.position < end and (event := self._next_event()) is not None:
             self._feed(event)
         return rows.get(name), [transaction for transaction, here in self._ahead if here <= end]
@@ -306,7 +316,9 @@ class LogReader:
         The differences are :attr:`problems` afterwards.
         """
         with self._gate:  # the thread pauses, so it does not pass the position of the snapshot
-            end, rows = snapshot(self._connect, self._catalogue)
+            self._catalogue.load()
+            observed = [name for name, table in self.replay.tables.items() if not table.why]
+            end, rows = snapshot(self._connect, self._catalogue, only=observed)
             self._until = end
         yield from self.finish(end)
         for problem in self.replay.differences(rows):

@@ -293,8 +293,9 @@ class Transactions:
         self._bound.clear()
         after = None if rows is None else self._undone(table, rows, ahead)
         if after is None:
-            table.why = table.why or _ALTERED_AGAIN
-            self.replay.problems.add(DEFINITIONS, table, f"{new[0]}.{new[1]}: {table.why}")
+            if not table.why:
+                table.why = _ALTERED_AGAIN
+                self.replay.problems.add(DEFINITIONS, table, f"{new[0]}.{new[1]}: {table.why}")
             return changes
         if known is not None and not known.why:
             self._compare(known, table, before, after)

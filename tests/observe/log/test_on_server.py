@@ -271,6 +271,22 @@ def test_the_audit_names_a_row_that_no_log_contains(mariadb):
     assert reader.problems[0].text == "a/1: v is 2, in the log 1"
 
 
+def test_a_table_with_too_many_rows_is_not_read(mariadb):
+    """Neither at the start nor behind ALTER nor at the end; its changes are unknown."""
+    mariadb.fresh(
+        "CREATE TABLE a (id INT PRIMARY KEY)", "INSERT INTO a VALUES (1), (2), (3)",
+        "CREATE TABLE b (id INT PRIMARY KEY)",
+    )  # fmt: skip
+    reader = mariadb.reader(most=2)
+    mariadb.run("INSERT INTO a VALUES (4)", "INSERT INTO b VALUES (1), (2), (3)")
+    mariadb.run("ALTER TABLE a ADD v INT", "INSERT INTO a VALUES (5, 5)")
+    groups = audited(reader)
+    changes = [c for group in groups for s in group.statements for c in s.changes]
+    assert [c.kind for c in changes if c.table.name == "a"] == ["unknown"] * 3
+    assert reader.replay.tables["test_log", "a"].why == "more rows than --most-rows"
+    assert reader.problems == []
+
+
 def test_a_role_without_the_privilege_learns_which_one_it_needs(mariadb):
     """SELECT is not enough."""
     mariadb.fresh("CREATE OR REPLACE USER reader", "GRANT SELECT ON *.* TO reader")
