@@ -61,4 +61,4 @@ class MariaDB:
         """Start to read the log from now on."""
         catalogue = Catalogue(self.connect)
         start, rows = snapshot(self.connect, catalogue, **more)
-        return LogReader(self.connect, catalogue, start, rows)
+        return LogReader(self.connect, catalogue, start, rows, **more)

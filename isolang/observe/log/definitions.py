@@ -9,7 +9,7 @@ from typing import Final
 from isolang.observe.log.tables import Name
 
 _TOKEN: Final = re.compile(
-    r"""\s+|/\*.*?\*/|\#[^\n]*|--\s[^\n]*
+    r"""\s+|/\*M?!\d*|\*/|/\*.*?\*/|\#[^\n]*|--\s[^\n]*
     |(?P<quoted>`(?:[^`]|``)*`)|(?P<string>'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*")
     |(?P<word>[\w$]+)|(?P<other>.)""",
     re.DOTALL | re.VERBOSE,
@@ -36,7 +36,10 @@ class Definition:
         tables: the tables that it names.
         renamed: the new name of each renamed table.
         schema: the schema that is dropped.
+        unless_exists: whether the statement has no effect if the table exists.
     """
+
+    unless_exists = False
 
     def __init__(self, text: str, schema: str) -> None:
         """Parse a statement that was run in a default schema."""
@@ -79,6 +82,9 @@ class Definition:
             yield self._name()
 
     def _parse(self) -> None:
+        if self._accept("set") and self._accept("statement"):
+            while self._at < len(self._tokens) and not self._accept("for"):
+                self._at += 1
         if self._accept("create"):
             self._parse_create()
         elif self._accept("drop"):
@@ -100,6 +106,7 @@ class Definition:
             if self._accept("if"):
                 self._accept("not")
                 self._accept("exists")
+                self.unless_exists = True
             self.kind, self.tables = "create", [self._name()]
 
     def _parse_index(self) -> None:

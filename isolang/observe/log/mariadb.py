@@ -33,6 +33,7 @@ Connect = Callable[[], Any]
 _QUEUED: Final = 1000  # how many transactions wait for the observer
 _POLL_S: Final = 0.2  # how often a waiting thread looks whether it must end
 _RECONNECT_S: Final = 20  # how long a server may take to restart
+_LOCK_WAIT_S: Final = 10  # how long a table may be locked by another session
 _ATTEMPTS: Final = 3  # how often a snapshot is tried while definitions change
 
 _SETTINGS: Final = {
@@ -93,6 +94,9 @@ def snapshot(
     for _ in range(_ATTEMPTS):
         with closing(connect()) as connection, closing(connection.cursor()) as cursor:
             at = _begin_snapshot(cursor)
+            if only is None:
+                # Behind the snapshot, so that a table that was created meanwhile is not forgotten.
+                catalogue.load()
             rows: Rows = {}
             for name, table in catalogue.tables.items():
                 if table.why or (only is not None and name not in only):
@@ -100,9 +104,12 @@ def snapshot(
                 try:
                     _read_rows(cursor, table, rows.setdefault(name, {}), most)
                 except Exception as error:
-                    if error.args and error.args[0] in _NO_PRIVILEGE:
+                    number = error.args[0] if error.args else 0
+                    if number in _NO_PRIVILEGE:
                         table.why = "no privilege SELECT"
-                    elif not error.args or error.args[0] not in _CHANGED:
+                    elif number == _LOCKED:
+                        table.why = "locked by another session"
+                    elif number not in _CHANGED:
                         raise
                     else:
                         break
@@ -116,10 +123,12 @@ def snapshot(
 
 
 _NO_PRIVILEGE: Final = (1142, 1143, 1044)
+_LOCKED: Final = 1205  # a session holds a lock on the table
 _CHANGED: Final = (1412, 1054, 1146)  # a definition changed; a column, a table is missing
 
 
 def _begin_snapshot(cursor: Any) -> LogPosition:
+    cursor.execute(f"SET SESSION lock_wait_timeout = {_LOCK_WAIT_S}")
     cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     cursor.execute("START TRANSACTION WITH CONSISTENT SNAPSHOT")
     cursor.execute("SHOW STATUS LIKE 'binlog_snapshot_%'")
@@ -171,10 +180,20 @@ class LogReader:
     """
 
     def __init__(
-        self, connect: Connect, catalogue: Catalogue, start: LogPosition, rows: Rows
+        self,
+        connect: Connect,
+        catalogue: Catalogue,
+        start: LogPosition,
+        rows: Rows,
+        *,
+        most: int = 0,
     ) -> None:
-        """Store the definitions, the rows and the position of a snapshot."""
-        self._connect, self._catalogue = connect, catalogue
+        """Store the definitions, the rows and the position of a snapshot.
+
+        Args:
+            most: the largest number of rows of a table that is observed; 0 for no limit.
+        """
+        self._connect, self._catalogue, self._most = connect, catalogue, most
         self._transactions = Transactions(catalogue, rows, collations(connect), self._look_ahead)
         self.replay = self._transactions.replay
         self._queue: Queue[Group] = Queue(_QUEUED)
@@ -250,7 +269,7 @@ class LogReader:
 
     def _look_ahead(self, name: Name) -> tuple[dict[Key, Row] | None, list[EventGroup]]:
         """Return a table's rows now, and the transactions up to there, which are still to come."""
-        end, rows = snapshot(self._connect, self._catalogue, only=[name])
+        end, rows = snapshot(self._connect, self._catalogue, most=self._most, only=[name])
         while self._stream.position < end and (event := self._next_event()) is not None:
             self._feed(event)
         return rows.get(name), [transaction for transaction, here in self._ahead if here <= end]
@@ -298,7 +317,8 @@ class LogReader:
         """
         with self._gate:  # the thread pauses, so it does not pass the position of the snapshot
             self._catalogue.load()
-            end, rows = snapshot(self._connect, self._catalogue)
+            observed = [name for name, table in self.replay.tables.items() if not table.why]
+            end, rows = snapshot(self._connect, self._catalogue, only=observed)
             self._until = end
         yield from self.finish(end)
         for problem in self.replay.differences(rows):

@@ -52,7 +52,7 @@ class LogProblem(Struct, frozen=True):
 
     Attributes:
         kind: the same words for all problems of a kind.
-        table: the table; empty if it is not known.
+        table: the name of the table; empty if all tables may be concerned.
         text: the row, with its values.
     """
 

@@ -66,7 +66,6 @@ class LogStream:
         request = struct.pack("<IHI", start.offset, _ANNOTATIONS, replica) + start.file.encode()
         # PyMySQL knows passwords, TLS and packets; it has no public method for this command.
         self._connection._execute_command(_DUMP, request)
-        self._connection._sock.settimeout(None)
         self._connection._read_timeout = 12 * _HEARTBEAT_S
 
     def __iter__(self) -> Iterator[Event]:

@@ -129,14 +129,14 @@ class Transactions:
     def _statement(self, written: WrittenRows) -> LoggedStatement:
         match = _MARK.match(written.comment)
         statement = LoggedStatement(written.comment, match[1] if match else "")
-        if written.rows and not written.comment:
-            self.replay.problems.add(COMMENTS, None, written.rows[0][0].name)
         for table_map, rows in written.rows:
             bound = self._bind(table_map)
             if bound.table.why:
                 if bound.table.why not in (SEQUENCE, _SYSTEM_TABLE):
                     statement.changes.append(Change("unknown", bound.table))
                 continue
+            if not written.comment:
+                self.replay.problems.add(COMMENTS, bound.table, bound.table.name)
             try:
                 for before, after in decode_rows(rows, bound.decoders):
                     statement.changes += self.replay.apply(
@@ -229,6 +229,8 @@ class Transactions:
             if definition.kind in ("schema", "drop"):
                 statement.changes += self._drop(name)
             elif definition.kind == "create":
+                if definition.unless_exists and name in self.replay.tables:
+                    continue
                 statement.changes += self._drop(name)
                 if name in self._catalogue.tables:
                     self._add(self._catalogue.tables[name])
@@ -291,8 +293,9 @@ class Transactions:
         self._bound.clear()
         after = None if rows is None else self._undone(table, rows, ahead)
         if after is None:
-            table.why = table.why or _ALTERED_AGAIN
-            self.replay.problems.add(DEFINITIONS, table, f"{new[0]}.{new[1]}: {table.why}")
+            if not table.why:
+                table.why = _ALTERED_AGAIN
+                self.replay.problems.add(DEFINITIONS, table, f"{new[0]}.{new[1]}: {table.why}")
             return changes
         if known is not None and not known.why:
             self._compare(known, table, before, after)

@@ -13,10 +13,15 @@ from isolang.observe.log.transactions import Transactions
 INSERT, UPDATE, DELETE = 23, 24, 25
 
 
-def event(kind, body, *, end=0, flags=0):
-    """Return an event with its header."""
+def packed(kind, body, *, end=0, flags=0):
+    """Return the bytes of an event."""
     size = events.HEADER_BYTES + len(body)
-    return parse_event(struct.pack("<IBIIIH", 0, kind, 7, size, end, flags) + body)
+    return struct.pack("<IBIIIH", 0, kind, 7, size, end, flags) + body
+
+
+def event(kind, body, *, end=0, flags=0):
+    """Return an event."""
+    return parse_event(packed(kind, body, end=end, flags=flags))
 
 
 def gtid(number, *, flags=0, more=b"\0" * 6):

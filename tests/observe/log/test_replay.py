@@ -300,6 +300,13 @@ def test_rows_that_differ_behind_alter_are_found():
     assert log.audit(account=[(1, 12, 7), (2, None, 7)]) == {DIFFERENT: 1}
 
 
+def test_a_table_that_exists_is_not_created():
+    """The server logs the statement all the same."""
+    log = account()
+    log.read(gtid(1, flags=1), query("CREATE TABLE IF NOT EXISTS account (id INT PRIMARY KEY)"))
+    assert log.audit(account=[(1, 10), (2, None)]) == {}
+
+
 def test_an_index_changes_no_rows():
     """The columns are the same, so the rows are."""
     log = account()
