@@ -17,7 +17,7 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.observe.log.mariadb import Group, LoggedStatement
-from isolang.observe.log.replay import Change, Rows
+from isolang.observe.log.replay import ReplayedChange, Rows
 from isolang.observe.log.tables import LoggedTable, Name
 from isolang.observe.mariadb.contents import NamedTables
 from isolang.observe.mariadb.reads import SeenOperation, StatementReads, statement_name
@@ -165,7 +165,10 @@ class Merger:
         return operations
 
     def _event_reads(
-        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
     ) -> list[SeenOperation]:
         if event.statement.plan.kind == "select":
             return self._reads.of_select(event, transaction)

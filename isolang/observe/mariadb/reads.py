@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 
 from isolang.observe.history.edn import edn, predicate_edn
-from isolang.observe.log.replay import Change
+from isolang.observe.log.replay import ReplayedChange
 from isolang.observe.log.tables import LoggedTable, Row
 from isolang.observe.mariadb.compared import with_truths
 from isolang.observe.mariadb.contents import NamedTable, NamedTables
@@ -57,8 +57,18 @@ class SeenOperation(Struct, frozen=True, gc=False):
         return self.version is not None
 
 
-class StatementReads:
-    """Returns the reads of statements.
+class _Read(Struct):
+    """The rows that a statement found in a table."""
+
+    event: RecordedStatement
+    transaction: FollowedTransaction
+    table: NamedTable
+    source: SourceTable
+    rows: Sequence[Row]
+
+
+class TableReads:
+    """Returns the reads of a table by a statement.
 
     Attributes:
         doubtful: the labels of tables with contents that the log does not explain.
@@ -66,172 +76,8 @@ class StatementReads:
 
     def __init__(self, tables: NamedTables, unseen: Unseen, most_rows: int) -> None:
         """Store where to find the contents of rows, and what to count."""
-        self._tables, self._unseen, self._most_rows = tables, unseen, most_rows
+        self.tables, self._unseen, self._most_rows = tables, unseen, most_rows
         self.doubtful: set[str] = set()
-
-    def of_select(
-        self, event: RecordedStatement, transaction: FollowedTransaction
-    ) -> list[SeenOperation]:
-        """Return what a SELECT read from each of its tables."""
-        statement, plan = event.statement, event.statement.plan
-        if statement.unseen:
-            self._note(statement.unseen, statement)
-            return []
-        if statement.hidden != len(plan.sources):
-            return []
-        named = [self._tables.read_from(table, event) for table in statement.tables]
-        images = [self._images(event, place) for place in range(len(named))]
-        if any(table is None for table in named):
-            self._note(ALTERED, statement)
-            return []
-        if any(rows_found is None for rows_found in images):
-            self._note(LARGE, statement)
-            return []
-        if any(len(rows_found or ()) > self._most_rows for rows_found in images):
-            self._note(LARGE, statement)
-            return []
-        operations: list[SeenOperation] = []
-        first = _Read(event, transaction, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
-        if len(named) == 1:
-            return self._read(first, plan.partial, depends=True)
-        condition = self._condition(statement, first.table, first.source)
-        is_pinned = any(unique <= condition.equal.keys() for unique in first.table.table.unique)
-        has_all = all(len(rows_found or ()) == event.count for rows_found in images)
-        complete = is_pinned and event.count > 0 and has_all and not plan.aggregates
-        partial = "" if complete or self._keeps_first(statement, images) else CONDITIONS
-        operations += self._read(first, partial, depends=True)
-        for table, source, rows_found in zip(named[1:], plan.sources[1:], images[1:], strict=True):
-            assert table is not None
-            operations += self._rows_read(
-                _Read(event, transaction, table, source, _rows(rows_found))
-            )
-        return operations
-
-    def _keeps_first(
-        self, statement: Statement, images: Sequence[Sequence[Row | None] | None]
-    ) -> bool:
-        """Return whether joins left out no row of the first table, and found each row's partners.
-
-        SOUND BECAUSE: LEFT JOIN keeps all rows of the first table, and a whole key has at most one
-        row; if it found none, the row's own columns must say so, which only NULL does.
-        """
-        plan = statement.plan
-        if plan.aggregates or plan.partial:
-            return False
-        before = [plan.sources[0]]
-        for number, source in enumerate(plan.sources[1:], 1):
-            pairs = _joined_columns(statement, source)
-            table = statement.tables[number]
-            if source.join != "left" or pairs is None:
-                return False
-            if not any(unique <= pairs.keys() for unique in table.unique):
-                return False
-            for place, row in enumerate(images[number] or ()):
-                if row is None and not _has_null(pairs, before, images, place):
-                    return False
-            before.append(source)
-        return True
-
-    def of_write(
-        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
-    ) -> list[SeenOperation]:
-        """Return what a statement found before it wrote.
-
-        Args:
-            changes: what the log says that it wrote.
-        """
-        statement, plan = event.statement, event.statement.plan
-        if statement.unseen:
-            self._note(statement.unseen, statement)
-            return []
-        direct = [change for change in changes if change.direct and change.kind != "unknown"]
-        if plan.kind in ("update", "delete") and statement.tables:
-            return self._found(
-                event, transaction, [c for c in direct if _is_of(c, statement.tables[0])]
-            )
-        if plan.kind == "insert":
-            return self._conflicts(event, transaction, direct)
-        return []
-
-    def _found(
-        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
-    ) -> list[SeenOperation]:
-        """Return the rows that an UPDATE or DELETE found."""
-        statement, plan = event.statement, event.statement.plan
-        rows = [
-            change.before
-            for change in changes
-            if change.before is not None and not (change.moved and change.kind == "insert")
-        ]
-        table = self._tables.read_from(statement.tables[0], event)
-        if table is None:
-            self._note(ALTERED, statement)
-            return []
-        if event.changed > 0 and not changes:
-            self._note(IN_NO_LOG, statement)
-            self.doubtful.add(table.label)
-            return []
-        condition = self._condition(statement, table, plan.sources[0])
-        depends = (
-            plan.computes or bool(condition.why)
-            or not condition.columns <= frozenset(table.table.key)
-        )  # fmt: skip
-        if event.matched > len(rows):
-            unchanged = self._unchanged_row(event, transaction, table, condition)
-            if unchanged is None:
-                self._note(UNCHANGED, statement)
-            return [] if unchanged is None else [unchanged]
-        rows_found = _Read(event, transaction, table, plan.sources[0], rows)
-        return self._read(rows_found, plan.partial, depends=depends, writes=True)
-
-    def _unchanged_row(
-        self,
-        event: RecordedStatement,
-        transaction: FollowedTransaction,
-        table: NamedTable,
-        condition: ParsedCondition,
-    ) -> SeenOperation | None:
-        """Return the read of the row that an UPDATE found by its key, and left as it was."""
-        statement, key = event.statement, {}
-        for name in table.table.key:
-            if name not in condition.equal:
-                return None
-            alone = ParsedCondition(node=("=", name, condition.equal[name]))
-            try:
-                equal = alone.predicate(table.compared, statement.part, statement.parameters)
-            except CannotEvaluateError:
-                return None
-            key[name] = equal[2]
-        values = table.table.key_of(key)
-        version = table.locked_version(values, transaction, event.answered)
-        if version is None:
-            return None
-        text = f"[:r {table.key_edn(values)} {version[0]}]"
-        return self._operation(text, table, event, transaction)
-
-    def _conflicts(
-        self, event: RecordedStatement, transaction: FollowedTransaction, changes: Sequence[Change]
-    ) -> list[SeenOperation]:
-        """Return the rows that an INSERT found to be there already."""
-        statement, way = event.statement, event.statement.plan.name
-        if way:
-            of_insert = [
-                change for change in changes if not change.moved or change.kind == "insert"
-            ]
-            if len(of_insert) < event.listed:
-                self._note(NO_ROW, statement)
-        if way != "update":
-            return []
-        operations = []
-        for change in changes:
-            if change.kind == "update" and change.before is not None:
-                table = self._tables.of(change.table)
-                text = table.find(change.key, change.before)
-                if text is not None:
-                    operations.append(self._row_read(table, change.key, text, event, transaction))
-        return operations
-
-    # --- the reads of a table ---
 
     def _read(
         self, read: _Read, partial: str, *, depends: bool, writes: bool = False
@@ -377,21 +223,186 @@ class StatementReads:
         self._unseen.note(what, statement.text)
 
 
-class _Read(Struct):
-    """The rows that a statement found in a table."""
+class StatementReads(TableReads):
+    """Returns the reads of statements."""
 
-    event: RecordedStatement
-    transaction: FollowedTransaction
-    table: NamedTable
-    source: SourceTable
-    rows: Sequence[Row]
+    def of_select(
+        self, event: RecordedStatement, transaction: FollowedTransaction
+    ) -> list[SeenOperation]:
+        """Return what a SELECT read from each of its tables."""
+        statement, plan = event.statement, event.statement.plan
+        if statement.unseen:
+            self._note(statement.unseen, statement)
+            return []
+        if statement.hidden != len(plan.sources):
+            return []
+        named = [self.tables.read_from(table, event) for table in statement.tables]
+        images = [self._images(event, place) for place in range(len(named))]
+        if any(table is None for table in named):
+            self._note(ALTERED, statement)
+            return []
+        if any(rows_found is None for rows_found in images):
+            self._note(LARGE, statement)
+            return []
+        if any(len(rows_found or ()) > self._most_rows for rows_found in images):
+            self._note(LARGE, statement)
+            return []
+        operations: list[SeenOperation] = []
+        first = _Read(event, transaction, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
+        if len(named) == 1:
+            return self._read(first, plan.partial, depends=True)
+        condition = self._condition(statement, first.table, first.source)
+        is_pinned = any(unique <= condition.equal.keys() for unique in first.table.table.unique)
+        has_all = all(len(rows_found or ()) == event.count for rows_found in images)
+        complete = is_pinned and event.count > 0 and has_all and not plan.aggregates
+        partial = "" if complete or self._keeps_first(statement, images) else CONDITIONS
+        operations += self._read(first, partial, depends=True)
+        for table, source, rows_found in zip(named[1:], plan.sources[1:], images[1:], strict=True):
+            assert table is not None
+            operations += self._rows_read(
+                _Read(event, transaction, table, source, _rows(rows_found))
+            )
+        return operations
+
+    def _keeps_first(
+        self, statement: Statement, images: Sequence[Sequence[Row | None] | None]
+    ) -> bool:
+        """Return whether joins left out no row of the first table, and found each row's partners.
+
+        SOUND BECAUSE: LEFT JOIN keeps all rows of the first table, and a whole key has at most one
+        row; if it found none, the row's own columns must say so, which only NULL does.
+        """
+        plan = statement.plan
+        if plan.aggregates or plan.partial:
+            return False
+        before = [plan.sources[0]]
+        for number, source in enumerate(plan.sources[1:], 1):
+            pairs = _joined_columns(statement, source)
+            table = statement.tables[number]
+            if source.join != "left" or pairs is None:
+                return False
+            if not any(unique <= pairs.keys() for unique in table.unique):
+                return False
+            for place, row in enumerate(images[number] or ()):
+                if row is None and not _has_null(pairs, before, images, place):
+                    return False
+            before.append(source)
+        return True
+
+    def of_write(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
+    ) -> list[SeenOperation]:
+        """Return what a statement found before it wrote.
+
+        Args:
+            changes: what the log says that it wrote.
+        """
+        statement, plan = event.statement, event.statement.plan
+        if statement.unseen:
+            self._note(statement.unseen, statement)
+            return []
+        direct = [change for change in changes if change.direct and change.kind != "unknown"]
+        if plan.kind in ("update", "delete") and statement.tables:
+            return self._found(
+                event, transaction, [c for c in direct if _is_of(c, statement.tables[0])]
+            )
+        if plan.kind == "insert":
+            return self._conflicts(event, transaction, direct)
+        return []
+
+    def _found(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
+    ) -> list[SeenOperation]:
+        """Return the rows that an UPDATE or DELETE found."""
+        statement, plan = event.statement, event.statement.plan
+        rows = [
+            change.before
+            for change in changes
+            if change.before is not None and not (change.moved and change.kind == "insert")
+        ]
+        table = self.tables.read_from(statement.tables[0], event)
+        if table is None:
+            self._note(ALTERED, statement)
+            return []
+        if event.changed > 0 and not changes:
+            self._note(IN_NO_LOG, statement)
+            self.doubtful.add(table.label)
+            return []
+        condition = self._condition(statement, table, plan.sources[0])
+        depends = (
+            plan.computes or bool(condition.why)
+            or not condition.columns <= frozenset(table.table.key)
+        )  # fmt: skip
+        if event.matched > len(rows):
+            unchanged = self._unchanged_row(event, transaction, table, condition)
+            if unchanged is None:
+                self._note(UNCHANGED, statement)
+            return [] if unchanged is None else [unchanged]
+        rows_found = _Read(event, transaction, table, plan.sources[0], rows)
+        return self._read(rows_found, plan.partial, depends=depends, writes=True)
+
+    def _unchanged_row(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        table: NamedTable,
+        condition: ParsedCondition,
+    ) -> SeenOperation | None:
+        """Return the read of the row that an UPDATE found by its key, and left as it was."""
+        statement, key = event.statement, {}
+        for name in table.table.key:
+            if name not in condition.equal:
+                return None
+            alone = ParsedCondition(node=("=", name, condition.equal[name]))
+            try:
+                equal = alone.predicate(table.compared, statement.part, statement.parameters)
+            except CannotEvaluateError:
+                return None
+            key[name] = equal[2]
+        values = table.table.key_of(key)
+        version = table.locked_version(values, transaction, event.answered)
+        if version is None:
+            return None
+        text = f"[:r {table.key_edn(values)} {version[0]}]"
+        return self._operation(text, table, event, transaction)
+
+    def _conflicts(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
+    ) -> list[SeenOperation]:
+        """Return the rows that an INSERT found to be there already."""
+        statement, way = event.statement, event.statement.plan.name
+        if way:
+            of_insert = [
+                change for change in changes if not change.moved or change.kind == "insert"
+            ]
+            if len(of_insert) < event.listed:
+                self._note(NO_ROW, statement)
+        if way != "update":
+            return []
+        operations = []
+        for change in changes:
+            if change.kind == "update" and change.before is not None:
+                table = self.tables.of(change.table)
+                text = table.find(change.key, change.before)
+                if text is not None:
+                    operations.append(self._row_read(table, change.key, text, event, transaction))
+        return operations
 
 
 def _rows(rows_found: Sequence[Row | None] | None) -> list[Row]:
     return [row for row in rows_found or () if row is not None]
 
 
-def _is_of(change: Change, table: LoggedTable) -> bool:
+def _is_of(change: ReplayedChange, table: LoggedTable) -> bool:
     return (change.table.schema, change.table.name) == (table.schema, table.name)
 
 

@@ -78,7 +78,7 @@ class Parameters(Struct, frozen=True, gc=False):
 
 
 class ColumnComparison(Protocol):
-    """How a database compares a column with constants."""
+    """A column as a database compares it with constants."""
 
     @property
     def comparable(self) -> bool:
