@@ -15,6 +15,7 @@ from isolang.observe.history.lines import TAB
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
+from isolang.observe.sql.units import unit_named
 from isolang.observe.unseen import Unseen, unseen_phrases
 from isolang.run.record.lines import ORDERED_LINE
 
@@ -72,6 +73,13 @@ def _write_transactions(
             continue
         writes = TAB.join(op.text for op in operations if op.writes)
         level = f", :level {edn(levels[seen.level])}" if seen.level in levels else ""
+        if seen.labels:
+            named = " ".join(map(edn, seen.labels))
+            level += f", :label {named if len(seen.labels) == 1 else f'[{named}]'}"
+        unit = unit_named(seen.units)
+        if unit:
+            level += f", :unit {edn(unit)}"
+            more += f", :unit {edn(unit)}"
         events += [
             (seen.begin, seen.process, "invoke", seen.began, f"[{writes}]", level),
             (seen.end, seen.process, "ok", seen.ended, value, more),

@@ -84,6 +84,9 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
         numbers: the numbers of the statements that have a comment of their own.
         is_explicit: whether the application began or ended it by a statement.
         is_unclear: whether it may have been several transactions.
+        units: the names of the unit that it belongs to, by what names it; empty if two statements
+            disagree.
+        labels: the names of the programs that its statements belong to.
     """
 
     process: int
@@ -103,6 +106,8 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
     numbers: set[int] = field(default_factory=set)
     is_explicit: bool = False
     is_unclear: bool = False
+    units: dict[str, str] = field(default_factory=dict)
+    labels: list[str] = field(default_factory=list)
 
 
 class Recording:

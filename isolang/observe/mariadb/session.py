@@ -77,6 +77,11 @@ class FollowedSession:
             )  # fmt: skip
         self._transaction.sent += 1
         self._transaction.last_sent = position
+        for source, name in statement.units.items():
+            if self._transaction.units.setdefault(source, name) != name:
+                self._transaction.units[source] = ""
+        if statement.program and statement.program not in self._transaction.labels:
+            self._transaction.labels.append(statement.program)
         if statement.mark and not statement.is_binary:
             self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
 

@@ -7,7 +7,7 @@ comment in front, which the server's log repeats.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -19,6 +19,7 @@ from isolang.observe.mariadb.lexer import statements, tokens
 from isolang.observe.mariadb.plan import SentPlan, hidden_text, plan_of
 from isolang.observe.sql.lexer import Token, UnclearTextError
 from isolang.observe.sql.predicates import Parameters
+from isolang.observe.sql.units import program_of_statement, units_of_statement
 from isolang.observe.unseen import (
     CALLED,
     CATALOGUE,
@@ -77,6 +78,8 @@ class Statement(Struct):
         charset: Python's name of the character set of its text; empty if it is not known.
         lead: what the text has in front of it, and of a comment.
         gap: what the text has between the comment and the statement.
+        units: the names of the unit that it belongs to, by what names it in a comment.
+        program: the name of its program in a comment; empty if it has none.
     """
 
     text: str
@@ -92,6 +95,8 @@ class Statement(Struct):
     charset: str = ""
     lead: str = ""
     gap: str = ""
+    units: Mapping[str, str] = {}
+    program: str = ""
 
     def sent_text(self) -> str:
         """Return the text to send to the server."""
@@ -201,6 +206,8 @@ class Preparation:
             return [
                 Statement(text, (), SentPlan("other"), unseen=PROCEDURES, ends_unclear=True)
             ]  # fmt: skip
+        if len(made) == 1:
+            made[0].units, made[0].program = units_of_statement(text), program_of_statement(text)
         return made
 
     def _statement(
