@@ -2,6 +2,7 @@
 
 import re
 import struct
+import sys
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -470,3 +471,31 @@ def test_servers_that_cannot_be_observed(mariadb, tmp_path):
     nobody = MariaDBAddress(host=mariadb.socket, user="reader")
     with pytest.raises(isolang.IsolangError, match="REPLICATION SLAVE"):
         MariaDBObserver(nobody, tmp_path / "b.edn", **more).start()
+
+
+def test_the_command(mariadb, tmp_path, capsys):
+    """The command finds the server in its environment, and the page of options is the same."""
+    from isolang.cli.main import main
+
+    mariadb.fresh(*SCHEMA)
+    script = tmp_path / "app.py"
+    script.write_text(
+        "import os, pymysql\n"
+        "c = pymysql.connect(host=os.environ['MYSQL_HOST'], user='root', ssl_disabled=True,\n"
+        "    port=int(os.environ['MYSQL_TCP_PORT']), database=os.environ['MYSQL_DATABASE'])\n"
+        "k = c.cursor()\n"
+        "k.execute(\"/*unit='u 1',route='/pay'*/ SELECT balance FROM account WHERE id = 0\")\n"
+        "k.execute('UPDATE account SET balance = 1 WHERE id = 0')\n"
+        "c.commit()\n"
+        "assert os.environ['DATABASE_URL'].startswith('mysql://root@127.0.0.1:')\n"
+    )
+    url = f"mysql://root@/test_log?unix_socket={mariadb.socket}"
+    more = ["--spec", "ser", "--into", str(tmp_path / "h.edn"), "--", sys.executable, str(script)]
+    assert main(["observe", url, *more]) == 0
+    shown = capsys.readouterr().out
+    assert "observed   1 transactions: 1 committed" in shown
+    assert "not seen   nothing" in shown
+    assert ':unit "u 1"' in (tmp_path / "h.edn").read_text()
+    assert ':label "/pay"' in (tmp_path / "h.edn").read_text()
+    assert main(["observe", url, "--spec", "ser", "--versions", "--", "true"]) == 2
+    assert "the versions of rows are always those of the server's log" in capsys.readouterr().err
