@@ -31,6 +31,7 @@ NOT_AS_SENT: Final = frozenset({
     1051, 1052, 1054, 1055, 1060, 1064, 1109, 1140, 1142, 1143, 1146, 1235, 1242, 1247, 1260, 1267,
     1305, 1365, 1370, 1461,
 })  # fmt: skip
+_EOF_SIZE: Final = 5
 _ENDS_ROWS: Final = 9  # an EOF packet is shorter
 
 
@@ -132,7 +133,9 @@ class AnswerForwarder:
                 return StatementAnswer(code=code, is_refused=True)
             client.write(first)
             return StatementAnswer(code=code)
-        if first[0] == 0:
+        if first[0] == 0xFE and len(first) == _EOF_SIZE:  # of COM_SET_OPTION
+            return StatementAnswer(status=self.eof(first))
+        if first[0] == 0 or (first[0] == 0xFE and len(first) < _ENDS_ROWS):
             ok = self.ok(first)
             client.write(ok.packed(tracks=self.tracks))
             return StatementAnswer(
