@@ -42,7 +42,7 @@ class MariaDB:
 
         return pymysql.connect(
             unix_socket=self.socket, user=more.pop("user", "root"), database=database,
-            autocommit=True, init_command="SET time_zone = '+00:00'", **more,
+            autocommit=True, ssl_disabled=True, init_command="SET time_zone = '+00:00'", **more,
         )  # fmt: skip
 
     def run(self, *statements, database="test_log"):

@@ -26,7 +26,7 @@ _EXAMPLES: Final = 3  # how many examples of each kind of problem are kept
 _DEPTH: Final = 15  # InnoDB's limit for cascades
 
 
-class Change(Struct, eq=False):
+class ReplayedChange(Struct, eq=False):
     """A change of one row in a committed transaction.
 
     Attributes:
@@ -131,7 +131,7 @@ class LogReplay:
         after: Row | None,
         *,
         cascades: bool = True,
-    ) -> list[Change]:
+    ) -> list[ReplayedChange]:
         """Apply a change from the log, and return it with the changes that it causes.
 
         Args:
@@ -140,9 +140,9 @@ class LogReplay:
             cascades: whether the session enforced foreign keys.
         """
         if table.why:
-            return [Change("unknown", table)]
+            return [ReplayedChange("unknown", table)]
         before, after = self._complete(table, before, after)
-        changes: list[Change] = []
+        changes: list[ReplayedChange] = []
         self._write(changes, table, before, after, direct=True, depth=0 if cascades else _DEPTH)
         return changes
 
@@ -169,7 +169,7 @@ class LogReplay:
 
     def _write(
         self,
-        changes: list[Change],
+        changes: list[ReplayedChange],
         table: LoggedTable,
         before: Row | None,
         after: Row | None,
@@ -185,13 +185,15 @@ class LogReplay:
         if old is not None and old != new:
             rows.pop(old, None)
             number = self._next_number(name, old)
-            changes.append(Change("delete", table, old, before, None, direct, moved, number))
+            changes.append(
+                ReplayedChange("delete", table, old, before, None, direct, moved, number)
+            )
         if new is not None and after is not None:
             rows[new] = after
             kind = "update" if old == new else "insert"
             seen = before if kind == "update" else None
             number = self._next_number(name, new)
-            changes.append(Change(kind, table, new, seen, after, direct, moved, number))
+            changes.append(ReplayedChange(kind, table, new, seen, after, direct, moved, number))
         for children in self._children.get(name, ()):
             if old is not None and before is not None:
                 children.remove(old, before)
@@ -206,7 +208,12 @@ class LogReplay:
         return self._numbers[name, key]
 
     def _cascade(
-        self, changes: list[Change], children: _Children, before: Row, after: Row | None, depth: int
+        self,
+        changes: list[ReplayedChange],
+        children: _Children,
+        before: Row,
+        after: Row | None,
+        depth: int,
     ) -> None:
         """Write the children of a parent as InnoDB does."""
         key, table = children.foreign, children.table
@@ -225,9 +232,9 @@ class LogReplay:
                 changed = row | dict(zip(key.columns, values, strict=True))
                 self._write(changes, table, row, changed, direct=False, depth=depth)
 
-    def empty(self, table: LoggedTable) -> list[Change]:
+    def empty(self, table: LoggedTable) -> list[ReplayedChange]:
         """Remove all rows of a table, as TRUNCATE and DROP do."""
-        changes: list[Change] = []
+        changes: list[ReplayedChange] = []
         for row in [*self.rows.get((table.schema, table.name), {}).values()]:
             self._write(changes, table, row, None, direct=True, depth=_DEPTH)
         return changes

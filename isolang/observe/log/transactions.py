@@ -32,9 +32,9 @@ from isolang.observe.log.replay import (
     DIFFERENT,
     EVENTS,
     STATEMENTS,
-    Change,
     Key,
     LogReplay,
+    ReplayedChange,
     Rows,
     difference,
 )
@@ -57,7 +57,7 @@ class LoggedStatement(Struct, eq=False):
 
     comment: str = ""
     mark: str = ""
-    changes: list[Change] = []
+    changes: list[ReplayedChange] = []
 
 
 class Group(Struct, eq=False):
@@ -133,7 +133,7 @@ class Transactions:
             bound = self._bind(table_map)
             if bound.table.why:
                 if bound.table.why not in (SEQUENCE, _SYSTEM_TABLE):
-                    statement.changes.append(Change("unknown", bound.table))
+                    statement.changes.append(ReplayedChange("unknown", bound.table))
                 continue
             if not written.comment:
                 self.replay.problems.add(COMMENTS, bound.table, bound.table.name)
@@ -243,17 +243,17 @@ class Transactions:
         self._refresh()
         return statement
 
-    def _drop(self, name: Name, *, keep: bool = False) -> list[Change]:
+    def _drop(self, name: Name, *, keep: bool = False) -> list[ReplayedChange]:
         table = self.replay.tables.get(name)
         if table is None:
             return []
-        changes = [Change("unknown", table)] if table.why else self.replay.empty(table)
+        changes = [ReplayedChange("unknown", table)] if table.why else self.replay.empty(table)
         if not keep:
             del self.replay.tables[name]
             self.replay.rows.pop(name, None)
         return changes
 
-    def _rename(self, old: Name, new: Name) -> list[Change]:
+    def _rename(self, old: Name, new: Name) -> list[ReplayedChange]:
         table, rows = self.replay.tables.get(old), [*self.replay.rows.get(old, {}).values()]
         changes = self._drop(old)
         if table is not None:
@@ -261,14 +261,14 @@ class Transactions:
             changes += self._fill(new, rows)
         return changes
 
-    def _fill(self, name: Name, rows: Iterable[Row]) -> list[Change]:
+    def _fill(self, name: Name, rows: Iterable[Row]) -> list[ReplayedChange]:
         table = self.replay.tables[name]
         changes = []
         for row in rows:
             changes += self.replay.apply(table, None, row)
         return changes
 
-    def _alter(self, old: Name, new: Name) -> list[Change]:
+    def _alter(self, old: Name, new: Name) -> list[ReplayedChange]:
         """Replace a definition, with the rows that the server has made of the old ones."""
         known, table = self.replay.tables.get(old), self._catalogue.tables.get(new)
         if known is not None and table is not None and _alike(known, table):
