@@ -20,6 +20,7 @@ from isolang.output.terminal import escaped, print_lines
 if TYPE_CHECKING:
     from isolang.court.case import CourtCase
     from isolang.court.ruling import Ruling
+    from isolang.court.trial import Trial
 
 
 def court(
@@ -39,7 +40,7 @@ def court(
         str,
         typer.Option(
             "--save", metavar="DIR", rich_help_panel=OUTPUT, show_default=False,
-            help="Save the history of the violation and its certificate in this folder.",
+            help="Save the recorded calls, and a violation with its certificate, in this folder.",
         ),
     ] = "",
 ) -> int:  # fmt: skip
@@ -69,33 +70,41 @@ def court(
                     bar.phase(phase)
                     bar.reached(done, total)
 
+                trial = Trial(case, stage, progress)
                 try:
-                    evidence = Trial(case, stage, progress).hold()
+                    evidence = trial.hold()
                 finally:
                     stage.close()
             ruling = rule(evidence)
             rulings.append(ruling)
-            files = _written(case, number, ruling, html, save)
+            files = _written(case, number, ruling, trial, html=html, save=save)
             print_lines(*map(escaped, ruling_lines(case, level, ruling, evidence, files)))
     return exit_code_of(rulings)
 
 
-def _written(case: CourtCase, number: int, ruling: Ruling, html: str, save: str) -> list[str]:
-    """Write the page and the certificate of a violation, and return the names of the files."""
+def _written(
+    case: CourtCase, number: int, ruling: Ruling, trial: Trial, *, html: str, save: str
+) -> list[str]:
+    """Write the recorded calls, and the page and certificate of a violation; return their names."""
+    from isolang.court.robustness import joined_lines
     from isolang.report import page, save_page
 
     conviction = ruling.conviction
-    if conviction is None:
-        return []
     files = []
     suffix = f"-{number}" if len(case.levels) > 1 else ""
+    if save:
+        folder = Path(save)
+        folder.mkdir(parents=True, exist_ok=True)
+        calls = folder / f"calls{suffix}.edn"
+        calls.write_text("".join(joined_lines(trial.recordings())), "utf-8")
+        files.append(f"{calls}; `isocheck robust {calls}` offers mends")
+    if conviction is None:
+        return files
     if html:
         text = page(conviction.verdict, name=case.name, harm=conviction.harm)
         path = Path(html)
         files.append(save_page(text, path.with_name(f"{path.stem}{suffix}{path.suffix}")))
     if save:
-        folder = Path(save)
-        folder.mkdir(parents=True, exist_ok=True)
         history = folder / f"court{suffix}.edn"
         copyfile(conviction.played.path, history)
         files += [str(history), str(conviction.verdict.certificate().save(folder))]

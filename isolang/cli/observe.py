@@ -226,7 +226,7 @@ def observe(
     setup: Annotated[
         str,
         typer.Option(
-            "--setup", metavar="COMMAND", show_default=False,
+            "--setup", "--prepare", metavar="COMMAND", show_default=False,
             help="Run this command first, without observing it; it prepares the database.",
         ),
     ] = "",

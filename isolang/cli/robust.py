@@ -32,8 +32,7 @@ from isolang.output.terminal import escaped, print_data, print_lines
 if TYPE_CHECKING:
     from isolang.foresee.decide import Mend
     from isolang.foresee.extract import Extracted
-    from isolang.foresee.mending import Mend as RunMend
-    from isolang.foresee.mending import MendSearch
+    from isolang.foresee.mending import MendSearch, ProgramMend
     from isolang.foresee.schedules import Level
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample
@@ -281,7 +280,7 @@ def robust(
 
 
 class _Question(Struct, frozen=True, kw_only=True):
-    """What to decide: the name of the source, the level (empty for the default), and how."""
+    """A question: the name of the source, the level (empty for the default), and how to decide."""
 
     source: str
     at: str
@@ -395,17 +394,17 @@ def _of_run(
 
 def _mends_of_run(
     decision: RunDecision, search: MendSearch, level: Level, notes: list[str]
-) -> tuple[dict[str, list[RunMend]], tuple[str, ...] | None]:
+) -> tuple[dict[str, list[ProgramMend]], tuple[str, ...] | None]:
     """Return the mends of each program that is not safe, and who is unsafe if all are applied."""
     if decision.run.lacking:
         notes.append(
             f"the mends and the lowest levels are those of what was seen: {decision.run.lacking}"
         )
-    mends: dict[str, list[RunMend]] = {}
+    mends: dict[str, list[ProgramMend]] = {}
     try:
-        for one in decision.programs:
-            if one.standing(level) == "not robust":
-                mends[one.program] = search.of(one.program)
+        for program in decision.programs:
+            if program.standing(level) == "not robust":
+                mends[program.program] = search.of(program.program)
         together = search.all_together([some[0] for some in mends.values() if some])
     except UnsupportedError as error:
         notes.append(f"the list of mends may be incomplete: {error}")
@@ -420,7 +419,7 @@ def _level_of(history: History) -> str:
 
 
 def _lowest_of_run(
-    decision: RunDecision, mends: Mapping[str, Sequence[RunMend]]
+    decision: RunDecision, mends: Mapping[str, Sequence[ProgramMend]]
 ) -> Iterator[LowestLevel]:
     """Yield the lowest levels at which all programs of a run together are robust.
 
@@ -428,17 +427,17 @@ def _lowest_of_run(
     safe only then.
     """
     needed = {
-        program
-        for one in decision.programs
-        if one.level == "ssi"
-        for mend in mends.get(one.program, ())
+        partner
+        for program in decision.programs
+        if program.level == "ssi"
+        for mend in mends.get(program.program, ())
         for change in mend.changes
         if change.kind == "serializable"
-        for program in change.programs
+        for partner in change.programs
     }
-    for one in decision.programs:
-        level: LevelName = "ssi" if one.program in needed else one.level
-        title = decision.run.titles[one.program]
+    for program in decision.programs:
+        level: LevelName = "ssi" if program.program in needed else program.level
+        title = decision.run.titles[program.program]
         yield LowestLevel(program=title, level=level, sql=_SQL[level])
 
 
@@ -550,7 +549,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     )
     programs = f"{len(report.programs):,} program{'s' if len(report.programs) > 1 else ''}"
     yield f"{report.source}  {programs}{ways}"
-    yield from _left_out(report)
+    yield from _extent(report)
     yield ""
     level = f"{report.at} ({_SQL[report.at]})"
     if report.standing == "robust":
@@ -578,7 +577,7 @@ def _text(report: RobustReport) -> Iterator[str]:
     yield from _other_commands(report)
 
 
-def _left_out(report: RobustReport) -> Iterator[str]:
+def _extent(report: RobustReport) -> Iterator[str]:
     from isolang.explain.words import quantity
 
     if report.transactions is None:
@@ -603,11 +602,11 @@ def _lowest_lines(report: RobustReport) -> Iterator[str]:
         if report.lowest:
             yield "The lowest level for each program, if every other program runs at its own:"
             yield from align_rows(
-                [[one.program, _SHORT[one.level], one.sql] for one in report.lowest], indent=2
+                [[row.program, _SHORT[row.level], row.sql] for row in report.lowest], indent=2
             )
         return
-    alone = {one.program: one.level for one in report.table}
-    raised = [one.program for one in report.lowest if one.level != alone[one.program]]
+    alone = {row.program: row.level for row in report.table}
+    raised = [row.program for row in report.lowest if row.level != alone[row.program]]
     if raised:
         yield (
             "SERIALIZABLE protects a program only from others that run at it: without mends, "
@@ -620,10 +619,9 @@ def _other_commands(report: RobustReport) -> Iterator[str]:
     if not report.table or report.standing == "robust":
         return
     profile = f"postgresql-{_SQL[report.at].lower().replace(' ', '-')}"
-    yield (
-        f"`isocheck predict {report.source} --at {profile} --play APP` plays on a database what "
-        "this run could have done; here, no value or condition was considered."
-    )
+    yield "Here, no value or condition of the application was considered. On a database,"
+    yield f"`isocheck predict {report.source} --at {profile} --play APP`"
+    yield "plays what this run could have done; `isocheck court` plays two calls in all schedules."
 
 
 def _schedule(found: RobustCounterexample) -> Iterator[str]:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from isolang.output.layout import align_rows
 
 if TYPE_CHECKING:
-    from isolang.foresee.mending import Mend
+    from isolang.foresee.mending import ProgramMend
     from isolang.foresee.schedules import Level
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample, RanStatement
@@ -75,19 +75,19 @@ class RobustProgram(Struct, frozen=True, kw_only=True):
 
 
 def program_reports(
-    decision: RunDecision, level: Level, mends: Mapping[str, Sequence[Mend]]
+    decision: RunDecision, level: Level, mends: Mapping[str, Sequence[ProgramMend]]
 ) -> Iterator[RobustProgram]:
     """Yield the report of each program. ``mends`` has the mends of programs that are not safe."""
     from isolang.foresee.service import SQL
 
     titles = decision.run.titles
-    for one in decision.programs:
-        execution = one.counterexamples.get(level)
+    for program in decision.programs:
+        execution = program.counterexamples.get(level)
         yield RobustProgram(
-            program=titles[one.program],
-            level=one.level,
-            sql=SQL[one.level],
-            standing=one.standing(level),
+            program=titles[program.program],
+            level=program.level,
+            sql=SQL[program.level],
+            standing=program.standing(level),
             row=_row(execution.candidate.overlooking.text) if execution else "",
             statement=execution.candidate.overlooking.source if execution else "",
             partner=titles[execution.programs[1]] if execution else "",
@@ -101,7 +101,7 @@ def program_reports(
                     )
                     for change in mend.changes
                 )
-                for mend in mends.get(one.program, ())
+                for mend in mends.get(program.program, ())
             ),
         )
 
@@ -134,13 +134,13 @@ def transaction_names(execution: Counterexample, titles: Mapping[str, str]) -> l
 def table_lines(programs: Sequence[RobustProgram], sql: str) -> Iterator[str]:
     """Yield a table of the programs."""
     rows = [["program", "lowest level", f"at {sql}, it overlooks", "by", ""]]
-    for one in programs:
-        unsafe = one.standing == "not robust"
-        what = f"a write of {one.row}" if unsafe else ""
-        if one.standing == "unknown":
-            what = "unknown"
-        rows.append([one.program, one.sql, what, one.partner, one.anomaly])
-    if all(one.standing == "robust" for one in programs):
+    for program in programs:
+        unsafe = program.standing == "not robust"
+        overlooked = f"a write of {program.row}" if unsafe else ""
+        if program.standing == "unknown":
+            overlooked = "unknown"
+        rows.append([program.program, program.sql, overlooked, program.partner, program.anomaly])
+    if all(program.standing == "robust" for program in programs):
         rows = [row[:2] for row in rows]
     yield from align_rows(rows, indent=2)
 
@@ -154,21 +154,21 @@ def mend_lines(
         together: the programs that are not safe if the first mend of each program is applied;
             ``None`` if this is not known.
     """
-    unsafe = [one for one in programs if one.standing == "not robust"]
+    unsafe = [program for program in programs if program.standing == "not robust"]
     yield f"Mends, each decided again: with it, the program is safe at {sql}"
-    for one in unsafe:
-        if not one.mends:
-            yield f"  {one.program}: none found"
+    for program in unsafe:
+        if not program.mends:
+            yield f"  {program.program}: none found"
             continue
-        yield f"  {one.program}"
-        for number, changes in enumerate(one.mends, 1):
-            for place, change in enumerate(changes):
-                lead = f"{number}." if place == 0 else "  "
-                others = [name for name in change.programs if name != one.program]
-                of = f", in {', '.join((one.program, *others))}" if others else ""
+        yield f"  {program.program}"
+        for number, changes in enumerate(program.mends, 1):
+            for index, change in enumerate(changes):
+                lead = f"{number}." if index == 0 else "  "
+                others = [name for name in change.programs if name != program.program]
+                of = f", in {', '.join((program.program, *others))}" if others else ""
                 yield f"    {lead} {_TITLES[change.kind]}{of}"
                 yield f"         {change.sql}"
-    if together == () and all(one.mends for one in unsafe):
+    if together == () and all(program.mends for program in unsafe):
         yield ""
         yield f"With the first mend of each, all {len(programs):,} programs are safe at {sql}."
     elif together:

@@ -2,59 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from isolang.errors import IsolangError
 
 if TYPE_CHECKING:
     from isolang.foresee.schedules import Level
-    from isolang.foresee.templates import Branch
     from isolang.history.history import History
 
+_HEAD: Final = re.compile(r"\{:index \d+, (?P<type>:type :\w+), :process (?P<process>\d+), ")
+_TIME: Final = re.compile(r":time (\d+)")
+_INIT: Final = ", :f :init, "
 
-def robustness_of(histories: Sequence[History], level: Level) -> tuple[tuple[str, ...], str]:
+
+def robustness_of(histories: Sequence[History], level: Level) -> tuple[list[str], str]:
     """Return the conditions under which the programs of some runs are robust at a level.
 
     If they are not known to be robust, there are none, and the second result says why.
     """
-    from isolang.foresee.decide import decide
-    from isolang.foresee.extract import extract
-    from isolang.foresee.templates import templates_of_branches
+    from isolang.foresee.service import SQL, conditions_of_run, decide_runs
 
-    branches: dict[tuple[str, str], Branch] = {}
     try:
-        for history in histories:
-            run = extract(history)
-            if run.lacking:
-                return (), f"the runs do not have everything: {run.lacking}"
-            for branch in run.templates.branches:
-                branches.setdefault((branch.program, str(branch.statements)), branch)
-        templates = templates_of_branches(
-            tuple(
-                replace(branch, way=f"sequence {number}")
-                for number, branch in enumerate(branches.values(), 1)
-            )
-        )
-        decision = decide(templates, dict.fromkeys(templates.programs, level))
+        decision = decide_runs(histories, level)
     except IsolangError as error:
-        return (), str(error)
-    if decision.standing != "robust":
-        example = decision.counterexample
-        return (), decision.gave_up or (
-            f"{example.forbidden.violation.anomaly} of {' and '.join(example.programs)}"
-            if example is not None
-            else "the theorem does not exclude a counterexample"
-        )
-    return (
-        f"any number of these {len(templates.programs)} programs, with any arguments, at "
-        f"{_NAMES[level]} as PostgreSQL has it, and no other program that touches these rows",
-        "a program executes no other sequences of statements than in these runs: branches that did "
-        "not run are not covered",
-        "each statement finds its rows by their primary keys, unless it is a scan",
-    ), ""
+        return [], str(error)
+    if decision.standing == "robust":
+        return [
+            f"all transactions that touch these rows are of these {len(decision.programs)} "
+            "programs, with any arguments, and run on one server at "
+            f"{SQL[level]} as PostgreSQL has it",
+            *conditions_of_run(decision.run),
+        ], ""
+    example = decision.counterexample
+    if example is not None:
+        names = dict.fromkeys(decision.run.titles.get(name, name) for name in example.programs)
+        return [], f"{example.forbidden.violation.anomaly} of {' and '.join(names)}"
+    return [], decision.reason
 
 
-_NAMES = {"mvrc": "READ COMMITTED", "si": "REPEATABLE READ", "ssi": "SERIALIZABLE"}
+def joined_lines(recordings: Iterable[str]) -> Iterator[str]:
+    r"""Yield the lines of several recordings of one database as if they were one recording.
+
+    Programs are read from the result, and it is never judged: each recording begins with the same
+    rows, so a transaction may read a version that an earlier recording has replaced.
+
+    >>> line = "{:index 7, :type :ok, :process 3, :time 9, :f :txn}\n"
+    >>> [*joined_lines([line + ";:unseen {}\n", line])][1:]
+    ['{:index 1, :type :ok, :process 7, :time 18, :f :txn}\n', ';:unseen {}\n']
+    """
+    comments: dict[str, None] = {}
+    index, processes, passed = 0, 0, 0
+    for number, text in enumerate(recordings):
+        first, before = processes, passed
+        for line in text.splitlines(keepends=True):
+            head = _HEAD.match(line)
+            if head is None:
+                if number == 0:
+                    comments[line] = None
+                continue
+            if number and _INIT in line:
+                continue
+            process = first + int(head["process"])
+            processes = max(processes, process + 1)
+            rest = line[head.end() :]
+            if time := _TIME.match(rest):
+                passed = max(passed, before + int(time[1]))
+                rest = f":time {before + int(time[1])}{rest[time.end() :]}"
+            yield f"{{:index {index}, {head['type']}, :process {process}, {rest}"
+            index += 1
+    yield from comments

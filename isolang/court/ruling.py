@@ -24,7 +24,7 @@ _LOOKS_AWAY: Final = re.compile(
 """What makes a statement's answer depend on locks that others hold."""
 
 
-class Conviction(Struct, frozen=True, kw_only=True, eq=False):
+class PlayedViolation(Struct, frozen=True, kw_only=True, eq=False):
     """A played schedule that violates the level.
 
     Attributes:
@@ -51,6 +51,8 @@ class Evidence(Struct, kw_only=True, eq=False):
             histories satisfy the level.
         transactions: for each call, the most transactions that it ran in a recorded order.
         looking_away: statements whose answers depend on the locks of others.
+        writes: whether a call wrote anything in a recorded order.
+        level: the weakest level of the recorded transactions.
         deadlocks: whether a call met a deadlock.
         failures: the harm of schedules in which a call failed as in no order.
         refused: the calls that the database rolled back because of another one, and that then
@@ -63,16 +65,18 @@ class Evidence(Struct, kw_only=True, eq=False):
     predicted: int = 0
     played: int = 0
     possible: int = 0
-    violations: list[Conviction] = []
+    violations: list[PlayedViolation] = []
     unseen: list[str] = []
     undecided: list[str] = []
     strange: list[Harm] = []
     transactions: list[int] = []
     looking_away: list[str] = []
+    writes: bool = True
+    level: str = ""
     deadlocks: bool = False
     failures: list[Harm] = []
     refused: set[str] = set()
-    robust: tuple[str, ...] = ()
+    robust: Sequence[str] = ()
     not_robust: str = ""
 
 
@@ -88,7 +92,7 @@ class Ruling(Struct, frozen=True, kw_only=True, eq=False):
     standing: Standing
     ground: str
     notes: tuple[tuple[str, str], ...] = ()
-    conviction: Conviction | None = None
+    conviction: PlayedViolation | None = None
 
 
 def rule(evidence: Evidence) -> Ruling:
@@ -114,6 +118,9 @@ def rule(evidence: Evidence) -> Ruling:
         return Ruling(standing="unknown", ground=ground, notes=unseen)
     if evidence.failures:
         return Ruling(standing="not convicted", ground=evidence.failures[0].headline())
+    if not evidence.writes:
+        ground = "no call wrote anything, so this state shows nothing of what the calls may do"
+        return Ruling(standing="not convicted", ground=ground)
     refused = tuple(
         ("rolled back", f"{name}, by the database because of another call, and it did not retry")
         for name in sorted(evidence.refused)

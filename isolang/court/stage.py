@@ -15,7 +15,7 @@ from msgspec import Struct
 from isolang.court.case import CaseCall, CourtCase
 from isolang.court.schedules import CallSchedule
 from isolang.errors import IsolangError
-from isolang.harm.calls import DEFAULT_IGNORED
+from isolang.harm.calls import DEFAULT_IGNORED, writers_of
 from isolang.harm.command import RequestCommand, StartedRequest
 from isolang.harm.outcome import CallAnswer, Effects, Operation, RunOutcome, outcome_now
 from isolang.harm.state import PreparedState
@@ -61,6 +61,10 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
         """Return the call of each transaction of the history."""
         lines = enumerate(history.columns.txn_position.tolist())
         return {txn: self.calls[line] - 1 for txn, line in lines if line in self.calls}
+
+    def writes(self, history: History) -> bool:
+        """Return whether a call committed a write."""
+        return bool(writers_of(history, self.call_of(history)))
 
     def transactions(self, history: History) -> Counter[int]:
         """Return how many committed transactions with operations each call ran."""
@@ -216,7 +220,9 @@ class CourtStage:
         self.state = PreparedState(server, ignored=(*DEFAULT_IGNORED, *case.ignored))
 
     def close(self) -> None:
-        """End the connections to the database."""
+        """Put the prepared state back, and end the connections to the database."""
+        with suppress(IsolangError):  # the ruling counts more
+            self.state.restore()
         self._proxy.stop()
         self.state.close()
         if self._watch is not None:

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from isolang.court.ruling import Conviction, Evidence, depends_on_locks
+from isolang.court.robustness import robustness_of
+from isolang.court.ruling import Evidence, PlayedViolation, depends_on_locks
 from isolang.court.schedules import (
     CallSchedule,
     predicted_schedule,
@@ -20,6 +21,7 @@ from isolang.errors import IsolangError
 from isolang.explain.harm import Harm
 from isolang.foresee.played import PROFILES
 from isolang.foresee.schedules import Level
+from isolang.foresee.service import SQL
 from isolang.history.columns import COMMITTED
 from isolang.observe.wire.holds import stops_of
 
@@ -55,7 +57,7 @@ class Trial:
         self._recorded: dict[tuple[int, ...], tuple[PlayedCalls, History]] = {}
         self._schedules: dict[CallSchedule, None] = {}
         self._searched_harms = 0
-        self._failing: set[int] = set()  # the calls that failed although they ran alone
+        self._errors: set[tuple[int, str]] = set()  # of calls one after another
 
     def hold(self) -> Evidence:
         """Return the evidence.
@@ -66,7 +68,11 @@ class Trial:
         """
         self._record()
         evidence = self.evidence
-        evidence.robust, evidence.not_robust = self._robust()
+        histories = [history for _, history in self._recorded.values()]
+        evidence.writes = any(p.writes(history) for p, history in self._recorded.values())
+        level = _weakest(histories)
+        evidence.level = SQL[level].lower()
+        evidence.robust, evidence.not_robust = robustness_of(histories, level)
         for schedule in self._predicted():
             self._schedules[schedule] = None
         evidence.predicted = len(self._schedules)
@@ -84,6 +90,10 @@ class Trial:
             evidence.played += 1
         return evidence
 
+    def recordings(self) -> list[str]:
+        """Return the recordings of the calls one after another."""
+        return [played.path.read_text("utf-8") for played, _ in self._recorded.values()]
+
     # --- the recorded orders ---
 
     def _record(self) -> None:
@@ -96,7 +106,8 @@ class Trial:
             self.evidence.recorded += 1
             history, verdict, _ = self._judged(played)
             self._recorded[order] = played, history
-            self._failing |= {n for n, answer in played.outcome.answers.items() if answer.error}
+            answers = played.outcome.answers
+            self._errors |= {(n, answer.shown()) for n, answer in answers.items() if answer.error}
             for call, count in played.transactions(history).items():
                 most = self.evidence.transactions
                 most[call] = max(most[call], count)
@@ -163,7 +174,7 @@ class Trial:
         names = {n: call.name for n, call in enumerate(self._case.calls)}
         evidence.refused |= {names[n] for n, answer in answers.items() if answer.refused}
         fails = any(
-            answer.error and not answer.refused and n not in self._failing
+            answer.error and not answer.refused and (n, answer.shown()) not in self._errors
             for n, answer in answers.items()
         )
         if verdict.outcome == "valid" and is_plain and not fails:
@@ -174,7 +185,7 @@ class Trial:
         harm = self._harm(played, verdict)
         is_violation = is_certain or harm.kind == "harmful"
         if isinstance(verdict, Invalid) and verdict.certified and is_violation:
-            evidence.violations.append(Conviction(played=played, verdict=verdict, harm=harm))
+            evidence.violations.append(PlayedViolation(played=played, verdict=verdict, harm=harm))
         elif harm.kind == "harmful":
             evidence.strange.append(harm)
         elif harm.kind == "answers differ":
@@ -220,15 +231,6 @@ class Trial:
             self._stage.state, self._stage.operations(sorted(played.outcome.answers)),
             played.outcome, self._stage.effects, cycle=cycle,
         )  # fmt: skip
-
-    # --- robustness ---
-
-    def _robust(self) -> tuple[tuple[str, ...], str]:
-        """Return the conditions under which the programs are robust, or why they may not be."""
-        from isolang.court.robustness import robustness_of
-
-        histories = [history for _, history in self._recorded.values()]
-        return robustness_of(histories, _weakest(histories))
 
 
 def _weakest(histories: Sequence[History]) -> Level:

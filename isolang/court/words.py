@@ -38,6 +38,8 @@ def ruling_lines(
             [("certificate", "an independent checker accepted the violation's proof")]
         )
     yield from _named(ruling.notes)
+    if level and evidence.level != level:
+        yield from _named([("level", f"the transactions request {evidence.level} themselves")])
     plays = f"{evidence.played} of {evidence.possible} schedules played"
     predicted = f", {evidence.predicted} of them predicted" if evidence.predicted else ""
     searched = f"{evidence.recorded} serial orders recorded, {plays}{predicted}"

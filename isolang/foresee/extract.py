@@ -46,7 +46,7 @@ from isolang.foresee.templates import (
     TemplateStatement,
     templates_of_branches,
 )
-from isolang.history.objects import operation_indices
+from isolang.history.objects import numbered_operations
 from isolang.history.statement_text import one_line
 from isolang.history.statements import ALONE, GUARDS
 from isolang.programs.syntax import RESERVED
@@ -68,7 +68,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "insert": "insert",
     "delete": "delete",
 }
-_Test: TypeAlias = tuple[Condition, bool]  # of a predicate read, and whether it found a row
+_Test: TypeAlias = tuple[Condition | None, bool]  # of a predicate read; whether no row was found
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
@@ -86,6 +86,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         tables: the table of each relation.
         conditions: for each predicate read, by its program and step, the conditions that it had.
         refusing: the predicate reads that found a row, after which the program inserted none.
+        finding_nothing: the reads that found no row in some transaction.
         parents: for a column that is a foreign key, the table and the column that it refers to.
         rows: the rows of the run, and what identifies them.
         preparing: the number of transactions that prepared the database.
@@ -108,6 +109,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     tables: Mapping[str, str] = {}
     conditions: Mapping[tuple[str, int], Sequence[Condition]] = {}
     refusing: frozenset[tuple[str, int]] = frozenset()
+    finding_nothing: frozenset[tuple[str, int]] = frozenset()
     parents: Mapping[tuple[str, str], tuple[str, str]] = {}
     rows: RunRows
 
@@ -123,13 +125,12 @@ class Extracted(Struct, frozen=True, kw_only=True):
 
 
 def extract(
-    history: History,
-    *,
+    *histories: History,
     same_keys: Collection[Collection[str]] = (),
     catalogue: ForeignKeys | None = None,
     unique: Mapping[str, Sequence[Sequence[str]]] = {},
 ) -> Extracted:
-    """Extract the templates from a history.
+    """Extract the templates from the histories of runs, each with a database of its own.
 
     Args:
         unique: further unique indexes to assume, besides those that the recording names.
@@ -146,49 +147,53 @@ def extract(
     >>> print(*shown(found.templates))
     program P(acc1, acc2) r(acc[acc1]) w(acc[acc1], 0) r(acc[acc2])
     """
-    transactions = list(history.transactions())
-    known = history.unique_indexes()
-    indexes = {
-        table: (*unique.get(table, ()), *known.get(table, ())) for table in {*unique, *known}
-    }
+    runs = [(history, list(history.transactions())) for history in histories]
+    indexes: dict[str, list[Sequence[str]]] = {table: [*some] for table, some in unique.items()}
+    for history in histories:
+        for table, some in history.unique_indexes().items():
+            known = indexes.setdefault(table, [])
+            known += (index for index in some if index not in known)
     columns = catalogue.columns if catalogue is not None else {}
-    rows = RunRows(history, transactions, indexes, columns)
-    names = _ProgramNames(transactions)
-    words = _TemplateNames(rows, domains(same_keys, catalogue, _recorded(history, rows)))
+    rows = RunRows(runs, indexes, columns)
+    names = [_ProgramNames(transactions) for _, transactions in runs]
+    recorded_keys = [key for history in histories for key in _recorded(history, rows)]
+    words = _TemplateNames(rows, domains(same_keys, catalogue, recorded_keys))
     words.locks = HeldLocks(
         (history.statements_of(number), words.identities(transaction))
+        for rows.run, (history, transactions) in enumerate(runs)
         for number, transaction in enumerate(transactions)
-        if transaction.status == "committed" and number >= names.first
+        if transaction.status == "committed" and number >= names[rows.run].first
     )
     sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
-    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test | None]]] = {}
+    tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test]]] = {}
     ignored = preparing = 0
     rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
-    for number, transaction in enumerate(transactions):
+    for run, history, number, transaction in _numbered(runs):
+        words.begin(run)
         if transaction.status == "initial":
             continue
         sent = history.statements_of(number)
         compared = _compared(history, number, transaction, sent, rows)
         places, statements = words.statements(transaction, sent, compared)
-        if number < names.first:
+        if number < names[run].first:
             preparing += bool(statements)
             continue
         recorded = _sources(history, number, places) if statements else []
         if transaction.status != "committed" or not statements:
             ignored += 1
             if transaction.status == "aborted" and statements:
-                rolled_back.append((names.of(transaction, statements, recorded), statements))
+                rolled_back.append((names[run].of(transaction, statements, recorded), statements))
             continue
-        of = names.of(transaction, statements, recorded), statements
+        of = names[run].of(transaction, statements, recorded), statements
         sequences[of] = sequences.get(of, 0) + 1
         sources.setdefault(of, recorded)
         tests.setdefault(of, []).append([rows.tested(transaction.ops, place) for place in places])
     if not sequences:
         reason = "no committed transaction touches a row"
-        raise UnsupportedError(f"{history.name}: {reason}, so there are no templates")
+        raise UnsupportedError(f"{histories[0].name}: {reason}, so there are no templates")
     if catalogue is not None:
-        require_tables(history, words.tables, catalogue)
+        require_tables(histories[0], words.tables, catalogue)
     titles = {words.word(title): title for title, _ in sequences}
     untold = _untold(rolled_back, sequences)
     branches = tuple(_branches(sequences, sources, words))
@@ -198,7 +203,7 @@ def extract(
         transactions=sum(sequences.values()),
         ignored=ignored,
         foreign_keys=tuple(catalogue.sentences(words.tables) if catalogue is not None else ()),
-        lacking=_lacking(history.lacking(), untold),
+        lacking=_lacking([history.lacking() for history in histories], untold),
         titles=titles,
         preparing=preparing,
         assumptions=(*rows.assumptions(), *words.assumptions()),
@@ -206,8 +211,10 @@ def extract(
         tables={words.word(table): table for table in rows.tables()},
         conditions=_conditions(branches, tests.values()),
         refusing=frozenset(_refusing(branches, tests.values())),
+        finding_nothing=frozenset(_finding_nothing(branches, tests.values())),
         parents={
             (table, column): (parent, other)
+            for history in histories
             for table, keys in history.foreign_keys().items()
             for (column, *more), parent, (other, *_) in keys
             if not more
@@ -225,7 +232,11 @@ def _compared(
     """
     compared: set[int] = set()
     ops = transaction.ops
-    shown = [n for n, one in enumerate(sent) if one is not None and one.shown and ops[n][0] == "w"]
+    shown = [
+        n
+        for n, statement in enumerate(sent)
+        if statement is not None and statement.shown and ops[n][0] == "w"
+    ]
     if not shown:
         return compared
     sources = _sources(history, txn, range(len(ops)))
@@ -237,29 +248,42 @@ def _compared(
 
 
 def _conditions(
-    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test]]]
 ) -> dict[tuple[str, int], tuple[Condition, ...]]:
     """Return the conditions of each predicate read, by the columns compared."""
     of_reads: dict[tuple[str, int], dict[frozenset[str], Condition]] = {}
     for branch, instances in zip(branches, tests, strict=True):
         for instance in instances:
-            for statement, test in zip(branch.statements, instance, strict=True):
-                if test is not None:
-                    condition, _ = test
+            for statement, (condition, _) in zip(branch.statements, instance, strict=True):
+                if condition is not None:
                     known = of_reads.setdefault((branch.program, statement.step), {})
                     known.setdefault(frozenset(condition.equal), condition)
     return {place: tuple(known.values()) for place, known in of_reads.items()}
 
 
 def _refusing(
-    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test | None]]]
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test]]]
 ) -> Iterator[tuple[str, int]]:
     """Yield the predicate reads that found a row, after which their transaction inserted none."""
     for branch, instances in zip(branches, tests, strict=True):
-        inserted = {one.relation for one in branch.statements if one.kind == "insert"}
+        inserted = {
+            statement.relation for statement in branch.statements if statement.kind == "insert"
+        }
         for instance in instances:
-            for statement, test in zip(branch.statements, instance, strict=True):
-                if test is not None and test[1] and statement.relation not in inserted:
+            for statement, (condition, is_absent) in zip(branch.statements, instance, strict=True):
+                finds_rows = condition is not None and not is_absent
+                if finds_rows and statement.relation not in inserted:
+                    yield branch.program, statement.step
+
+
+def _finding_nothing(
+    branches: Sequence[Branch], tests: Collection[Sequence[Sequence[_Test]]]
+) -> Iterator[tuple[str, int]]:
+    """Yield the reads that found no row, so that FOR UPDATE would have locked nothing."""
+    for branch, instances in zip(branches, tests, strict=True):
+        for instance in instances:
+            for statement, (_, is_absent) in zip(branch.statements, instance, strict=True):
+                if is_absent:
                     yield branch.program, statement.step
 
 
@@ -271,12 +295,22 @@ def _recorded(history: History, rows: RunRows) -> Iterator[tuple[KeyColumn, KeyC
                 yield (table, rows.position(table, column)), (parent, rows.position(parent, other))
 
 
-def _lacking(lacking: str, rolled_back: Sequence[str]) -> str:
+def _lacking(lacking: Sequence[str], rolled_back: Sequence[str]) -> str:
     """Return what the templates lack: what was not seen, and what was seen only rolled back."""
-    if not rolled_back:
-        return lacking
-    only = f"what {', '.join(rolled_back)} did in transactions that were only ever rolled back"
-    return f"{lacking}; {only}" if lacking else only
+    reasons = [*dict.fromkeys(filter(None, lacking))]
+    if rolled_back:
+        names = ", ".join(rolled_back)
+        reasons.append(f"what {names} did in transactions that were only ever rolled back")
+    return "; ".join(reasons)
+
+
+def _numbered(
+    runs: Sequence[tuple[History, Sequence[Transaction]]],
+) -> Iterator[tuple[int, History, int, Transaction]]:
+    """Yield each transaction with its run and its number there."""
+    for run, (history, transactions) in enumerate(runs):
+        for number, transaction in enumerate(transactions):
+            yield run, history, number, transaction
 
 
 def _untold(
@@ -301,9 +335,9 @@ def _untold(
 def _writes(statements: Sequence[TemplateStatement]) -> list[tuple[str, str]]:
     """Return the writes of a transaction, whether its statements also read or not."""
     return [
-        ("write" if one.kind == "update" else one.kind, one.relation)
-        for one in statements
-        if one.writes and not (one.kind == "update" and one.lock)
+        ("write" if statement.kind == "update" else statement.kind, statement.relation)
+        for statement in statements
+        if statement.writes and not (statement.kind == "update" and statement.lock)
     ]
 
 
@@ -317,7 +351,7 @@ def _branches(
     several = Counter(title for title, _ in sequences)
     for title, statements in sequences:
         ways[title] += 1
-        used = [key for one in statements for key in one.keys if isinstance(key, str)]
+        used = [key for statement in statements for key in statement.keys if isinstance(key, str)]
         yield Branch(
             program=words.word(title),
             way=f"sequence {ways[title]}" if several[title] > 1 else "",
@@ -340,12 +374,12 @@ class _ProgramNames:
     """
 
     def __init__(self, transactions: Sequence[Transaction]) -> None:
-        labels = [_labels(one) for one in transactions]
+        labels = [_labels(label) for label in transactions]
         named = [frozenset(some) for some in labels if some]
         shared = frozenset.intersection(*named) if named else frozenset()
         # A label of all transactions, such as the application's name, distinguishes nothing.
         self._ignored = shared if len(set(named)) > 1 else frozenset()
-        left = [[one for one in some if one not in self._ignored] for some in labels]
+        left = [[label for label in some if label not in self._ignored] for some in labels]
         self.first = next((number for number, some in enumerate(left) if some), 0)
         self._shapes: dict[tuple[TemplateStatement, ...], str] = {}
 
@@ -356,7 +390,7 @@ class _ProgramNames:
         sources: Sequence[str],
     ) -> str:
         """Return the name of a transaction's program."""
-        labels = [one for one in _labels(transaction) if one not in self._ignored]
+        labels = [label for label in _labels(transaction) if label not in self._ignored]
         if labels:
             return program_of(labels)
         first = next(filter(None, sources), "")
@@ -376,14 +410,16 @@ def _labels(transaction: Transaction) -> Sequence[str]:
 
 def _sources(history: History, txn: int, places: Sequence[int]) -> list[str]:
     """Return the ``file:line`` or the SQL of each statement; empty if unknown."""
-    first: dict[int, int] = {}
-    start = int(history.columns.op_start[txn])
-    for op, place in enumerate(operation_indices(history, txn), start):
-        first.setdefault(place, op)
-    return [
-        _COMMENT.sub("", history.remark(first[n]).caller).strip() if n in first else ""
-        for n in places
-    ]
+    operations = list(numbered_operations(history, txn))
+
+    def source(index: int) -> str:
+        if index < 0:
+            return ""
+        is_scan, number = operations[index]
+        remark = history.predicate_remark(number) if is_scan else history.remark(number)
+        return _COMMENT.sub("", remark.caller).strip()
+
+    return [source(index) for index in places]
 
 
 def _with_step_numbers(
@@ -398,10 +434,14 @@ def _with_step_numbers(
     preceded by equally many statements with this text in their sequences.
     """
     seen: Counter[str] = Counter()
-    for one, source in zip(statements, sources, strict=True):
-        same = (source, one.kind, one.relation) if source else (one.text, str(seen[one.text]))
-        yield replace(one, step=numbers.setdefault(same, len(numbers)), source=source)
-        seen[one.text] += 1
+    for statement, source in zip(statements, sources, strict=True):
+        same = (
+            (source, statement.kind, statement.relation)
+            if source
+            else (statement.text, str(seen[statement.text]))
+        )
+        yield replace(statement, step=numbers.setdefault(same, len(numbers)), source=source)
+        seen[statement.text] += 1
 
 
 def shown(templates: Templates) -> Iterator[str]:
@@ -438,8 +478,15 @@ class _TemplateNames:
         self._rows, self._domains = rows, of_columns
         self._words: dict[str, str] = {}
         self._present: set[object] = set()
+        self._run = -1
         self.tables: set[str] = set()
         self._locks_rows = False
+
+    def begin(self, run: int) -> None:
+        """Go on with the transactions of a run."""
+        if run != self._run:
+            self._run = self._rows.run = run
+            self._present = set(self._rows.initial[run])
 
     def word(self, text: str) -> str:
         """Return a valid identifier for a text. Different texts get different identifiers."""
@@ -567,12 +614,15 @@ class _TemplateNames:
     ) -> str:
         if value not in parameters:
             (table, component), _ = value
-            count = sum(one[0] == value[0] for one in parameters)
+            count = sum(known[0] == value[0] for known in parameters)
             if isinstance(component, str):
-                parameters[value] = f"{self.word(component)}{count + 1}"
+                name = f"{self.word(component)}{count + 1}"
             else:
-                place = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
-                parameters[value] = f"{self.word(table)}{place}{count + 1}"
+                position = "" if component == 0 else f"_{component + 1}_"  # type: ignore[operator]
+                name = f"{self.word(table)}{position}{count + 1}"
+            while name in parameters.values():  # a column may have the name of a table
+                name += "_"
+            parameters[value] = name
         return parameters[value]
 
     def _held_lock(

@@ -39,7 +39,12 @@ class HeldLocks:
         """
         uses: list[tuple[str, dict[Domain, set[str]]]] = []
         for statements, identities in transactions:
-            held = {name for one in statements if one is not None for name in one.holds}
+            held = {
+                name
+                for statement in statements
+                if statement is not None
+                for name in statement.holds
+            }
             advisory = {_number(name) for name in held if name.startswith(f"{ADVISORY}/")}
             if not advisory:
                 continue
@@ -76,7 +81,7 @@ class HeldLocks:
             of = column if isinstance(column, str) else "the primary key"
             yield f"the number of an advisory lock depends on {of} of {table} alone"
         elif self._is_constant():
-            yield f"every transaction takes the advisory lock {next(iter(self._numbers))}"
+            yield f"all advisory locks are the lock {next(iter(self._numbers))}"
 
 
 def _number(name: str) -> str:

@@ -69,7 +69,7 @@ class Change(Struct, frozen=True, kw_only=True):
     sql: str
 
 
-class Mend(Struct, frozen=True, kw_only=True):
+class ProgramMend(Struct, frozen=True, kw_only=True):
     """Changes that together make a program safe at a level, as the decision confirmed.
 
     Attributes:
@@ -86,8 +86,8 @@ class Mend(Struct, frozen=True, kw_only=True):
 
         Of equal numbers, those come first that make the fewest other transactions wait or fail.
         """
-        touched = sum(len(one.reads) or len(one.programs) or 1 for one in self.changes)
-        return touched, len(self.changes), max(_KINDS.index(one.kind) for one in self.changes)
+        touched = sum(len(change.reads) or len(change.programs) or 1 for change in self.changes)
+        return touched, len(self.changes), max(_KINDS.index(change.kind) for change in self.changes)
 
 
 Reextract: TypeAlias = Callable[[Mapping[str, Sequence[Sequence[str]]]], Extracted]
@@ -106,21 +106,21 @@ class MendSearch:
         self._budget = SearchBudget(self._work)
         self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
 
-    def of(self, program: str) -> list[Mend]:
+    def of(self, program: str) -> list[ProgramMend]:
         """Return the changes that make a program safe, which it is not, the smallest first.
 
         If the search gives up, larger changes may be missing.
         """
         self._budget = SearchBudget(self._work)
-        mends: list[Mend] = []
+        mends: list[ProgramMend] = []
         with suppress(UnsupportedError):
             for changes in self._choices(program):
-                mend = Mend(program=program, level=self._level, changes=tuple(changes))
+                mend = ProgramMend(program=program, level=self._level, changes=tuple(changes))
                 if not any(set(_keys(other)) <= set(_keys(mend)) for other in mends):
                     mends.append(mend)
         return sorted(mends, key=lambda mend: mend.size)
 
-    def all_together(self, mends: Sequence[Mend]) -> tuple[str, ...]:
+    def all_together(self, mends: Sequence[ProgramMend]) -> tuple[str, ...]:
         """Return the programs that are not safe if all changes are made.
 
         Raises:
@@ -208,10 +208,10 @@ class MendSearch:
 
     def _inserts(self, program: str, read: TemplateStatement) -> bool:
         return any(
-            one.kind == "insert" and one.relation == read.relation
+            statement.kind == "insert" and statement.relation == read.relation
             for branch in self._run.templates.branches
             if branch.program == program
-            for one in branch.statements
+            for statement in branch.statements
         )
 
     def _users(self, relation: str, position: int | None) -> Iterator[str]:
@@ -221,12 +221,12 @@ class MendSearch:
         """
         for program in self._run.templates.programs:
             if any(
-                one.relation == relation
-                and (position is None or one.keys[position] is not None)
-                and (one.writes or not one.keyed)
+                statement.relation == relation
+                and (position is None or statement.keys[position] is not None)
+                and (statement.writes or not statement.keyed)
                 for branch in self._run.templates.branches
                 if branch.program == program
-                for one in branch.statements
+                for statement in branch.statements
             ):
                 yield program
 
@@ -250,10 +250,10 @@ class MendSearch:
                 for at, read in enumerate(branch.statements):
                     write = next(
                         (
-                            one
-                            for one in branch.statements[at + 1 :]
-                            if one.kind in ("write", "update")
-                            and (one.relation, one.keys) == (read.relation, read.keys)
+                            statement
+                            for statement in branch.statements[at + 1 :]
+                            if statement.kind in ("write", "update")
+                            and (statement.relation, statement.keys) == (read.relation, read.keys)
                         ),
                         None,
                     )
@@ -280,17 +280,18 @@ class MendSearch:
         locks: dict[tuple[str, int], Change] = {}
         while (candidate := self._after(program, [*base, *locks.values()])) is not None:
             read = candidate.overlooking
-            place = (program, read.step)
+            step_of_program = (program, read.step)
             plain = read.kind == "read" and read.keyed and not read.lock
-            if not plain or place in locks or len(locks) == MOST_LOCKS:
+            locks_nothing = step_of_program in self._run.finding_nothing
+            if not plain or locks_nothing or step_of_program in locks or len(locks) == MOST_LOCKS:
                 return base, read
-            locks[place] = Change(
-                kind="lock", programs=(program,), reads=(place,), sql=_locking(read)
+            locks[step_of_program] = Change(
+                kind="lock", programs=(program,), reads=(step_of_program,), sql=_locking(read)
             )
-        for place in list(locks):
-            fewer = [one for where, one in locks.items() if where != place]
+        for step_of_program in list(locks):
+            fewer = [change for where, change in locks.items() if where != step_of_program]
             if (base or fewer) and self._after(program, [*base, *fewer]) is None:
-                del locks[place]
+                del locks[step_of_program]
         return [*base, *locks.values()], None
 
     def _serializable(self, program: str) -> Change:
@@ -338,21 +339,23 @@ class MendSearch:
         for change in changes:
             if change.kind == "unique index":
                 indexes.setdefault(change.table, []).append(change.columns)
-        if len(indexes) == 1 and all(len(some) == 1 for some in indexes.values()):
+        if len(indexes) == 1 and all(
+            len(columns_of_indexes) == 1 for columns_of_indexes in indexes.values()
+        ):
             ((table, (columns,)),) = indexes.items()
             extracted = self._index(table, tuple(columns))
             assert extracted is not None
             templates = extracted.templates
         elif indexes:
             templates = self._extract(indexes).templates
-        locked = {place for one in changes if one.kind == "lock" for place in one.reads}
+        locked = {step for change in changes if change.kind == "lock" for step in change.reads}
         merged = {
-            place: write
-            for one in changes
-            if one.kind == "one statement"
-            for place, write in zip(one.reads, one.writes, strict=True)
+            step: write
+            for change in changes
+            if change.kind == "one statement"
+            for step, write in zip(change.reads, change.writes, strict=True)
         }
-        first = [one for one in changes if one.kind in ("lock parent", "advisory lock")]
+        first = [change for change in changes if change.kind in ("lock parent", "advisory lock")]
         branches = (
             _with_first_locks(
                 _with_merged(_with_row_locks(branch, locked), merged), first, self._run
@@ -362,14 +365,16 @@ class MendSearch:
         return replace(templates, branches=tuple(branches))
 
 
-def _keys(mend: Mend) -> Iterator[tuple[str, str]]:
-    return ((one.kind, one.sql) for one in mend.changes)
+def _keys(mend: ProgramMend) -> Iterator[tuple[str, str]]:
+    return ((change.kind, change.sql) for change in mend.changes)
 
 
 def _with_row_locks(branch: Branch, locked: set[tuple[str, int]]) -> Branch:
     statements = tuple(
-        replace(one, lock="update") if (branch.program, one.step) in locked else one
-        for one in branch.statements
+        replace(statement, lock="update")
+        if (branch.program, statement.step) in locked
+        else statement
+        for statement in branch.statements
     )
     return replace(branch, statements=statements)
 
@@ -391,8 +396,10 @@ def _with_merged(branch: Branch, merged: Mapping[tuple[str, int], int]) -> Branc
                 writes.add(later)
                 break
     statements = tuple(
-        replace(one, kind="update", reads=one.reads | one.writes) if at in writes else one
-        for at, one in enumerate(branch.statements)
+        replace(statement, kind="update", reads=statement.reads | statement.writes)
+        if at in writes
+        else statement
+        for at, statement in enumerate(branch.statements)
         if at not in reads
     )
     return replace(branch, statements=statements)
@@ -407,9 +414,9 @@ def _with_first_locks(branch: Branch, changes: Sequence[Change], run: Extracted)
         if not change.columns:
             locks[change.table, ""] = _first_lock(f"{change.kind} of {change.table}", ())
             continue
-        for one in branch.statements:
-            for position, key in enumerate(one.keys):
-                table, column = run.column(one.relation, position)
+        for statement in branch.statements:
+            for position, key in enumerate(statement.keys):
+                table, column = run.column(statement.relation, position)
                 if isinstance(key, str) and (table, (column,)) == (change.table, change.columns):
                     relation = f"{change.kind} {change.table}"
                     locks[relation, key] = _first_lock(relation, (key,))

@@ -113,7 +113,9 @@ def partners(
         UnsupportedError: the search gave up.
     """
     work, levels = budget or SearchBudget(), _all_at(templates, "si")
-    accesses = _by_relation(one for other in templates.branches for one in other.statements)
+    accesses = _by_relation(
+        statement for other in templates.branches for statement in other.statements
+    )
     named: dict[str, None] = {}
     for branch in templates.branches:
         if branch.program == program:

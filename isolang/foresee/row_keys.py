@@ -35,6 +35,7 @@ MOST_ADDED: Final = 2
 
 _MOST_KEY_COLUMNS: Final = 4  # the largest key whose columns are found by trying all orders
 
+_Row: TypeAlias = tuple[int, object]  # the number of a run, and a key
 Component: TypeAlias = int | str
 """A part of a row's identity: a position in the primary key, or the name of a column."""
 
@@ -47,40 +48,55 @@ class Condition(Struct, frozen=True):
 
 
 class RunRows:
-    """The rows in a run, and the columns that identify them.
+    """The rows in runs of an application, and the columns that identify them.
+
+    Each run begins with a database of its own.
 
     Attributes:
-        added: for each table, the components of its rows' identity; a table without an entry is
-            identified by its primary key.
+        run: the number of the run that keys belong to.
+        initial: the keys of the rows that were there at the start of each run.
     """
 
     def __init__(
         self,
-        history: History,
-        transactions: Sequence[Transaction],
+        runs: Sequence[tuple[History, Sequence[Transaction]]],
         unique: Mapping[str, Sequence[Sequence[str]]],
         columns: Mapping[str, tuple[str, ...]],
     ) -> None:
-        """Read the rows of a run.
+        """Read the rows of the runs.
 
         Args:
             unique: the columns of the unique indexes, by table.
             columns: the columns of each table's primary key, as far as they are known.
         """
         self._columns = dict(columns)
-        self._rows: dict[str, dict[object, Mapping[str, Any]]] = {}  # by table and key
-        self._values: dict[str, dict[str, dict[object, set[str]]]] = {}
-        self._contents: dict[str, dict[object, set[str]]] = {}
+        self.run = 0
+        self.initial = [frozenset(history.initial_values()) for history, _ in runs]
+        self._rows: dict[str, dict[_Row, Mapping[str, Any]]] = {}  # by table and row
+        self._values: dict[str, dict[str, dict[_Row, set[str]]]] = {}
+        self._contents: dict[str, dict[_Row, set[str]]] = {}
         self._conditions: dict[str, Condition | None] = {}
         self._tested: Counter[tuple[str, frozenset[str]]] = Counter()
         self._written: set[str] = set()
         self._partial: dict[str, set[str]] = {}  # by table, the columns that are NULL in some row
         self._unlisted: set[str] = set()
         self._versions: set[tuple[str, str]] = set()  # the columns that compared() returned
-        present: set[object] = set()
+        for self.run, (history, transactions) in enumerate(runs):
+            self._read(history, transactions)
+        for table, indexes in unique.items():
+            if table not in self._columns and (key := self._primary_key(table, indexes)):
+                self._columns[table] = key
+        self._identity = {
+            table: identity
+            for table in {table for table, _ in self._tested}
+            if (identity := self._chosen(table, unique.get(table, ())))
+        }
+
+    def _read(self, history: History, transactions: Sequence[Transaction]) -> None:
+        """Read the rows, the conditions and the written tables of a run."""
+        present: set[object] = set(self.initial[self.run])
         for key, value in history.initial_values().items():
             self._note(key, value)
-            present.add(key)
         for transaction in transactions:
             for op in transaction.ops:
                 if op[0] == "w":
@@ -96,14 +112,6 @@ class RunRows:
                     self._note(op[1], op[2])
                     if op[0] != "r":
                         self._written.add(self._table(op[1]))
-        for table, indexes in unique.items():
-            if table not in self._columns and (key := self._primary_key(table, indexes)):
-                self._columns[table] = key
-        self._identity = {
-            table: identity
-            for table in {table for table, _ in self._tested}
-            if (identity := self._chosen(table, unique.get(table, ())))
-        }
 
     # --- what identifies a row ---
 
@@ -113,9 +121,10 @@ class RunRows:
         identity = self._identity.get(table)
         if identity is None:
             return table, values
-        row = self._rows.get(table, {}).get(key, {})
+        row = self._rows.get(table, {}).get((self.run, key), {})
         return table, tuple(
-            values[one] if isinstance(one, int) else _text_or_none(row.get(one)) for one in identity
+            values[component] if isinstance(component, int) else _text_or_none(row.get(component))
+            for component in identity
         )
 
     def is_row(self, key: object, value: object) -> bool:
@@ -133,7 +142,9 @@ class RunRows:
             names = self._columns.get(condition.table, ())
             values = tuple(condition.equal.get(name) for name in names)
             return values if any(values) else (None,) * self._width(condition.table)
-        return tuple(condition.equal.get(self.column(condition.table, one)) for one in identity)
+        return tuple(
+            condition.equal.get(self.column(condition.table, component)) for component in identity
+        )
 
     def identity(self, table: str) -> tuple[Component, ...] | None:
         """Return the components of the rows' identity; ``None`` for the primary key alone."""
@@ -156,11 +167,11 @@ class RunRows:
         for table, column in sorted(self._versions):
             yield f"each write of a row of {table} gives {column} a value that the row never had"
         for table, identity in sorted(self._identity.items()):
-            names = [one for one in identity if isinstance(one, str)]
+            names = [component for component in identity if isinstance(component, str)]
             if names and table in self._written:
                 listed = " and ".join((", ".join(names[:-1]), names[-1]) if names[1:] else names)
                 yield f"no statement changes {listed} of a row of {table}"
-                if all(isinstance(one, str) for one in identity):
+                if all(isinstance(component, str) for component in identity):
                     yield f"a unique index holds {listed} of {table}"
 
     def condition(self, predicate: object) -> Condition:
@@ -179,14 +190,15 @@ class RunRows:
             )
         return known
 
-    def tested(self, ops: Sequence[Sequence[Any]], place: int) -> tuple[Condition, bool] | None:
-        """Return the condition of an operation, and whether it found a row.
-
-        Return ``None`` if the operation is no predicate read.
-        """
-        if place < 0 or ops[place][0] != "scan":
-            return None
-        return self.condition(ops[place][1]), bool(ops[place][2])
+    def tested(self, ops: Sequence[Sequence[Any]], place: int) -> tuple[Condition | None, bool]:
+        """Return the condition of an operation, if it has one, and whether it found no row."""
+        if place < 0:  # it only takes a lock
+            return None, False
+        op = ops[place]
+        if op[0] == "scan":
+            return self.condition(op[1]), not op[2]
+        is_absent = op[0] == "r" and len(op) > 2 and op[2] is None
+        return None, is_absent and self._table(op[1]) in self._rows
 
     def tables(self) -> frozenset[str]:
         """Return the tables of the rows and of the conditions."""
@@ -194,10 +206,10 @@ class RunRows:
 
     def repeats(self, table: str, columns: Sequence[str]) -> bool:
         """Return whether two rows of the run have the same values of some columns, or lack one."""
-        seen: dict[tuple[str, ...], object] = {}
-        for key, row in self._rows.get(table, {}).items():
+        seen: dict[tuple[object, ...], object] = {}
+        for (run, key), row in self._rows.get(table, {}).items():
             values = tuple(_text_or_none(row.get(name)) for name in columns)
-            if None in values or seen.setdefault(values, key) != key:  # type: ignore[arg-type]
+            if None in values or seen.setdefault((run, *values), key) != key:
                 return True
         return False
 
@@ -262,7 +274,7 @@ class RunRows:
             for columns in permutations(index):
                 if all(
                     ",".join(_text(row.get(name)) for name in columns) == _key_text(key)
-                    for key, row in rows
+                    for (_, key), row in rows
                 ):
                     return columns
         return ()
@@ -272,15 +284,16 @@ class RunRows:
         if row is None:
             return
         table = self._table(key)
-        self._rows.setdefault(table, {})[key] = row
-        self._contents.setdefault(table, {}).setdefault(key, set()).add(str(value))
+        of_run = self.run, key
+        self._rows.setdefault(table, {})[of_run] = row
+        self._contents.setdefault(table, {}).setdefault(of_run, set()).add(str(value))
         of_table = self._values.setdefault(table, {})
         for column, content in row.items():
             text = _text_or_none(content)
             if text is None:
                 self._partial.setdefault(table, set()).add(column)
             else:
-                of_table.setdefault(column, {}).setdefault(key, set()).add(text)
+                of_table.setdefault(column, {}).setdefault(of_run, set()).add(text)
 
     def _table(self, key: object) -> str:
         return self._split(key)[0]
@@ -288,7 +301,7 @@ class RunRows:
     def _width(self, table: str) -> int:
         if table in self._columns:
             return len(self._columns[table])
-        return next((len(self._split(key)[1]) for key in self._rows.get(table, ())), 1)
+        return next((len(self._split(key)[1]) for _, key in self._rows.get(table, ())), 1)
 
     def _split(self, key: object) -> tuple[str, tuple[str, ...]]:
         """Split a key of a history into the table and the primary key values.
@@ -350,8 +363,8 @@ def _equations(form: Any) -> Iterator[tuple[str, str]]:
         return
     word, *parts = form
     if word == Keyword("and"):
-        for part in parts:
-            yield from _equations(part)
+        for form_inside in parts:
+            yield from _equations(form_inside)
     elif word == Keyword("=") and len(parts) == 2 and _is_scalar(parts[1]):
         yield _text(parts[0]), _text(parts[1])
 

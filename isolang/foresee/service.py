@@ -8,7 +8,7 @@ is safe if the programs in its split schedules run at SSI, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
@@ -45,8 +45,9 @@ class ProgramLevel(Struct, frozen=True, kw_only=True):
         program: the name of the program in the templates.
         level: the lowest level at which none of its transactions overlooks a write in an execution
             that is not serializable. At ``ssi``, its partners must run at this level, too.
-        counterexamples: for each lower level, such an execution.
-        unknown: for each lower level at which the answer is not known, the reason.
+        counterexamples: such an execution for each level at which there is one: each lower level,
+            and perhaps SI, where locks may not suffice that do so at MVRC.
+        unknown: for each other level at which the answer is not known, the reason.
     """
 
     program: str
@@ -116,11 +117,38 @@ def decide_run(
     >>> found.standing, found.programs[0].level, found.counterexample.names
     ('not robust', 'si', ('P(acc1)', 'P(acc1)'))
     """
-    run = extract(history, same_keys=same_keys, catalogue=catalogue)
+    return decide_runs(
+        [history], level, sessions=sessions, same_keys=same_keys, catalogue=catalogue, work=work
+    )
+
+
+def decide_runs(
+    histories: Sequence[History],
+    level: Level,
+    *,
+    sessions: bool = True,
+    same_keys: Collection[Collection[str]] = (),
+    catalogue: ForeignKeys | None = None,
+    work: int = MOST_STEPS,
+) -> RunDecision:
+    """Decide as :func:`decide_run` about all programs of several runs together.
+
+    Each run began with a database of its own, so that equal keys need not be the same row.
+
+    Raises:
+        UnsupportedError: the runs have no templates.
+    """
+    run = extract(*histories, same_keys=same_keys, catalogue=catalogue)
+    name = ", ".join(dict.fromkeys(history.name for history in histories))
     programs = tuple(program_levels(run.templates, sessions=sessions, work=work))
     standing, reason = standing_of(programs, level, run.lacking)
     shown = next(
-        (one.counterexamples[level] for one in programs if level in one.counterexamples), None
+        (
+            program.counterexamples[level]
+            for program in programs
+            if level in program.counterexamples
+        ),
+        None,
     )
     return RunDecision(
         standing=standing,
@@ -128,7 +156,7 @@ def decide_run(
         counterexample=shown,
         conditions=(
             # The statements of a run read and write whole rows.
-            *conditions(run.templates, level, history.name, sessions=sessions, whole_rows=True),
+            *conditions(run.templates, level, name, sessions=sessions, whole_rows=True),
             *conditions_of_run(run),
         ),
         programs=programs,
@@ -144,10 +172,10 @@ def standing_of(
     Args:
         lacking: what the programs also do; empty if nothing.
     """
-    standings = {one.standing(level) for one in programs}
+    standings = {program.standing(level) for program in programs}
     if "not robust" in standings:
         return "not robust", ""
-    reasons = [one.unknown[level] for one in programs if level in one.unknown]
+    reasons = [program.unknown[level] for program in programs if level in program.unknown]
     if lacking:
         reasons.append(f"the run does not have everything that its programs do: {lacking}")
     return ("unknown", reasons[0]) if reasons else ("robust", "")
@@ -161,10 +189,16 @@ def program_levels(
 ) -> Iterator[ProgramLevel]:
     """Yield the lowest level of each program.
 
+    A lock may make a program safe at MVRC and not at SI, because it leaves no version. So with
+    locks, a program that is safe at MVRC is decided at SI, too.
+
     Args:
         work: the number of steps after which the search for a program and a level gives up.
     """
     reduced = templates.reduced()
+    has_locks = any(
+        statement.lock for branch in templates.branches for statement in branch.statements
+    )
     for program in templates.programs:
         counterexamples: dict[Level, Counterexample] = {}
         unknown: dict[Level, str] = {}
@@ -175,9 +209,10 @@ def program_levels(
                 templates, levels, sessions=sessions, work=work, split=program, reduced=reduced
             )
             if decision.standing == "robust":
-                lowest = level
-                break
-            if decision.counterexample is not None:
+                lowest = level if lowest == "ssi" else lowest
+                if not has_locks:
+                    break
+            elif decision.counterexample is not None:
                 counterexamples[level] = decision.counterexample
             else:
                 unknown[level] = why_unknown(decision)
@@ -220,16 +255,16 @@ def conditions(
     if not whole_rows:
         yield "statements on different columns of a row do not conflict"
     changing = {
-        one.relation
+        statement.relation
         for branch in templates.branches
-        for one in branch.statements
-        if one.kind in ("insert", "delete")
+        for statement in branch.statements
+        if statement.kind in ("insert", "delete")
     }
     touched = {
-        one.relation
+        statement.relation
         for branch in templates.branches
-        for one in branch.statements
-        if one.kind in ("write", "update", "delete") and one.keyed
+        for statement in branch.statements
+        if statement.kind in ("write", "update", "delete") and statement.keyed
     }
     if changing & touched:
         yield (

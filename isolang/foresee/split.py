@@ -329,7 +329,7 @@ class _SimulatedDatabase:
         if number:
             others = self._locked[0] if at_mvrc or own.writes else []
         else:
-            every = [] if at_mvrc else [one for locks in self._locked[1:] for one in locks]
+            every = [] if at_mvrc else [lock for locks in self._locked[1:] for lock in locks]
             others = [(held, other) for held, other in every if other.writes]
         return not any(held == row and own.waits_for_lock_of(other) for held, other in others)
 

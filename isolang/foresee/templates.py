@@ -197,7 +197,10 @@ class Templates(Struct, frozen=True, kw_only=True):
         it takes the snapshot, and so do reads that lock rows.
         """
         written = {
-            one.relation for branch in self.branches for one in branch.statements if one.writes
+            statement.relation
+            for branch in self.branches
+            for statement in branch.statements
+            if statement.writes
         }
         return replace(
             self,
@@ -205,9 +208,9 @@ class Templates(Struct, frozen=True, kw_only=True):
                 _with_statements_of(
                     branch,
                     (
-                        one
-                        for at, one in enumerate(branch.statements)
-                        if at == 0 or one.lock or one.relation in written
+                        statement
+                        for at, statement in enumerate(branch.statements)
+                        if at == 0 or statement.lock or statement.relation in written
                     ),
                 )
                 for branch in self.branches

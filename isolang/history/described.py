@@ -182,6 +182,13 @@ class DescribedColumns(RecordedFields, frozen=True, kw_only=True):
         of_line = remarks.get(int(self.columns.op_position[op]), {})
         return of_line.get(named(self, op), NO_REMARK)
 
+    def predicate_remark(self, number: int) -> Remark:
+        """Return the recording's remark about a predicate read, which may have no operations."""
+        from isolang.history.remarks import NO_REMARK, named_predicate_read
+
+        of_line = self.remarks().get(int(self.columns.statement_position[number]), {})
+        return of_line.get(named_predicate_read(self, number), NO_REMARK)
+
     def recorded_row(self, op: int) -> str:
         """Return the columns that matter of an application's row; empty for another operation."""
         from isolang.history.remarks import ROW_NOT_FOUND

@@ -17,10 +17,8 @@ from __future__ import annotations
 
 import json
 import re
-from bisect import bisect
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Final
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
@@ -31,6 +29,8 @@ OBSERVED_FIELD: Final = ":observed true"
 """The field of the first map of a recording that ends with a comment on what was not seen."""
 NO_END: Final = "end"
 """The kind of what a recording without an end lacks."""
+JOINED: Final = "joined"
+"""The kind of what could not matter in one of several recordings that were joined in a file."""
 _NO_END_PHRASE: Final = (
     "what the observer had yet to write, because the recording has no end (the observer was killed "
     "or still runs, or the file was cut)"
@@ -43,6 +43,14 @@ LACKS_FACTS: Final = (
     "check judges the whole file"
 )
 """Why a verdict is not valid that considered only the transactions in a log."""
+NOT_ENDED: Final = (
+    "the transactions in the log satisfy the level, but the recording has no end (the observer was "
+    "killed or still runs, or the file was cut); hint: isocheck check judges the whole file"
+)
+"""Why a verdict on a log is not valid that is a recording without an end."""
+RecordingState: TypeAlias = Literal["", "open", "lost"]
+"""Whether a recording in a text lacks its end so far, or for good, as another one has begun."""
+_END: Final = re.compile(rb"^;:unseen", re.MULTILINE)
 _LACKING: Final = re.compile(rb"^;:unseen(?! \{\}$)|:perhaps[\s,]*\[", re.MULTILINE)
 _BEGIN: Final = UNSEEN_COMMENT.encode()
 _OBSERVED: Final = OBSERVED_FIELD.encode()
@@ -73,7 +81,8 @@ def unseen_line(phrases: Mapping[str, Collection[str]]) -> str:
 def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
     r"""Return what was not seen of a recording, by kind; empty if its text names nothing.
 
-    Several comments, as in recordings that were joined, count together.
+    Several comments, as in recordings that were joined, count together. What could not matter in
+    one of several recordings may matter in another.
 
     >>> read_unseen(b'{:value []}\n;:unseen {"limits": ["rows (1)"]}\n', "run.edn")
     {'limits': ('rows (1)',)}
@@ -82,10 +91,10 @@ def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
         HistoryError: a comment is malformed.
     """
     phrases: dict[str, tuple[str, ...]] = {}
-    ends = []
+    comments = 0
     at = 0 if text.startswith(_BEGIN) else text.find(b"\n" + _BEGIN) + 1
     while at or text.startswith(_BEGIN, at):
-        ends.append(at)
+        comments += 1
         end = text.find(b"\n", at)
         comment = text[at + len(_BEGIN) : end if end >= 0 else len(text)]
         try:
@@ -101,19 +110,37 @@ def read_unseen(text: bytes, name: str) -> dict[str, tuple[str, ...]]:
         at = text.find(b"\n" + _BEGIN, at) + 1
         if not at:
             break
-    if _lacks_end(text, ends):
+    recordings = sum(1 for _ in _begins(text)) or comments
+    for kind in HARMLESS_KINDS & phrases.keys() if recordings > 1 else ():
+        phrases[JOINED] = (*phrases.get(JOINED, ()), *phrases.pop(kind))
+    if lacks_end(text):
         phrases[NO_END] = (*phrases.get(NO_END, ()), _NO_END_PHRASE)
     return phrases
 
 
-def _lacks_end(text: bytes, ends: Sequence[int]) -> bool:
-    """Return whether some recording in a text has no end before the next one begins.
+def lacks_end(text: bytes) -> bool:
+    """Return whether some recording in a text has no end before the next one begins."""
+    return recording_after(text, "") != ""
 
-    Args:
-        ends: the ascending positions of the comments about what was not seen.
+
+def recording_after(lines: bytes, before: RecordingState) -> RecordingState:
+    """Return the state of the recordings in a text after more lines of it.
+
+    >>> first = b"{:index 0, :type :invoke, :process 0, :time 0, :observed true, :f :txn}"
+    >>> recording_after(first, "")
+    'open'
+    >>> recording_after(b";:unseen {}", "open")
+    ''
     """
-    places = [*_begins(text), len(text)]
-    return any(bisect(ends, begin) == bisect(ends, after) for begin, after in pairwise(places))
+    state = before
+    marks = [(at, "begin") for at in _begins(lines)]
+    if state or marks:
+        marks += [(comment.start(), "end") for comment in _END.finditer(lines)]
+    for _, mark in sorted(marks):
+        if state == "lost" or (mark == "begin" and state == "open"):
+            return "lost"
+        state = "open" if mark == "begin" else ""
+    return state
 
 
 def _begins(text: bytes) -> Iterator[int]:

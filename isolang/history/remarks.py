@@ -83,7 +83,7 @@ def reads_columns(row: str) -> bool:
 def named(history: DescribedColumns, op: int) -> Named:
     """Return the kind, the key and the value of an operation, or of its predicate read."""
     s = history.statement_of(op) if len(history.columns.statement_start) else -1
-    return _named_operation(history, op) if s < 0 else _named_predicate_read(history, s)
+    return _named_operation(history, op) if s < 0 else named_predicate_read(history, s)
 
 
 def _named_operation(history: DescribedColumns, op: int) -> Named:
@@ -100,7 +100,8 @@ def _named_operation(history: DescribedColumns, op: int) -> Named:
     return (c.KIND_NAMES[kind], key, f"[{text}]" if listed else text)
 
 
-def _named_predicate_read(history: DescribedColumns, s: int) -> Named:
+def named_predicate_read(history: DescribedColumns, s: int) -> Named:
+    """Return the name of a predicate read, by its number in the columns."""
     number = int(history.columns.statement_predicate[s])
     return ("rp", history.columns.predicates[number] if number >= 0 else "", "")
 
@@ -257,7 +258,7 @@ def _operations(line: bytes) -> list[Named]:
         return []
     read = DescribedColumns(columns=columns, name="", format="edn")
     return [
-        _named_predicate_read(read, i) if is_scan else _named_operation(read, i)
+        named_predicate_read(read, i) if is_scan else _named_operation(read, i)
         for is_scan, i in numbered_operations(read, 0)
     ]
 

@@ -367,13 +367,16 @@ def least_clock_error(
         options: the options of each check; the timeout applies to each check separately.
 
     Returns:
-        The clock error; ``None`` if no clock error suffices, or if some verdict is unknown.
+        The clock error; ``None`` if no clock error suffices, or if some verdict is unknown, as
+        each is if operations were not seen.
 
     Raises:
         HistoryError: if the times of the history do not come from a clock.
     """
     from isolang.history.clock_error import with_clock_error
 
+    if history.harmful_unseen():
+        return None
     way = _route_of(level)
     history = history.with_all_facts() or history
 

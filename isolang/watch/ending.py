@@ -8,7 +8,7 @@ from msgspec import structs
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.not_seen import LACKS_FACTS
+from isolang.history.not_seen import LACKS_FACTS, NOT_ENDED
 from isolang.verdict import NOTHING_OBSERVED, Verdict
 from isolang.watch.report import Outcome, WatchReport
 
@@ -79,6 +79,8 @@ class Ending:
                 "waiting for them, so their reads were not checked; hint: choose a longer "
                 "--grace",
             )
+        elif self._parts.lacks_end:
+            self.end("unknown", note=NOT_ENDED)
         elif self._parts.lacks_facts:
             self.end("unknown", note=LACKS_FACTS)
         else:

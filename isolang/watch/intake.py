@@ -60,6 +60,7 @@ class Intake:
         self._judge.begin()
         self._parts.note_read_bytes(batch)
         rows = rows_of(batch, self._window.seen)
+        self._silence(rows)
         self._check_predicates(rows)
         self._parts.add_initial_values(self._initial.stated_values(batch.history))
         last = self._parts.values.last
@@ -79,6 +80,22 @@ class Intake:
             end = int(rows.columns.txn_end[new].min())
             self._parts.put_back_overlapping(end, self._horizon.clock_error)
         return len(new), ""
+
+    def _silence(self, rows: Rows) -> None:
+        """Let predicate reads say nothing if they are in a recording without an end.
+
+        SOUND BECAUSE: only the audit at the end of a recording tells whether a writer that is not
+        in the recording contradicts its predicate reads.
+        """
+        import numpy as np
+
+        missing = np.flatnonzero(rows.columns.op_kind == c.READ_NONE_OF).astype(np.int64)
+        if not (len(rows.columns.statement_txn) or len(missing)) or not self._stream.note_lacking():
+            return
+        for t in set(rows.columns.statement_txn.tolist()):
+            rows.columns.forget_statements(t)
+        if len(missing):
+            rows.columns = rows.columns.without_reads(missing)
 
     def _check_predicates(self, rows: Rows) -> None:
         """Check that the predicate reads of a batch can be watched."""

@@ -102,6 +102,11 @@ class Parts:
         """``True`` if the logs name facts or operations that no transaction has."""
         return self._stream.lacks_facts
 
+    @property
+    def lacks_end(self) -> bool:
+        """``True`` if a log is a recording of an application that has no end."""
+        return self._stream.lacks_end
+
     def note_read_bytes(self, batch: Batch) -> None:
         """Record the bytes read for a batch, for the next part's entry."""
         for span in batch.spans:

@@ -20,7 +20,7 @@ from isolang.errors import HistoryError
 from isolang.history import columns as c
 from isolang.history.clock_error import format_duration
 from isolang.history.history import History
-from isolang.history.not_seen import LACKS_FACTS
+from isolang.history.not_seen import LACKS_FACTS, NOT_ENDED
 from isolang.history.values import decode
 from isolang.language.classify.event_graph import Plan
 from isolang.language.load import load_texts
@@ -175,8 +175,8 @@ def check_chain(
                 checker.by_definition = ByDefinition(plan, clock_error)
             checker.add_initial_values([(key, *value) for key, value in initial.entries.items()])
             source = _check_parts(checker, live, stream, path)
-            if stream.lacks_facts:
-                raise NotCertifiedError(LACKS_FACTS)
+            if stream.lacks_facts or stream.lacks_end:
+                raise NotCertifiedError(NOT_ENDED if stream.lacks_end else LACKS_FACTS)
         finally:
             values.close()
     return CheckedChain(

@@ -108,7 +108,9 @@ def test_a_run_has_templates(capfd, tmp_path):
     assert "left out: 1 transaction that did not certainly commit" in run.out
     again = run_here(capfd, "robust", str(written))
     assert again.code == 1
-    schedules = [one.out.partition("NOT ROBUST")[2].partition("both")[0] for one in (run, again)]
+    schedules = [
+        shown.out.partition("NOT ROBUST")[2].partition("both")[0] for shown in (run, again)
+    ]
     assert schedules[0] == schedules[1]
     assert "SER" in schedules[0]
     run = run_here(capfd, "robust", str(ROOT / "examples/three.txt"), "--at", "si")

@@ -2,6 +2,7 @@
 
 import sys
 
+import psycopg
 import pytest
 from support.cli import run_here
 
@@ -57,13 +58,18 @@ def test_bookings_without_a_lock_do_harm(court, tmp_path, capfd):
     assert ["ann", "plain", "COMMIT"] in lines[held:]
     assert not any(line[:3] == ["bob", "plain", "BEGIN"] for line in lines[:held])
     (certificate,) = (tmp_path / "saved").glob("*.json")
+    robust = run_here(capfd, "robust", tmp_path / "saved/calls.edn", "--at", "mvrc")
+    assert "NOT ROBUST" in robust.out
     assert run_here(capfd, "verify", certificate, tmp_path / "saved/court.edn").code == 0
     assert "harmful" in (tmp_path / "page.html").read_text()
 
 
-def test_bookings_behind_a_lock_are_acquitted(court):
+def test_bookings_behind_a_lock_are_acquitted(court, embedded):
     """The other call waits for the lock in each schedule, and no search is left out."""
     made = court("locked")
     assert made.code == 0, made.out + made.err
-    assert "ACQUITTED: the search for these two calls" in made.out
+    assert "ACQUITTED: the programs are robust" in made.out
     assert "6 of 6 schedules played" in made.out
+    with psycopg.connect(f"host={embedded} user=postgres dbname=postgres") as connection:
+        rows = connection.execute("SELECT count(*) FROM booking").fetchone()
+    assert rows == (0,)  # for the next trial, the prepared state is there again

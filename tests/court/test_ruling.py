@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from isolang.court.ruling import Conviction, Evidence, exit_code_of, rule
+from isolang.court.ruling import PlayedViolation, Evidence, exit_code_of, rule
 from isolang.explain.harm import Harm
 
 VERDICT = SimpleNamespace(violation=SimpleNamespace(anomaly="lost update"))
@@ -19,7 +19,7 @@ def evidence(**more):
 def violation(kind):
     """A violation of some harm."""
     harm = Harm(kind=kind, why="x", order=("a", "b"))
-    return Conviction(played=None, verdict=VERDICT, harm=harm)
+    return PlayedViolation(played=None, verdict=VERDICT, harm=harm)
 
 
 def test_a_complete_search_acquits():
@@ -45,6 +45,8 @@ def test_robust_programs_are_acquitted_under_conditions():
         ({"played": 3}, "not convicted", "3 of 4"),
         ({"undecided": ["bob sent nothing for 2 s"]}, "not convicted", "bob sent nothing"),
         ({"looking_away": ["SELECT … SKIP LOCKED"]}, "not convicted", "locks of others"),
+        ({"writes": False}, "not convicted", "no call wrote anything"),
+        ({"writes": False, "robust": ("x",)}, "not convicted", "no call wrote anything"),
         ({"deadlocks": True}, "not convicted", "deadlock"),
         ({"unseen": ["functions"]}, "unknown", "functions"),
         ({"unseen": ["functions"], "robust": ("x",)}, "unknown", "functions"),

@@ -32,6 +32,7 @@ from isolang.api import load_spec
 from isolang.cli.config import defaults
 from isolang.comparison.compare import compare
 from isolang.comparison.separate import Bounds
+from isolang.court.case import parse_case
 from isolang.errors import IsolangError
 from isolang.solvers import plugins
 
@@ -318,9 +319,13 @@ def test_yaml_names_what_there_is(block):
 
 
 @pytest.mark.parametrize("block", blocks_in("toml"), ids=name_of)
-def test_a_configuration_is_accepted(block, folder):
+def test_a_configuration_is_accepted(block, folder, monkeypatch):
     """The command line takes its options, and plugins are looked for in its groups."""
     table = tomllib.loads(block.text)
+    if "calls" in table:
+        monkeypatch.setattr("shutil.which", str)  # its programs are those of users
+        assert [call.name for call in parse_case(block.text, block.page).calls] == table["calls"]
+        return
     (folder / "pyproject.toml").write_text(block.text, encoding="utf-8")
     if "tool" in table:
         section = table["tool"]["isocheck"]

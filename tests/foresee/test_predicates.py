@@ -58,7 +58,7 @@ def test_a_few_runs_agree_with_the_definitions(at: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", WEAK)
-@pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 400), (9, 4, 40)])
+@pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 250), (9, 4, 25)])
 def test_the_search_predicts_what_the_definitions_do(
     at: str, seed: int, n: int, count: int
 ) -> None:
@@ -74,7 +74,7 @@ def test_a_few_runs_agree_with_all_schedules(at: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("at", PROFILES)
-@pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 500), (9, 4, 100)])
+@pytest.mark.parametrize(("seed", "n", "count"), [(8, 3, 300), (9, 4, 60)])
 def test_the_search_predicts_what_schedules_do(at: str, seed: int, n: int, count: int) -> None:
     """Nothing is missed, and nothing is extra, for both rules."""
     assert predictions(schedules, at, seed, n, count)
@@ -182,6 +182,27 @@ def test_two_bookings_of_one_room_are_predicted() -> None:
         assert prediction.programs == ("book", "book", "book")
         (changed,) = prediction.changed
         assert (changed.recorded, changed.predicted) == ("T1", "")
+
+
+def test_a_branch_that_the_run_does_not_show_is_left_out() -> None:
+    """A program that books or refuses may do anything if it finds a number never found before.
+
+    A program of which the run shows only one sequence is assumed to do the same.
+    """
+    first, second = (("booking", n) for n in (1, 2))
+    row = {"room": 7}
+    transactions = [
+        Transaction([("scan", ROOM, {}), ("insert", first, row)], session="a", label="block()"),
+        Transaction([("scan", ROOM, {first: row}), ("insert", second, row | {"of": "b"})],
+                    session="b", label="book('b')"),
+    ]  # fmt: skip
+    refused = Transaction([("scan", ROOM, {first: row, second: row | {"of": "b"}})],
+                          session="c", label="book('c')")  # fmt: skip
+    for at in (*WEAK, *PROFILES):
+        assert predict(History.from_transactions(transactions), at).found
+        predictions = predict(History.from_transactions([*transactions, refused]), at)
+        assert not predictions.found
+        assert "the run does not show which ones" in " ".join(predictions.gave_up)
 
 
 def recorded(folder: Path, *, unique: str) -> History:

@@ -107,6 +107,7 @@ def test_a_command_that_fails_is_named(observe):
         (("--replay", "no-such-program x"), "--replay: cannot run the command"),
         (("--replay", "'"), "--replay: not a command"),
         (("--setup", "no-such-program"), "--setup: cannot run the command"),
+        (("--prepare", "no-such-program"), "--setup: cannot run the command"),
     ],
 )
 def test_mistakes_of_the_command_line(capfd, options, message):

@@ -110,6 +110,20 @@ def test_a_recording_without_an_end_is_never_valid(text, outcome):
     assert outcome == "valid" or verdict.cause == "unseen"
 
 
+@pytest.mark.parametrize("kind", ["unread", "decided"])
+def test_what_could_not_matter_in_one_of_several_recordings_may_matter_in_another(kind):
+    """The other one may read the tables of these writes, or write those of these reads."""
+    end = f';:unseen {{"{kind}": ["things (1)"]}}\n'
+    assert isolang.check(read(RECORDED + end), "ser").outcome == "valid"
+    joined = RECORDED + end + ANOTHER + END
+    verdict = isolang.check(read(joined), "ser")
+    assert (verdict.outcome, verdict.cause) == ("unknown", "unseen")
+    assert "things (1); hint: --allow-unseen joined accepts this" in verdict.reason
+    assert isolang.check(read(joined, allow_unseen=["joined"]), "ser").outcome == "valid"
+    old = joined.replace(" :observed true,", "")
+    assert isolang.check(read(old), "ser").outcome == "unknown"
+
+
 def test_a_recording_that_was_cut_is_never_valid():
     whole = RECORDED + UNSEEN.replace("limits", "decided") + ";:unseen {}\n"
     assert isolang.check(read(whole), "ser").outcome == "valid"
@@ -154,11 +168,40 @@ def test_a_converted_recording_without_an_end_has_none_either(tmp_path, capfd):
     assert isolang.check(isolang.load_history(into), "ser").outcome == "valid"
 
 
-def test_a_watch_of_a_whole_recording_lacks_nothing(tmp_path, capfd):
+ABSENT = MISSED.replace('[:rp {:table "t" :where :true} {}]', '[:r-not-in ["t" 2] [nil]]')
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (RECORDED + END, 0),
+        (RECORDED + MISSED + END, 1),
+        (RECORDED, 3),
+        (RECORDED + ANOTHER + END, 3),
+        (RECORDED + MISSED, 3),
+        (RECORDED + ABSENT, 3),
+        (RECORDED + MISSED + LOST, 1),
+    ],
+    ids=["whole", "whole, missed", "killed", "the first killed", "missed", "absent", "lost"],
+)
+def test_a_watch_of_a_recording_judges_as_a_check_does(tmp_path, capfd, text, code):
+    """Without an end, it is never valid, and no predicate read convicts."""
     path = tmp_path / "log.edn"
-    path.write_text(RECORDED + END)
-    run = run_here(capfd, "watch", "-s", "ser", "--from", "edn", "--until-idle", "0", path)
-    assert run.code == 0, run.out
+    path.write_text(text)
+    asked = ("-s", "ser", "--from", "edn")
+    run = run_here(capfd, "watch", *asked, "--until-idle", "0", path)
+    assert run.code == run_here(capfd, "check", *asked, path).code == code, run.out
+    assert ("the recording has no end" in " ".join(run.out.split())) == (code == 3)
+
+
+def test_a_chain_of_a_recording_without_an_end_is_not_accepted(tmp_path, capfd, monkeypatch):
+    path, state = tmp_path / "log.edn", tmp_path / "state"
+    path.write_text(RECORDED)
+    monkeypatch.setattr(Parts, "lacks_end", False)
+    watch = ("watch", "-s", "ser", "--from", "edn", "--until-idle", "0", "--state", state, path)
+    assert run_here(capfd, *watch).code == 0
+    run = run_here(capfd, "verify", state, path)
+    assert (run.code, run.out.split()[0]) == (3, "UNKNOWN")
 
 
 def test_a_changed_history_still_lacks_it():

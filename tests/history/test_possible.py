@@ -72,7 +72,7 @@ def test_predictions_have_certain_facts(tmp_path, capfd):
 
 
 def test_a_clock_error_explains_all_facts():
-    """Not only the certain ones."""
+    """Not only the certain ones, and not if others were not seen."""
     text = """\
 {:type :invoke, :process 0, :time 1000, :value [[:w :x 1]]}
 {:type :ok, :process 0, :time 2000, :value [[:w :x 1]], :times [[1100 1200]]}
@@ -81,6 +81,9 @@ def test_a_clock_error_explains_all_facts():
 """
     assert least_clock_error(read(text % ""), "sser")
     assert least_clock_error(read(text % ", :perhaps [[1 [:r :x 2]]]"), "sser") is None
+    lacking = text % "" + ';:unseen {"limits": ["rows (1)"]}\n'
+    assert least_clock_error(read(lacking), "sser") is None
+    assert least_clock_error(read(lacking, allow_unseen=["limits"]), "sser")
 
 
 @pytest.mark.parametrize("text", [PERHAPS, PERHAPS + ';:unseen {"limits": ["rows (1)"]}\n'])

@@ -99,6 +99,18 @@ STATEMENTS = {
               f"WITH x AS (SELECT * FROM l WHERE q > $q) SELECT {_SUM} FROM x",
               "SELECT w FROM c WHERE EXISTS (SELECT 1 FROM o WHERE o.c_id = c.id AND o.st = $a)",
               f"SELECT kind, {_SUM} FROM c GROUP BY kind HAVING count(*) > 1"],
+    "evaluated block": [
+        "SELECT ARRAY(SELECT w FROM o WHERE note LIKE '%$a' ORDER BY 1)",
+        f"SELECT (SELECT {_SUM} FROM l WHERE q + 1 > $q), (SELECT {_SUM} FROM c WHERE kind > $a)",
+        f"WITH x AS (SELECT * FROM o WHERE upper(note) = 'NOTE$a' AND st < 2) SELECT {_SUM} FROM x",
+        "SELECT DISTINCT kind, w FROM c WHERE name ~ '$a$' OR kind = $a",
+        "SELECT w FROM c WHERE 6 / (id - 9) < 0 AND id < 9"
+        " UNION ALL SELECT w FROM l WHERE q % 2 = 1",
+        "INSERT INTO l SELECT $n + id, id, st, $n + w FROM o WHERE note LIKE '%$a'",
+        "WITH x AS (UPDATE o SET w = $n WHERE st % 3 = $a RETURNING id, st) SELECT * FROM x",
+        "WITH x AS (DELETE FROM l WHERE q * 2 > $q + 4 RETURNING w) SELECT * FROM x",
+        "SELECT (SELECT array_agg(w ORDER BY w) FROM j WHERE doc->>'a' = '$a')",
+    ],
     "cut block": [f"SELECT {_SUM} FROM (SELECT w FROM l WHERE q < $q ORDER BY q, id LIMIT $k) x",
                   "SELECT id, w, (SELECT l.w FROM l WHERE l.o_id = o.id ORDER BY l.q DESC, l.id"
                   " LIMIT 1) FROM o WHERE st = $a",

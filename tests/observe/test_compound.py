@@ -61,6 +61,7 @@ SEEN = [
     "WITH gone AS (DELETE FROM task WHERE id = 11 RETURNING id, state, tries) "
     "INSERT INTO past SELECT * FROM gone ON CONFLICT DO NOTHING",
     "UPDATE task SET rank = rank + 1 WHERE id IN (SELECT unnest('{1,2}'::int[])) AND rank >= 0",
+    "INSERT INTO past SELECT 400 + id, state FROM task WHERE rank + 1 = 3 AND state LIKE 'x%'",
     'WITH "Gone" AS (DELETE FROM task WHERE state = \'none\' RETURNING id, state AS "S") '
     'INSERT INTO past (id, state) SELECT id, "S" FROM "Gone"',
     "INSERT INTO past SELECT 100 + id, state, tries FROM task WHERE state = 'new' RETURNING *",
@@ -213,7 +214,7 @@ def record(rewriter, tmp_path):
         database=DatabaseFacts(version=180000), most_rows=9,
     )  # fmt: skip
 
-    def recorded(text, *answers):
+    def recorded(text, *answers, mark=0, savepoints=()):
         (statement,) = rewriter.prepare(text, may_ask=False).statements
         columns = [column for column in statement.columns if column is not None]
         assert len(columns) == len(answers)
@@ -222,9 +223,11 @@ def record(rewriter, tmp_path):
             for column, texts in zip(columns, answers, strict=True)
             for text in texts
         ]
-        done = ExecutedStatement(statement=statement, ticket=history.ticket(), reported=reported)
+        done = ExecutedStatement(
+            statement=statement, ticket=history.ticket(), reported=reported, mark=mark
+        )
         transaction = history.begin(0, done.ticket)
-        transaction.level = "read committed"
+        transaction.level, transaction.savepoints = "read committed", [*savepoints]
         StatementOperations(StatementFacts(observation, transaction, done)).record()
         return transaction.operations, {**history.unseen}
 
@@ -376,7 +379,7 @@ CUT = "INSERT INTO lane SELECT id, 0 FROM task WHERE rank = 3 LIMIT {}"
 def test_a_block_that_a_limit_cuts(record):
     """A LIMIT that was not reached leaves nothing out."""
     row, rows = ['["9 5 (0,1) [1]"]'], ['["9 5 (0,1) [1]", "9 6 (0,2) [2]"]']
-    for limit, answer, perhaps in ((1, row, False), (1, rows, True), (0, ["null"], True)):
+    for limit, answer, perhaps in ((2, row, False), (1, row, True), (2, rows, True), (0, [], True)):
         operations, unseen = record(CUT.format(limit), [], answer)
         assert [operation.perhaps for operation in operations] == [perhaps]
         assert isinstance(operations[0], ScannedRows)
@@ -402,3 +405,16 @@ def test_a_block_that_turns_out_to_be_unseen_names_its_tables(rewriter):
     (statement,) = rewriter.prepare(text, may_ask=False).statements
     assert statement.names == ("task",)
     assert [table.name for table in statement.tables] == ["task"]
+
+
+def test_rows_of_partitions_that_the_log_names(record, rewriter):
+    """Behind a savepoint only the server's log names them, whichever query has written them."""
+    rewriter.tables["lane"].partitioned = True
+    text = (
+        "WITH n AS (DELETE FROM task WHERE id = 1 RETURNING id) INSERT INTO lane SELECT id FROM n"
+    )
+    added = '["7", null, null, null, null, "8", null, "(0,1)", [1], [[1, 0]], null]'
+    _, unseen = record(text, [added], ["[]"], mark=5, savepoints=[("a", 0)])
+    assert unseen == {}
+    _, unseen = record(text, [added], ["[]"], savepoints=[("a", 0)])
+    assert unseen == {PARTITIONED: 1}

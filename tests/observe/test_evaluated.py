@@ -1,6 +1,8 @@
 """Conditions that the server evaluates: which are accepted, and how the history states them."""
 
+import psycopg
 import pytest
+from msgspec import structs
 from observe.random_conditions import play
 
 from isolang.history.predicate_words import condition_in_words
@@ -9,7 +11,7 @@ from isolang.observe.history.evaluated import EvaluatedConditions
 from isolang.observe.history.images import RowImages
 from isolang.observe.history.lines import EvaluatedRead
 from isolang.observe.history.seen import RowVersion, WrittenRow
-from isolang.observe.sql.catalogue import Table
+from isolang.observe.sql.catalogue import ForeignKey, Table
 from isolang.observe.sql.evaluated import SETTINGS, SessionSettings, bound_condition
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.predicates import Parameters
@@ -23,16 +25,27 @@ NAMES = ("id", "name", "n", "doc", "at")
 TABLE = Table(
     oid=9, where="t", name="t", columns={n: RecordedColumn(name=n, oid=23) for n in NAMES},
     quoted={n: n for n in NAMES}, key=("id",), unique=(frozenset({"id"}),), has_images=True,
+    names=dict(enumerate(NAMES, 1)),
 )  # fmt: skip
 UTC = SessionSettings(("pg_catalog", "public"), ("UTC", *[None] * (len(SETTINGS) - 1)))
 
 
+def prepared_whole(text, **tables):
+    """The text as the proxy prepares it, and the statement."""
+    rewriter = Rewriter(DatabaseFacts(version=180000))
+    rewriter.tables |= {"t": TABLE, **tables}
+    made = rewriter.prepare(text, may_ask=False)
+    return made.sent, made.statements[0]
+
+
+def prepared_text(text):
+    """The text that the proxy sends."""
+    return prepared_whole(text)[0]
+
+
 def prepared(text):
     """The statement, as the proxy prepares it."""
-    rewriter = Rewriter(DatabaseFacts(version=180000))
-    rewriter.tables["t"] = TABLE
-    (made,) = rewriter.prepare(text, may_ask=False).statements
-    return made
+    return prepared_whole(text)[1]
 
 
 def bound(where, *values):
@@ -79,16 +92,75 @@ def test_a_parameter_without_a_type_that_is_used_elsewhere():
     assert bound_condition(made.condition.expression, made.part, ["1"], (23,), settings=UTC)
 
 
+def test_a_parameter_of_another_query_of_the_statement():
+    """The server may infer its type there, also for a query block and a query of WITH."""
+    text = "WITH x AS (UPDATE t SET n = 1 WHERE n + $1 > 2 RETURNING id) SELECT id + {} FROM x"
+    for used, is_known in (("1", True), ("$1", False)):
+        statement = prepared(text.format(used))
+        (query,) = statement.members
+        condition = bound_condition(
+            query.condition.expression, query.part, ["1"], (), settings=UTC, whole=statement.part
+        )
+        assert (condition is not None) == is_known
+
+
+@pytest.mark.parametrize(
+    ("where", "repeated"),
+    [
+        ("upper(name) = 'A'", ""),
+        ("n = 1 AND (name LIKE 'a%' AND x.id IN (2, 3))", "WHERE (n = 1) AND (x.id IN (2, 3)) "),
+        ("n = 1 OR name LIKE 'a%'", ""),
+        ("10 / n > 1 AND at > $1", "WHERE (at > $1) "),
+    ],
+)
+def test_a_query_block_repeats_no_function_and_no_condition_that_may_fail(where, repeated):
+    for text in ("SELECT EXISTS (SELECT 1 {})", "SELECT DISTINCT n {} ORDER BY n",
+                 "INSERT INTO t SELECT 1 {}"):  # fmt: skip
+        sent = prepared_text(text.format(f"FROM t x WHERE {where}"))
+        assert sent.count(where) == 1
+        assert f", pg_catalog.json_build_array(x.id)) FROM t x {repeated}LIMIT 1001)" in sent
+
+
+@pytest.mark.parametrize(
+    ("rest", "is_repeated"),
+    [
+        ("t.name LIKE 'a%'", True),
+        ("upper(t.name) = 'A'", True),
+        ("nextval('s') > t.n", False),
+        ("10 / t.n > 1 LIMIT 1", False),
+    ],
+)
+def test_a_lock_of_joined_rows_repeats_no_function_that_may_act(rest, is_repeated):
+    """And none that may fail, if LIMIT may keep the server from evaluating it."""
+    key = ForeignKey(7, ("n",), (1,), required=True, deferrable=False)
+    child = structs.replace(TABLE, foreign_keys=(key,))
+    parent = structs.replace(TABLE, oid=7, name="p", where="p")
+    text = f"SELECT t.id FROM t JOIN p ON t.n = p.id WHERE {rest} FOR UPDATE"
+    sent, _ = prepared_whole(text, t=child, p=parent)
+    assert sent.count(" WHERE ") == 1 + is_repeated
+
+
+@pytest.mark.parametrize("where", ["n = y", "name < current_user", "n = (SELECT 1)"])
+def test_a_query_block_that_depends_on_more_than_a_row(where):
+    """All rows of its table may have decided the answer."""
+    (block,) = prepared(f"SELECT EXISTS (SELECT 1 FROM t WHERE {where} AND n + 1 > 2)").blocks
+    assert (block.loose is None, block.cover is None) == (True, False)
+
+
 # --- the history ---
 
 
-def read(conditions, where, rows, place, *, line=1, columns=None, matches=(), why="", **more):
+def read(
+    conditions, where, rows, place, *,
+    line=1, columns=None, matches=(), why="", loose=(), **more,
+):  # fmt: skip
     """A read in a line, with the versions that satisfy its condition."""
     condition = conditions.add(TABLE, bound(where))
     condition.matches, condition.why = {*matches}, why
     for name, value in more.items():
         setattr(condition, name, value)
-    return EvaluatedRead(line, place, condition, rows, columns, 7, f"SELECT … {where}", "app.py:1")
+    shown = f"SELECT … {where}"
+    return EvaluatedRead(line, place, condition, rows, columns, 7, shown, "app.py:1", *loose)
 
 
 NOTHING = '[:rp {:table "t" :where [:not :true]} {}]'
@@ -110,7 +182,10 @@ def written(tmp_path, text, conditions, *reads):
     """The history with the evaluated conditions, and what was not seen."""
     path, unseen = tmp_path / "h.edn", Unseen()
     path.write_text(text, encoding="utf-8")
-    refused = write_evaluated(conditions, reads, unseen, path)
+    images = RowImages()
+    for number in range(4):
+        images.add("t", f"{number}(0,{number})", b"image")
+    refused = write_evaluated(conditions, reads, images, unseen, path)
     return path.read_text(encoding="utf-8"), unseen, refused
 
 
@@ -164,6 +239,33 @@ def test_a_condition_that_is_not_evaluated_leaves_reads(tmp_path):
     assert ':callers ["1"\t"3"], :rows ["1"\t"{n}"], :statements ["1"\t"3"]' in changed
     assert (unseen, refused) == ({CONDITIONS: 3}, {7})
     assert conditions.evaluated_reads == 0
+
+
+def test_a_block_found_those_of_some_rows_that_satisfy_its_condition(tmp_path):
+    """The others are no reads, whether its condition was evaluated or not."""
+    conditions = EvaluatedConditions()
+    rows = ("1(0,1)", "2(0,2)")
+    reads = [
+        read(
+            conditions, "n % 2 = 1", rows, 0, matches={"2(0,2)"}, columns=(), loose=(True, ":true")
+        ),
+        read(conditions, "n % 3 = 1", rows, 3, why="an error", columns=(), loose=(True, "")),
+        read(conditions, "n % 4 = 1", ("9(0,9)",), 6, columns=(), loose=(True, "")),  # no image
+        read(
+            conditions, "n % 5 = 1", rows, 8, why="an error", columns=(), loose=(True, ":true", "3")
+        ),
+    ]
+    text = line(NOTHING, R[1], R[2], NOTHING, R[1], R[2], NOTHING, R[3], NOTHING, R[1], R[2])
+    changed, unseen, refused = written(tmp_path, text, conditions, *reads)
+    rows_found = f'{ROWS[2].removesuffix("}")} "xmin class" 1}}'
+    parts = '[:or [:= "xmin class" -1] [:= "xmin class" 1]]'
+    assert f':value [[:rp {{:table "t" :where {parts}}} {{{rows_found}}}]]' in changed
+    assert ':callers ["0"]' in changed
+    assert (unseen, refused) == ({CONDITIONS: 2}, {7})
+    rows_found = " ".join(f'{ROWS[n].removesuffix("}")} "xmin class" {n - 1}}}' for n in (1, 2))
+    caller = '"3" "app.py:1" "not found by SELECT … n % 5 = 1"'
+    fact = f'[1 [:rp {{:table "t" :where :true}} {{{rows_found}}}] {caller}]'
+    assert f", :perhaps [{fact}]}}" in changed
 
 
 def test_a_returned_row_that_does_not_satisfy_its_condition_is_a_defect(tmp_path):
@@ -266,7 +368,8 @@ def test_the_server_agrees_with_its_answers(observed):
     """Random conditions on awkward rows: images say what the answers of the statements said."""
     counts, differing = play(observed, 5, 25, 12, citext=True)
     assert differing == []
-    assert counts["pairs"] > 100
+    assert counts["pairs"] > 60
+    assert counts["pairs in blocks"] > 20
     assert counts["ordered pairs"]
     assert counts["must be refused"]
 
@@ -300,6 +403,41 @@ def test_a_write_skew_by_conditions_of_writes(jobs):
     assert "rows of 'job' with name like 'new%'" in str(verdict)
     assert "rows of 'job' with n * 2 > 50" in str(verdict)
     assert "xmin" not in str(verdict)
+    assert jobs.verdict("si") == "valid"
+
+
+BLOCKS = [
+    "SELECT id FROM other WHERE id IN (SELECT n FROM job WHERE name LIKE 'name1%')",
+    "SELECT EXISTS (SELECT 1 FROM job WHERE name ILIKE 'NAME%')",
+    "SELECT DISTINCT v FROM job WHERE n % 2 = 0",
+    "SELECT id FROM job WHERE name LIKE 'x%' UNION SELECT id FROM other WHERE upper(name) = 'A'",
+    "WITH x AS (SELECT id, n FROM job WHERE name LIKE '%5') SELECT * FROM x",
+    "SELECT EXISTS (SELECT 1 FROM job WHERE 10 / (n - 5) < 3)",  # fails, but not on its first row
+]
+
+
+def test_a_write_skew_by_conditions_in_query_blocks(jobs):
+    """NOT IN and a query of WITH miss rows by conditions that the server evaluates."""
+    with jobs.connect(autocommit=True) as seen, psycopg.connect(jobs._conninfo) as plain:
+        for text in BLOCKS:
+            assert seen.execute(text).fetchall() == plain.execute(text).fetchall()
+    with jobs.connect("REPEATABLE_READ") as a, jobs.connect("REPEATABLE_READ") as b:
+        missing = "SELECT id FROM other WHERE id NOT IN (SELECT n FROM job WHERE name LIKE 'new%')"
+        assert a.execute(missing).fetchall() == [(1,)]
+        claim = "WITH x AS (UPDATE job SET n = 0 WHERE n * %s > 50 RETURNING id) SELECT * FROM x"
+        assert b.execute(claim, (2,)).fetchall() == []
+        a.execute("INSERT INTO job VALUES (20, 'other', 60)")
+        b.execute("INSERT INTO job VALUES (21, 'new', 1)")
+        a.commit()
+        b.commit()
+    history = jobs.observer.history
+    assert jobs.stop() == {}
+    refused = [read.shown for read in history.evaluated_reads if read.condition.reason]
+    assert refused == [BLOCKS[-1]]
+    verdict = jobs.check("ser")
+    assert verdict.outcome == "invalid"
+    assert "rows of 'job' with name like 'new%'" in str(verdict)
+    assert "> 50" in str(verdict)
     assert jobs.verdict("si") == "valid"
 
 

@@ -452,7 +452,6 @@ def test_a_snapshot_from_before_a_key(observed):
         ("DELETE FROM l WHERE id = 1", True, True),
         ("DELETE FROM o WHERE id = 3", True, False),
         ("INSERT INTO l VALUES (9, 1, 9)", True, True),  # it is in the answer
-        ("INSERT INTO l VALUES (9, 1, 4)", True, False),
         ("UPDATE l SET q = 9 WHERE id = 1", True, True),
         ("UPDATE c SET kind = 7 WHERE id = 1", True, True),
     ],
@@ -473,10 +472,20 @@ def test_after_own_writes(observed, write, deferrable, is_seen, text):
 
 def test_a_child_that_another_value_leaves_out(observed):
     """A row that the transaction has written, with another value than the condition requires."""
-    observed.direct(*SHOP, NO_KEY_BEFORE, f"{KEY} DEFERRABLE INITIALLY DEFERRED")
+    up = "CREATE TABLE up (id int PRIMARY KEY, up int NOT NULL REFERENCES up DEFERRABLE)"
+    observed.direct(
+        *SHOP, NO_KEY_BEFORE, f"{KEY} DEFERRABLE INITIALLY DEFERRED", "DROP TABLE IF EXISTS up",
+        up.replace("ABLE)", "ABLE INITIALLY DEFERRED)"), "INSERT INTO up VALUES (1, 1), (2, 1)",
+    )  # fmt: skip
     counting = Counting(observed.start())
+    # The row that was changed is in the answer, but another one has lost its parent.
+    joined = "SELECT a.id FROM up a JOIN up b ON a.up = b.id WHERE a.id > 0"
+    with pytest.raises(psycopg.IntegrityError):
+        counting.run("UPDATE up SET id = 9, up = 9 WHERE id = 1", joined)
+    assert CONDITIONS in observed.observer.history.unseen
     text = "SELECT l.id FROM l JOIN o ON l.o_id = o.id WHERE l.q = 5 AND l.id > 0"
     assert counting.run("INSERT INTO l VALUES (9, 1, 4)", text) == set()
+    assert counting.run("INSERT INTO l VALUES (7, 1, 4)", LINES)  # only = is compared with the row
     assert counting.run("INSERT INTO l VALUES (8, 1, 5)", "DELETE FROM l WHERE id = 8", text)
     observed.stop()
     assert observed.verdict("sser") == "valid"

@@ -7,6 +7,7 @@ from observe.conftest import Observed
 from support.cli import run_here
 
 from isolang import check, load_history
+from isolang.foresee.service import decide_run
 from isolang.observe.sql.units import unit_named, units_of_statement
 
 TRACE = "4bf92f3577b34da6a3ce929d0e0e4736"
@@ -101,6 +102,32 @@ def test_application_name_names_requests_if_the_user_says_so(observing):
             observing, first, "", act, name=True, application_is_unit=is_unit
         )
         assert requests.outcome == outcome
+
+
+def test_programs_of_an_observed_service(observing):
+    """A comment after BEGIN names a program; a foreign key relates a lock to what is read."""
+    observed = observing()
+    observed.direct(
+        "DROP TABLE IF EXISTS seat, hall",
+        "CREATE TABLE hall (id int PRIMARY KEY)",
+        "CREATE TABLE seat (id serial PRIMARY KEY, hall int NOT NULL REFERENCES hall)",
+        "INSERT INTO hall VALUES (1), (2)",
+    )
+    observed.start()
+    connection = observed.connect()
+    for hall in (1, 2):
+        connection.execute("/* take */ SELECT 1")
+        connection.execute("SELECT id FROM hall WHERE id = %s FOR UPDATE", (hall,))
+        connection.execute("SELECT count(*) FROM seat WHERE hall = %s", (hall,))
+        connection.execute("INSERT INTO seat (hall) VALUES (%s)", (hall,))
+        connection.commit()
+    connection.close()
+    observed.stop()
+    history = load_history(observed.path)
+    assert history.foreign_keys() == {"seat": [(["hall"], "hall", ["id"])]}
+    decision = decide_run(history, "mvrc")
+    assert decision.standing == "robust"
+    assert [(one.program, one.level) for one in decision.programs] == [("take", "mvrc")]
 
 
 def test_the_option_names_application_name_alone(capfd):

@@ -1,5 +1,7 @@
 """Writes that no statement returns come from the server's log, and belong to their statements."""
 
+import threading
+
 import psycopg
 import pytest
 from observe.random_writes import TABLES, play
@@ -67,6 +69,39 @@ def test_each_write_belongs_to_its_statement(logged):
         in by[by.index('"DELETE FROM parent WHERE id = 2"') + 1 :]
     )
     assert logged.verdict("ser") == "valid"
+
+
+CLAIM = """CREATE FUNCTION claim(worker int) RETURNS int LANGUAGE plpgsql AS $$
+DECLARE job int;
+BEGIN
+  SELECT id INTO job FROM counted WHERE n = 0 ORDER BY id LIMIT 1;
+  UPDATE counted SET n = worker WHERE id = job;
+  RETURN job;
+END $$"""
+
+
+@pytest.mark.server
+def test_two_claims_in_a_function(logging, tmp_path):
+    """Both writes are in the history; but that a function has read the job, no answer shows."""
+    logged = Observed(logging, tmp_path / "observed.edn", 1000, reads_log=True)
+    logged.direct(*TABLES, CLAIM)
+    logged.start()
+    with logged.connect("READ_COMMITTED") as first, logged.connect("READ_COMMITTED") as second:
+        jobs = [first.execute("SELECT claim(7)").fetchall()]
+        waiting = threading.Thread(
+            target=lambda: jobs.append(second.execute("SELECT claim(8)").fetchall())
+        )
+        waiting.start()
+        waiting.join(0.1)
+        first.commit()
+        waiting.join()
+    assert jobs == [[(1,)], [(1,)]]
+    assert logged.stop() == {CALLED: 2}
+    text = logged.path.read_text()
+    assert all(f'[:w ["counted" "1"] {{"id" 1 "n" {worker} ' in text for worker in (7, 8))
+    verdict = isolang.check(isolang.load_history(logged.path), "ser")
+    assert (verdict.outcome, verdict.cause) == ("unknown", "unseen")
+    assert "public.claim (plpgsql), in SELECT claim(7)" in verdict.reason
 
 
 @pytest.mark.server

@@ -150,7 +150,7 @@ class _Machine:
         self.there: list[dict] = [{} for _ in chosen]
         self.locks: list[list[RunStatement]] = [[] for _ in chosen]
         self.missing = missing
-        self.has_locks = any(ran.lock for one in chosen for ran in one.statements)
+        self.has_locks = any(ran.lock for instance in chosen for ran in instance.statements)
 
     def explore(self) -> bool:
         if len(self.commits) == len(self.chosen):
@@ -186,10 +186,10 @@ class _Machine:
         self.tick -= 1
         return found
 
-    def may_wait_with_snapshot(self, one: int, ran: RunStatement) -> bool:
+    def may_wait_with_snapshot(self, number: int, ran: RunStatement) -> bool:
         """Return whether a first statement takes its snapshot, and may then wait for a lock."""
         takes_lock = ran.lock or (ran.writes and self.has_locks)
-        return bool(takes_lock) and self.chosen[one].level != "mvrc"
+        return bool(takes_lock) and self.chosen[number].level != "mvrc"
 
     def visible(self, one: int) -> int:
         return len(self.commits) if self.chosen[one].level == "mvrc" else self.snapshot[one]
@@ -286,7 +286,7 @@ def must_wait(ran: RunStatement, held: RunStatement) -> bool:
     """Return whether a row lock that one of two statements takes without a write makes one wait."""
     if not (ran.lock or held.lock) or set(ran.rows).isdisjoint(held.rows):
         return False
-    mine, theirs = ("update" if one.writes else one.lock for one in (ran, held))
+    mine, theirs = ("update" if statement.writes else statement.lock for statement in (ran, held))
     return bool(mine and theirs and "update" in (mine, theirs))
 
 

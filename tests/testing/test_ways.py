@@ -15,6 +15,10 @@ from support.watched import operations, sources, transactions
 
 import isolang
 from isolang.errors import IsolangError
+from isolang.history.not_seen import unseen_line
+from isolang.observe.unseen import Unseen
+from isolang.observe.ways.inside import InsideProxy
+from isolang.observe.wire.address import ServerAddress
 from isolang.run.targets import target_named
 from isolang.testing.assertion import UndecidedError
 from isolang.testing.isolation import Isolation
@@ -418,3 +422,25 @@ def test_threads_that_are_not_the_systems_are_refused(url, tmp_path, module):
     )  # fmt: skip
     assert f"the proxy needs threads of the system (got those of {module})" in done.stdout
     assert "isocheck observe" in done.stdout
+
+
+def test_a_history_is_never_without_what_happened_outside_the_proxy(tmp_path, monkeypatch):
+    """Not even if the process is killed before it has written that to the file."""
+    proxy = InsideProxy(ServerAddress(conninfo="", host="", port=1), tmp_path / "observed.edn")
+    proxy.outside.note("copy", "COPY t FROM STDIN")
+
+    def complete(into, accepted):
+        into.write_text(unseen_line({}))
+        return Unseen(), {}
+
+    def killed(phrases):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(proxy._observer, "complete", complete)
+    monkeypatch.setattr(proxy, "transactions", lambda: 1)
+    with monkeypatch.context() as context:
+        context.setattr("isolang.observe.ways.inside.unseen_line", killed)
+        with pytest.raises(KeyboardInterrupt):
+            proxy.complete()
+    assert not [*tmp_path.glob("history*.edn")]
+    assert "COPY t FROM STDIN" in proxy.complete().read_text()

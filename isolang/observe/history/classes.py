@@ -21,7 +21,15 @@ from isolang.history.remarks import COLUMNS_COMMENT, read_columns
 from isolang.history.row_text import CLASS_COLUMN
 from isolang.observe.history.edn import edn, predicate_edn
 from isolang.observe.history.evaluated import EvaluatedCondition, EvaluatedConditions
-from isolang.observe.history.lines import NOTHING, EvaluatedRead, changed_line
+from isolang.observe.history.images import RowImages
+from isolang.observe.history.lines import (
+    NOTHING,
+    EvaluatedRead,
+    changed_line,
+    operations_of,
+    possible_fact,
+    with_possible_facts,
+)
 from isolang.observe.unseen import CONDITIONS, ERRORS, Unseen
 
 _ROW: Final = re.compile(
@@ -32,7 +40,11 @@ _MOST_TEXT: Final = 1 << 19  # the largest number of characters of conditions in
 
 
 def write_evaluated(
-    conditions: EvaluatedConditions, reads: Sequence[EvaluatedRead], unseen: Unseen, path: Path
+    conditions: EvaluatedConditions,
+    reads: Sequence[EvaluatedRead],
+    images: RowImages,
+    unseen: Unseen,
+    path: Path,
 ) -> set[int]:
     """Write the conditions that the server has evaluated, and count the others as unseen.
 
@@ -42,13 +54,21 @@ def write_evaluated(
     for read in reads:
         condition = read.condition
         selected = condition.matches | condition.ties
-        if not condition.reason and not selected.issuperset(read.rows):
-            condition.why, condition.is_wrong = "a returned row does not satisfy it", True
+        if read.is_loose or condition.reason or selected.issuperset(read.rows):
+            continue
+        condition.why, condition.is_wrong = "a returned row does not satisfy it", True
+    loose = [read for read in reads if read.is_loose and not read.condition.reason]
+    known = {name: images.numbers(name) for name in {read.condition.table.name for read in loose}}
+    for read in loose:
+        if not known[read.condition.table.name].issuperset(read.rows):
+            read.condition.why = "the images of some rows are not known"
     for read in reads:
         condition = read.condition
         if not condition.reason:
             conditions.evaluated.add(id(condition))
             conditions.evaluated_reads += 1
+        elif read.is_loose and read.where and not condition.is_defect:
+            pass  # what may have decided the answer is recorded
         elif condition.is_defect:
             text = f"{condition.reason}: {read.shown}"
             unseen.note(ERRORS, text, read.caller, form=read.shown)
@@ -103,7 +123,8 @@ def with_evaluated_conditions(path: Path, reads: Sequence[EvaluatedRead], into: 
             if number in by_line:
                 of_line = by_line[number]
                 change = partial(_with_predicates, of_line, predicates)
-                changed, _ = changed_line(line, change, remarks=_remarks(of_line))
+                possible = _with_possible_reads(line, of_line)
+                changed, _ = changed_line(possible, change, remarks=_remarks(of_line))
             out.write(_ROW.sub(with_class, changed) if classes else changed)
         if texts:
             out.write(f"{COLUMNS_COMMENT}{json.dumps(texts)}\n")
@@ -155,9 +176,25 @@ def _with_predicates(
         rows = " ".join(operations[p].removeprefix("[:r ").removesuffix("]") for p in inside)
         head = operations[read.place].removesuffix(f"{NOTHING}}} {{}}]")
         changed[read.place] = f"{head}{predicates[id(read.condition)]}}} {{{rows}}}]"
-        for place in inside:
+        for place in places if read.is_loose else inside:
             changed[place] = ""
     return changed
+
+
+def _with_possible_reads(line: str, reads: Sequence[EvaluatedRead]) -> str:
+    """Return a line with what may have decided query blocks that could not be evaluated."""
+    loose = [read for read in reads if read.is_loose and read.where and read.condition.reason]
+    if not loose:
+        return line
+    operations = operations_of(line)
+    facts = []
+    for read in loose:
+        rows = operations[read.place + 1 : read.place + 1 + len(read.rows)]
+        of_rows = " ".join(row.removeprefix("[:r ").removesuffix("]") for row in rows)
+        table = edn(read.condition.table.name)
+        operation = f"[:rp {{:table {table} :where {read.where}}} {{{of_rows}}}]"
+        facts.append(possible_fact(read.place, operation, read))
+    return with_possible_facts(line, facts)
 
 
 def _remarks(reads: Sequence[EvaluatedRead]) -> dict[int, str]:

@@ -28,7 +28,9 @@ def complete_file(
         trusts_server: whether the times of commits tell which versions unseen reads saw.
     """
     other = path.with_name(f"{path.name}.part")
-    refused = write_evaluated(history.evaluated, history.evaluated_reads, history.unseen, path)
+    refused = write_evaluated(
+        history.evaluated, history.evaluated_reads, history.images, history.unseen, path
+    )
     if history.doubtful:
         for shown, caller in without_predicate_reads(path, history.doubtful, other):
             history.unseen.note(CONDITIONS_ON_UNSEEN_WRITES, shown, caller)

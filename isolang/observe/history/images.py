@@ -98,6 +98,11 @@ class RowImages:
                 place += name + size
                 at += 1
 
+    def numbers(self, table: str) -> frozenset[str]:
+        """Return the numbers of the versions of a table whose images are known."""
+        count = self.count(table)
+        return frozenset(number for number, _ in self.of(table, 0, count or 0))
+
     def _blocks(self, images: _TableImages) -> Iterator[bytes]:
         for file, offset, size in images.blocks:
             yield os.pread(file.fileno(), size, offset)

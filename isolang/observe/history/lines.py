@@ -72,6 +72,8 @@ class EvaluatedRead(Struct, frozen=True, gc=False):
         columns: the columns of these versions that count as read if the condition cannot be
             evaluated; ``None`` for all.
         number: the number of the unseen read that it then is; 0 if it cannot be harmless.
+        is_loose: whether only those of the versions were found that satisfy the condition.
+        where: if so, a predicate that all of them satisfy, in EDN; empty if none is known.
     """
 
     line: int
@@ -82,6 +84,9 @@ class EvaluatedRead(Struct, frozen=True, gc=False):
     number: int
     shown: str
     caller: str
+    is_loose: bool = False
+    where: str = ""
+    statement: str = ""
 
 
 class HistoryLines:
@@ -225,12 +230,12 @@ class HistoryLines:
             reads: the reads of the rows that were found.
         """
         if one.outcome != "ok" or len(reads) < len(scan.rows) or scan.condition is None:
-            return reads
+            return [] if scan.is_loose else reads
         numbers = tuple(version.number for version in scan.rows)
         self.evaluated.append(
             EvaluatedRead(
                 self._number + 1, place, scan.condition, numbers, scan.columns, scan.number,
-                scan.shown, scan.caller,
+                scan.shown, scan.caller, scan.is_loose, scan.where, scan.statement,
             )
         )  # fmt: skip
         return [(f"[:rp {{:table {edn(scan.table.name)} :where {NOTHING}}} {{}}]", None), *reads]
@@ -454,6 +459,31 @@ def changed_line(
                 possible.append(f"[{int(place) - keep[: int(place)].count(False)} {fact}")
         written += [frame, TAB.join(possible)]
     return "".join([*written, rest]), texts_of
+
+
+def operations_of(line: str) -> list[str]:
+    """Return the operations in a line."""
+    return _split_at_vector(line, ":value [")[1].split(TAB)
+
+
+def with_possible_facts(line: str, facts: Sequence[str]) -> str:
+    """Return a line with more entries in ``:perhaps``."""
+    head, value, rest = _split_at_vector(line, ":value [")
+    written, added = [head, value], TAB.join(facts)
+    for begin in (_VERSIONS, _CALLERS, _ROWS, _STATEMENTS, _PERHAPS):
+        if rest.startswith(f"]{begin}"):
+            frame, inside, rest = _split_at_vector(rest, begin)
+            if begin == _PERHAPS:
+                inside, added = f"{inside}{TAB}{added}", ""
+            written += [frame, inside]
+    more = f"{_PERHAPS}{added}]" if added else ""
+    return "".join([*written, rest[:1], more, rest[1:]])
+
+
+def possible_fact(place: int, operation: str, read: EvaluatedRead) -> str:
+    """Return an entry of ``:perhaps`` for a read whose condition could not be evaluated."""
+    caller, remark = read.caller or read.shown, f"{ROW_NOT_FOUND}{read.shown}"
+    return f"[{place} {operation} {edn(read.statement)} {edn(caller)} {edn(remark)}]"
 
 
 def _strings_after(fact: str) -> list[str]:

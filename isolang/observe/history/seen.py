@@ -69,6 +69,8 @@ class ScannedRows(Struct, frozen=True, gc=False):
         number: the number of the unseen read that it then is; 0 if it cannot be harmless.
         kept: the versions, each with the name of its table, that make a possible read certain if
             they are from before the observation, and nobody replaced them. Otherwise it is dropped.
+        is_loose: whether only those of the rows were found that satisfy the condition. All of them
+            satisfy ``where``, which is empty if that is unknown.
     """
 
     table: Table
@@ -83,6 +85,7 @@ class ScannedRows(Struct, frozen=True, gc=False):
     columns: tuple[str, ...] | None = None
     number: int = 0
     kept: tuple[tuple[str, str], ...] = ()
+    is_loose: bool = False
 
 
 class FoundKey(Struct, frozen=True, gc=False):

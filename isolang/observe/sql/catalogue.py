@@ -60,11 +60,10 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(g.keeps,
    f.pronamespace::regnamespace || '.' || f.proname || ' (' || l.lanname || ')',
    l.lanname NOT IN ('c', 'internal') AND (l.lanname <> 'plpgsql' OR body ~*
-    '\m(select|perform|execute|from|update|delete|merge|call|query|table|copy)\M' OR EXISTS (
-     SELECT FROM pg_catalog.pg_proc q WHERE q.prokind = 'f' AND q.provolatile <> 'i'
-      AND q.pronamespace NOT IN (SELECT s.oid FROM pg_catalog.pg_namespace s
-       WHERE s.nspname IN ('pg_catalog', 'information_schema'))
-      AND pg_catalog.strpos(body, q.proname || '(') > 0))))
+    '\m(select|perform|execute|from|update|delete|merge|call|query|table|copy)\M' OR (
+     SELECT true FROM pg_catalog.pg_proc q WHERE q.prokind = 'f' AND q.provolatile <> 'i'
+      AND q.pronamespace NOT IN ('pg_catalog'::regnamespace, 'information_schema'::regnamespace)
+      AND pg_catalog.strpos(body, q.proname || '(') > 0 LIMIT 1) IS NOT NULL)))
   FROM (SELECT g.tgtype & 3 = 3 AS keeps, g.tgfoid AS oid FROM pg_catalog.pg_trigger g
     WHERE NOT g.tgisinternal AND g.tgenabled <> 'D' AND g.tgrelid IN (
      SELECT c.oid UNION ALL SELECT relid FROM pg_catalog.pg_partition_tree(c.oid))
@@ -85,12 +84,18 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
    JOIN pg_catalog.pg_language l ON l.oid = f.prolang,
    LATERAL (SELECT pg_catalog.regexp_replace(pg_catalog.regexp_replace(f.prosrc, '''[^'']*''', '',
     'g'), '\s+\(', '(', 'g')) source(body)),
- EXISTS (SELECT FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
-  AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d'))),
+ (SELECT true FROM pg_catalog.pg_constraint o WHERE o.confrelid = c.oid AND o.contype = 'f'
+  AND (o.confdeltype IN ('c','n','d') OR o.confupdtype IN ('c','n','d')) LIMIT 1) IS NOT NULL,
  (SELECT pg_catalog.json_agg(pg_catalog.json_build_array(a.attname,
    pg_catalog.quote_ident(a.attname), a.attnum,
    COALESCE(NULLIF(t.typbasetype, 0), t.oid)::int8, t.typtype = 'e', a.atttypmod,
-   COALESCE(l.collisdeterministic, true), a.attnotnull, a.attlen < 0) ORDER BY a.attnum)
+   COALESCE(l.collisdeterministic, true), a.attnotnull, a.attlen < 0,
+   a.attname <> 'ordinality' AND pg_catalog.to_jsonb(a)->>'attgenerated' IS DISTINCT FROM 'v'
+    AND (SELECT b.typsend::oid <> 0 AND b.typreceive::oid <> 0 AND (b.typtype IN ('b','e')
+      AND (e.oid IS NULL OR (e.typtype IN ('b','e') AND e.typsend::oid <> 0))
+      OR b.typtype IN ('r','m') AND b.oid < 16384)
+     FROM pg_catalog.pg_type b LEFT JOIN pg_catalog.pg_type e ON e.oid = b.typelem
+     WHERE b.oid = COALESCE(NULLIF(t.typbasetype, 0), t.oid))) ORDER BY a.attnum)
   FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type t ON t.oid = a.atttypid
    LEFT JOIN pg_catalog.pg_collation l ON l.oid = a.attcollation
   WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped),
@@ -107,16 +112,7 @@ _DESCRIPTION_SQL: Final = r"""pg_catalog.json_build_array(w.name, c.oid::int8, n
      AND g.tgenabled IN ('D','R')))))
   FROM pg_catalog.pg_constraint o WHERE o.conrelid = c.oid AND o.contype IN ('f','n')
    AND (o.contype = 'f' OR NOT o.convalidated)),
- pg_catalog.current_setting('session_replication_role') = 'replica',
- NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN pg_catalog.pg_type d ON d.oid = a.atttypid
-  JOIN pg_catalog.pg_type t ON t.oid = COALESCE(NULLIF(d.typbasetype, 0), d.oid)
-  LEFT JOIN pg_catalog.pg_type e ON e.oid = t.typelem
-  WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (
-   pg_catalog.to_jsonb(a)->>'attgenerated' = 'v' OR a.attname = 'ordinality'
-   OR t.typsend::oid = 0 OR t.typreceive::oid = 0 OR NOT (
-    t.typtype IN ('b','e')
-     AND (e.oid IS NULL OR (e.typtype IN ('b','e') AND e.typsend::oid <> 0))
-    OR t.typtype IN ('r','m') AND t.oid < 16384))))::text"""
+ pg_catalog.current_setting('session_replication_role') = 'replica')::text"""
 
 ALL_TABLES: Final = f"""SELECT {_DESCRIPTION_SQL} FROM pg_catalog.pg_class c
  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace,
@@ -397,7 +393,7 @@ def _columns(
     reported: Sequence[Any], nullable: Collection[int] = ()
 ) -> Iterator[tuple[RecordedColumn, str, int]]:
     """Yield each column, its name quoted for SQL, and its number."""
-    for name, written, number, oid, enum, modifier, deterministic, required, _ in reported:
+    for name, written, number, oid, enum, modifier, deterministic, required, *_ in reported:
         scale = (modifier - 4) & 0x7FF if oid == NUMERIC and modifier >= 4 else -1
         made = RecordedColumn(
             name=name,
@@ -429,7 +425,7 @@ def _text(value: Any) -> str:
 def parse_description(text: str) -> tuple[str, Table | None]:
     """Return the name in a row of :func:`lookup_query`, and the table, or ``None`` if missing."""
     (name, oid, schema, relation, kind, persistence, rules, children, partition, may, secured,
-     hides, moving, triggers, cascades, columns, indexes, constraints, unguarded, has_images,
+     hides, moving, triggers, cascades, columns, indexes, constraints, unguarded,
      ) = json.loads(text)  # fmt: skip
     if oid is None:
         return name, None
@@ -488,8 +484,8 @@ def parse_description(text: str) -> tuple[str, Table | None]:
         names={number: column.name for number, column in numbers.items()},
         foreign_keys=tuple(_foreign_keys(constraints or (), numbers, triggers=runs)),
         unguarded=unguarded,
-        has_images=has_images,
-        wide=tuple(written for _, written, *_, wide in columns or () if wide),
+        has_images=all(has_image for *_, has_image in columns or ()),
+        wide=tuple(written for _, written, *_, wide, _ in columns or () if wide),
     )
 
 

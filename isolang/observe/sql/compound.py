@@ -26,6 +26,7 @@ from msgspec.structs import replace
 from isolang.history.statements import GUARDS
 from isolang.observe.sql import predicates
 from isolang.observe.sql.blocks import block_at, is_complete
+from isolang.observe.sql.evaluated import server_expression
 from isolang.observe.sql.lexer import Token, called_functions, catalogue_name
 from isolang.observe.sql.plan import (
     Reader,
@@ -313,7 +314,7 @@ class _CompoundReader(StatementQueries):
             elif not chosen and others:
                 partial = "other tables"
             else:
-                partial = "subqueries" if condition.why else ""
+                partial = "subqueries" if condition.why and condition.expression is None else ""
         elif made.claims:
             condition = _condition(part, [target.where], target.alias)
         elif made.may_skip and (proposer := self._only_query(query)):
@@ -408,8 +409,9 @@ def _condition(
         return names[-1] if own == aliases[-len(own) :] else None
 
     parsed = [predicates.parse_known_parts(part, *one, column) for one in ranges if one[1]]
+    expression = server_expression(part, ranges, column)
     if len(parsed) == 1:
-        return parsed[0]
+        return replace(parsed[0], expression=expression)
     nodes = [one.node for one in parsed if not one.why]
     return ParsedCondition(
         node=("and", *nodes) if nodes else ("true",),
@@ -417,4 +419,5 @@ def _condition(
         equal={name: value for one in parsed for name, value in one.equal.items()},
         among={name: value for one in parsed for name, value in one.among.items()},
         why=next((one.why for one in parsed if one.why), ""),
+        expression=expression,
     )

@@ -466,16 +466,20 @@ def bound_condition(
     now: str = "",
     order: ServerExpression | None = None,
     last: str = "",
+    whole: Sequence[Token] = (),
 ) -> ServerCondition | None:
     """Return a condition with the constants of an execution; ``None`` if they are not certain.
 
     SOUND BECAUSE: the server infers the type of a parameter from its first use. If all uses are in
     the condition, it infers the same type from the condition alone.
+
+    Args:
+        whole: the tokens of the statement, if ``part`` are those of one of its queries.
     """
     uses_now = expression.uses_now or (order is not None and order.uses_now)
     if settings is None or (uses_now and not now):
         return None
-    binder = _Binder(part, values, oids, now)
+    binder = _Binder(part, values, oids, now, whole or part)
     text = binder.text(expression)
     ordered = () if order is None else binder.text(order)
     if text is None or ordered is None:
@@ -505,8 +509,10 @@ class _Binder:
         values: Sequence[str | bytes | None],
         oids: Sequence[int],
         now: str,
+        whole: Sequence[Token],
     ) -> None:
         self._part, self._values, self._oids, self._now = part, values, oids, now
+        self._whole = whole
         self._places: dict[int, int] = {}
         self.parameters: list[tuple[int, str | bytes | None]] = []
         self.reads_clock = False
@@ -550,7 +556,7 @@ class _Binder:
         if number > len(self._values):
             return False
         oid = self._oids[number - 1] if number <= len(self._oids) else 0
-        others = sum(t.kind == "parameter" and t.text == f"${number}" for t in self._part) - uses
+        others = sum(t.kind == "parameter" and t.text == f"${number}" for t in self._whole) - uses
         if not oid and others:
             return False
         value = self._values[number - 1]

@@ -68,6 +68,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
         refused: whether a function of an advisory lock returned false.
         answered: a position after the statement took its snapshot; -1 for the current one.
         chosen: the number of rows of another query that choose those of a write; -1 if unknown.
+        whole: for one query of a statement, the tokens of the statement.
         conflicts: for each row that an INSERT proposed, a row with one of its keys in the
             statement's snapshot.
     """
@@ -89,6 +90,7 @@ class ExecutedStatement(Struct, kw_only=True, gc=False):
     answered: int = -1
     refused: bool = False
     chosen: int = -1
+    whole: Sequence[Token] = ()
     conflicts: list[tuple[ReportedTable, bytes]] = field(default_factory=list)
 
 
@@ -175,6 +177,11 @@ def predicate_of_block(
     return _predicate(condition, table, condition.columns, done)
 
 
+def condition_of_block(done: ExecutedStatement, block: ReportedBlock) -> ServerCondition | None:
+    """Return the condition of a query block that the server evaluates; ``None`` if it cannot."""
+    return _server_condition(block.condition, block.reported.table, done)
+
+
 def has_reached_limit(done: ExecutedStatement) -> bool:
     """Return whether a SELECT's LIMIT may have left out rows.
 
@@ -190,6 +197,21 @@ def has_reached_limit(done: ExecutedStatement) -> bool:
         if looked is not None and looked <= most and not made.offset:
             return False
     return bool(made.limit) and (most is None or done.rows >= most)
+
+
+def is_cut_off(done: ExecutedStatement, block: ReportedBlock, rows: int) -> bool:
+    """Return whether a LIMIT inside the statement may have left out rows of a query block.
+
+    SOUND BECAUSE: a LIMIT that was just reached may not have looked for more rows.
+    """
+    cut = block.reported.source.cut
+    if not cut:
+        return False
+    most = limit_value(done.statement.part, cut, done.parameters) if cut > 0 else None
+    if most is None or block.join is not None:
+        return True
+    looked = looked_up_key_count(block.condition, block.reported.table, done)
+    return rows >= most and (looked is None or looked > most)
 
 
 def _predicate(
@@ -227,6 +249,7 @@ def _server_condition(
         settings=done.settings,
         now=done.now,
         order=order,
+        whole=done.whole,
     )
 
 

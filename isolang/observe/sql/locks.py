@@ -125,12 +125,7 @@ def lock_name(call: LockCall, part: Sequence[Token], parameters: Parameters) -> 
 def _argument(token: Token, parameters: Parameters) -> str | None:
     """Return a token of a lock's numbers as text; ``None`` if its value is not known."""
     if token.kind == "parameter":
-        number = int(token.text[1:])
-        value = parameters.values[number - 1] if number <= len(parameters.values) else None
-        if isinstance(value, bytes):
-            whole = len(value) in (2, 4, 8)
-            return str(int.from_bytes(value, "big", signed=True)) if whole else None
-        return value
+        return parameters.text(int(token.text[1:]))
     if token.kind == "word" and token.text not in _CONSTANT_WORDS:
         return None
     return None if token.kind == "quoted" else token.text

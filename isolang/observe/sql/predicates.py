@@ -76,6 +76,14 @@ class Parameters(Struct, frozen=True, gc=False):
     values: Sequence[str | bytes | None] = ()
     oids: Sequence[int] = ()
 
+    def text(self, number: int) -> str | None:
+        """Return a parameter as text; ``None`` if it is NULL, or binary and no integer."""
+        value = self.values[number - 1] if number <= len(self.values) else None
+        if isinstance(value, bytes):
+            is_integer = len(value) in (2, 4, 8)
+            return str(int.from_bytes(value, "big", signed=True)) if is_integer else None
+        return value
+
 
 class ColumnComparison(Protocol):
     """A column as a database compares it with constants."""

@@ -27,7 +27,7 @@ from isolang.observe.sql.catalogue import (
 from isolang.observe.sql.compound import CompoundPlan, Member, compound_plan, insert_plan
 from isolang.observe.sql.covers import MOST_ROWS, Cover, CoveredStatement, cover_of
 from isolang.observe.sql.cursors import CursorRequest, Declaration, cursor_request, declaration
-from isolang.observe.sql.evaluated import server_expression
+from isolang.observe.sql.evaluated import ServerExpression, server_expression
 from isolang.observe.sql.joins import KeyJoin, key_join
 from isolang.observe.sql.lexer import (
     Token,
@@ -38,6 +38,12 @@ from isolang.observe.sql.lexer import (
     tokens,
 )
 from isolang.observe.sql.locks import LockCall, lock_calls
+from isolang.observe.sql.loose_blocks import (
+    LooseCondition,
+    acts_once,
+    loose_condition,
+    loose_query,
+)
 from isolang.observe.sql.plan import JOINS, StatementPlan, StatementTable, name_parts, plan
 from isolang.observe.sql.predicates import ParsedCondition
 from isolang.observe.sql.proposed import queries_for_conflicts
@@ -102,6 +108,7 @@ class ReportedBlock(Struct, frozen=True):
         join: the block's join; ``None`` if the block reads one table.
         is_parent: whether the table is one of a join that is not its root.
         cover: what decides the block's rows, if its condition has no predicate.
+        loose: what the returned rows satisfy if only the server can evaluate the condition.
         query: for a row that an INSERT proposes, the query for a row with one of its keys; empty
             for query blocks.
     """
@@ -111,6 +118,7 @@ class ReportedBlock(Struct, frozen=True):
     join: KeyJoin | None = None
     is_parent: bool = False
     cover: BlockCover | None = None
+    loose: LooseCondition | None = None
     query: str = ""
 
 
@@ -398,7 +406,8 @@ class Rewriter:
             redefined = redefined or _may_redefine(part, planned)
             joins = len(reported) > 1 and planned.kind == "select"
             join = self._key_join(part, planned.sources) if joins else None
-            snapshot = _snapshot_of(planned, join, reported) if encloses else None
+            repeats = encloses and _may_repeat(planned, join, functions)
+            snapshot = _snapshot_of(planned, join, reported) if repeats else None
             cover = None
             if seen:
                 is_covered = bool(reported) and planned.partial == "subqueries"
@@ -456,10 +465,8 @@ class Rewriter:
         shapes = self._database.shapes
         found = shapes.get(name)
         if found is None:
-            made = plan(part, self._database.aggregates)
-            if made.names & self._database.row_sets and made.partial in ("", JOINS):
-                made = replace(made, partial="functions")
             facts = self._database
+            made = _planned(part, facts)
             compound = compound_plan(part, made, facts.aggregates, facts.row_sets)
             found = StatementShape(
                 made,
@@ -504,6 +511,8 @@ class Rewriter:
         reported = ReportedTable(one, table)
         if not condition.why:
             return ReportedBlock(reported, condition)
+        if condition.expression is not None:
+            return _loose_block(reported, condition, condition.expression, part)
         joined = [other for other in sources if other.text == one.text]
         join = self._key_join(part, joined)
         if join is None or join.condition.why or not all(edge.key for edge in join.edges):
@@ -824,6 +833,21 @@ def _text_of(one: ReportedTable, part: Sequence[Token], text: str) -> str:
     return text[part[begin].start : part[end - 1].end]
 
 
+def _may_repeat(planned: StatementPlan, join: KeyJoin | None, functions: Collection[str]) -> bool:
+    """Return whether a join's condition may be repeated.
+
+    SOUND BECAUSE: one that may fail is repeated only if the statement itself evaluates it on all
+    rows, and only without functions that may act.
+
+    Args:
+        functions: the functions of the database that the statement may call.
+    """
+    if join is None or not join.condition.why:
+        return join is not None
+    expression = join.condition.expression
+    return expression is not None and not (planned.limit or functions) and acts_once(expression)
+
+
 def _snapshot_of(
     planned: StatementPlan, join: KeyJoin | None, reported: Sequence[ReportedTable]
 ) -> ReportedTable | None:
@@ -846,9 +870,26 @@ def _joins_otherwise(part: Sequence[Token]) -> bool:
     return any(token.kind == "word" and token.text in _OTHER_JOINS for token in part)
 
 
+def _loose_block(
+    reported: ReportedTable,
+    condition: ParsedCondition,
+    expression: ServerExpression,
+    part: Sequence[Token],
+) -> ReportedBlock | None:
+    """Return a query block whose condition the server evaluates; ``None`` if it cannot."""
+    table = reported.table
+    if not table.has_images or not expression.columns <= {*table.names.values()}:
+        return None
+    loose = loose_condition(part, reported.source, table.columns)
+    return ReportedBlock(reported, condition, loose=loose)
+
+
 def _block_query(block: ReportedBlock, part: Sequence[Token], text: str) -> str:
     """Return the query for the rows that a query block, or its cover, reads of a table."""
     cover, reported = block.cover, block.reported
+    if block.loose is not None:
+        identity = reported.table.identity_sql(reported.source.alias)
+        return loose_query(reported.source, block.loose, identity, part, text)
     if block.query:
         return block.query
     if cover is None:
@@ -978,6 +1019,21 @@ def _plan_with_blocks(
     return (found, tuple(conditions)) if conditions else (None, ())
 
 
+def _planned(part: Sequence[Token], facts: DatabaseFacts) -> StatementPlan:
+    """Return the plan of a statement in a database."""
+    made = plan(part, facts.aggregates)
+    if made.names & facts.row_sets and made.partial in ("", JOINS):
+        made = replace(made, partial="functions")
+    if _repeats_condition(made) and _condition(part, made).why:
+        made = replace(made, kind="other", sources=(), single=False, unseen=(SUBQUERIES,))
+    return made
+
+
+def _repeats_condition(made: StatementPlan) -> bool:
+    """Return whether a SELECT would repeat the condition of its only subquery."""
+    return made.kind == "select" and any(source.text[1] for source in made.sources)
+
+
 def _condition(part: Sequence[Token], made: StatementPlan) -> ParsedCondition:
     """Return a plan's condition on its first table."""
     if not made.sources:
@@ -1012,14 +1068,6 @@ def limit_value(part: Sequence[Token], at: int, parameters: predicates.Parameter
     if one.kind == "number" and one.text.isdigit():
         return int(one.text)
     if one.kind == "parameter":
-        return _parameter(int(one.text[1:]), parameters)
+        value = parameters.text(int(one.text[1:]))
+        return int(value) if value is not None and value.isdigit() else None
     return None
-
-
-def _parameter(number: int, parameters: predicates.Parameters) -> int | None:
-    if number > len(parameters.values):
-        return None
-    value = parameters.values[number - 1]
-    if isinstance(value, bytes):
-        return int.from_bytes(value, "big", signed=True) if len(value) in (2, 4, 8) else None
-    return int(value) if value is not None and value.isdigit() else None

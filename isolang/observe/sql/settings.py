@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from isolang.observe.sql.evaluated import SessionSettings
+from collections.abc import Iterator
+
+from isolang.observe.sql.evaluated import ServerExpression, SessionSettings
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.rewriting import Prepared, PreparedStatement
 from isolang.observe.unseen import CALLED
@@ -60,23 +62,27 @@ class SettingsOfSession:
     def asks(self, prepared: Prepared, *, in_transaction: bool) -> tuple[str, ...]:
         """Return the table whose description is asked for to learn the settings; empty if none."""
         for statement in prepared.statements:
-            if not statement.plan.sources or not _needs_server(statement):
-                continue
-            condition = statement.condition if statement.join is None else statement.join.condition
-            expression = condition.expression
-            uses_now = expression is not None and expression.uses_now
-            if self.settings is None or (uses_now and in_transaction and not self.now):
-                return (statement.plan.sources[0].name,)
+            for name, expression in _expressions(statement):
+                if self.settings is None or (
+                    expression.uses_now and in_transaction and not self.now
+                ):
+                    return (name,)
         return ()
 
 
-def _needs_server(statement: PreparedStatement) -> bool:
-    """Return whether the server may have to evaluate a statement's condition or its order."""
-    condition = statement.condition if statement.join is None else statement.join.condition
+def _expressions(statement: PreparedStatement) -> Iterator[tuple[str, ServerExpression]]:
+    """Yield the conditions that the server may have to evaluate, each with its table's name."""
+    for member in statement.members:
+        yield from _expressions(member)
+    conditions = [(one.reported, one.condition, one.loose is not None) for one in statement.blocks]
     plan = statement.plan
-    if condition.expression is None or not statement.reported:
-        return False
-    table = statement.reported[0].table
-    if not table.has_images or any(key <= condition.equal.keys() for key in table.unique):
-        return False
-    return bool(condition.expression.columns or (plan.limit and plan.order[1]))
+    if plan.sources and statement.reported:
+        condition = statement.condition if statement.join is None else statement.join.condition
+        conditions.append((statement.reported[0], condition, False))
+    for reported, condition, is_loose in conditions:
+        expression, table = condition.expression, reported.table
+        if expression is None or not table.has_images:
+            continue
+        by_key = any(key <= condition.equal.keys() for key in table.unique) and not is_loose
+        if not by_key and (expression.columns or (plan.limit and plan.order[1])):
+            yield reported.source.name, expression

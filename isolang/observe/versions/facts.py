@@ -20,7 +20,7 @@ from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.evaluated import ServerCondition
 from isolang.observe.sql.executed import ExecutedStatement, predicate_of
 from isolang.observe.sql.joins import KeyJoin
-from isolang.observe.sql.predicates import FoundBy
+from isolang.observe.sql.predicates import FoundBy, Predicate
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable
 from isolang.observe.unseen import (
     CATALOGUE,
@@ -191,6 +191,7 @@ class StatementFacts:
         columns: tuple[str, ...] | None = None,
         perhaps: bool = False,
         kept: tuple[tuple[str, str], ...] = (),
+        loose: Predicate | None = None,
     ) -> bool:
         """Note a predicate read: the rows found, and that no other rows matched.
 
@@ -199,6 +200,8 @@ class StatementFacts:
         Args:
             columns: the columns that count as read if the server cannot evaluate the condition;
                 ``None`` for all.
+            loose: a predicate that all rows satisfy, of which only those were found that satisfy
+                ``predicate``; empty if none is known.
         """
         one = self.transaction
         condition, where, number = None, "", 0
@@ -215,15 +218,16 @@ class StatementFacts:
             evaluated.reads += 1
             if self._note_unseen_read(CONDITIONS, evaluated.reads):
                 number = evaluated.reads
+            where = predicate_edn(loose) if loose else ""
         else:
             where = predicate_edn(predicate)
         one.operations.append(
             ScannedRows(
                 table, where, tuple(rows), self.shown, order, one.statement, one.caller,
-                perhaps, condition, columns, number, kept,
+                perhaps, condition, columns, number, kept, loose is not None,
             )
         )  # fmt: skip
-        for version in rows if not perhaps else ():
+        for version in () if perhaps or loose is not None else rows:
             one.seen.add((table.name, version.number))
         return True
 

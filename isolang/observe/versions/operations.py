@@ -152,4 +152,5 @@ class StatementOperations:
             statement=query, ticket=done.ticket, parameters=done.parameters, rows=number,
             reported=reported, cut=done.cut and not member.name, chosen=chosen, mark=done.mark,
             conflicts=[one for one in done.reported if id(one[0]) in proposals],
+            settings=done.settings, now=done.now, whole=self._facts.statement.part,
         )  # fmt: skip

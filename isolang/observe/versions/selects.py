@@ -10,6 +10,7 @@ from isolang.observe.sql.catalogue import Table
 from isolang.observe.sql.covers import MOST_ROWS
 from isolang.observe.sql.executed import (
     has_reached_limit,
+    is_cut_off,
     is_joined_by_key,
     looked_up_key_count,
     predicate_of_block,
@@ -17,10 +18,11 @@ from isolang.observe.sql.executed import (
 from isolang.observe.sql.joins import KeyJoin, RowChange, may_lack_parents
 from isolang.observe.sql.plan import JOINS, name_parts
 from isolang.observe.sql.predicates import CannotEvaluateError, Predicate
-from isolang.observe.sql.rewriting import BlockCover, ReportedBlock, ReportedTable, limit_value
+from isolang.observe.sql.rewriting import BlockCover, ReportedTable, limit_value
 from isolang.observe.unseen import CONDITIONS, LIMITED, RECHECKED
 from isolang.observe.versions.covers import JoinedRows, cover_facts
 from isolang.observe.versions.facts import StatementFacts
+from isolang.observe.versions.loose_blocks import note_loose_block
 
 
 class SelectOperations:
@@ -129,8 +131,10 @@ class SelectOperations:
         self, join: KeyJoin, rows: Sequence[RowVersion], changed: Sequence[WrittenRow]
     ) -> bool:
         """Return whether rows of a join's root were found, or do not satisfy its condition."""
-        root, found = join.tables[join.root], {row.number for row in rows}
+        root, numbers = join.tables[join.root], {row.number for row in rows}
         done = self._facts.done
+        if root.oid in {join.tables[edge.parent].oid for edge in join.edges}:
+            return False  # other rows may have lost their parents
         try:
             predicate = join.condition.predicate(root.columns, done.statement.part, done.parameters)
         except CannotEvaluateError:
@@ -139,7 +143,7 @@ class SelectOperations:
         return all(
             write.table.oid == root.oid
             and write.version is not None
-            and (write.version.number in found or _differs(write.row, predicate))
+            and (write.version.number in numbers or _differs(write.row, predicate))
             for write in current.values()
         )
 
@@ -287,12 +291,16 @@ class SelectOperations:
                     self._note_block_cover(block.cover, covered)
                     covered = []
                 continue
+            if block.loose is not None:
+                may_lack = in_part or bool(reported.source.cut)
+                note_loose_block(self._facts, block, block.loose, rows, perhaps=may_lack)
+                continue
             if self._facts.is_large(rows):
                 continue
             if reported.source.cut and len(rows) > MOST_ROWS:
                 self._facts.note_unseen(LIMITED)
                 continue
-            perhaps = in_part or self._is_cut_off(block, len(rows))
+            perhaps = in_part or is_cut_off(done, block, len(rows))
             if block.join is not None:
                 rows = _distinct(rows)
                 if block.is_parent:
@@ -310,14 +318,6 @@ class SelectOperations:
                 self._facts.note_unseen(kind or (LIMITED if perhaps else CONDITIONS))
             if not added:
                 self._facts.add_reads(reported.table, rows, perhaps=perhaps)
-
-    def _is_cut_off(self, block: ReportedBlock, rows: int) -> bool:
-        """Return whether a LIMIT inside the statement may leave out rows of a block."""
-        cut, done = block.reported.source.cut, self._facts.done
-        if not cut:
-            return False
-        most = limit_value(done.statement.part, cut, done.parameters) if cut > 0 else None
-        return block.join is not None or not most or rows > most
 
 
 def _change(write: WrittenRow) -> RowChange:

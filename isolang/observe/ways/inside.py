@@ -122,14 +122,18 @@ class InsideProxy:
         names = (f"history{f'-{n}' * (n > 1)}.edn" for n in count(1))
         into = next(one for name in names if not (one := self.path.with_name(name)).exists())
         ended = self.transactions()
-        unseen, self.clients = self._observer.complete(into, accepted)
+        # A file with this name has all that was not seen, even if this process is killed.
+        part = into.with_name(f"{into.name}.unfinished")
+        part.unlink(missing_ok=True)
+        unseen, self.clients = self._observer.complete(part, accepted)
         outside = Unseen()
         outside.add(self.outside)
         outside.read |= unseen.read  # which rows added outside may be read
         outside.reads_unknown |= unseen.reads_unknown
         if phrases := unseen_phrases(outside):
-            with into.open("a", encoding="utf-8") as file:
+            with part.open("a", encoding="utf-8") as file:
                 file.write(unseen_line(phrases))
+        part.replace(into)
         self._completed = into, unseen, ended
         return into
 

@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
+from isolang.history.not_seen import lacks_end
 from isolang.watch.stream.batch import LogSpan
 from isolang.watch.stream.formats import followed_format
 from isolang.watch.stream.operations import Block, Follower, FollowState
@@ -78,6 +79,8 @@ class LogClient:
         self.over = False
         self.stopped = False
         self.torn = 0
+        self._file = source if isinstance(source, Path) else None
+        self._is_whole: bool | None = None  # whether all recordings in the file have their end
         self.format = ""
         self._follow = follow
         self._format = format
@@ -88,6 +91,14 @@ class LogClient:
         self._yielded: list[tuple[int, int]] = []
         self._finished = False
         self._last: Piece | None = None  # the last line, if it has no newline
+
+    def lacks_end(self) -> bool:
+        """Return whether the log is a recording that had no end when that was first asked."""
+        if not self.follower.state.recording:
+            return False
+        if self._is_whole is None:
+            self._is_whole = self._file is not None and not lacks_end(self._file.read_bytes())
+        return not self._is_whole
 
     @property
     def front(self) -> int | None:

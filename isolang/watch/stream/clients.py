@@ -75,6 +75,16 @@ class LogClients:
         """Return whether a source is a folder, because new logs may appear in folders."""
         return any(isinstance(source, Path) and source.is_dir() for source in self._sources)
 
+    def note_lacking(self) -> bool:
+        """Note that facts are left out if a log is a recording that had no end when it was opened.
+
+        Return whether that is so.
+        """
+        lacking = [client for client in self if client.lacks_end()]
+        for client in lacking:
+            client.follower.state.lacks_facts = True
+        return bool(lacking)
+
     def resume(
         self, clients: Sequence[tuple[str, str, bytes, list[tuple[int, int]]]], now: float
     ) -> None:

@@ -24,7 +24,7 @@ from isolang import _native
 from isolang.errors import HistoryError, UnsupportedError
 from isolang.history import columns as c
 from isolang.history.initial import declare_initial
-from isolang.history.not_seen import names_lacking
+from isolang.history.not_seen import RecordingState, names_lacking, recording_after
 from isolang.history.readers.reading import call_native
 from isolang.watch.stream.tail import Piece, ReachedPlace
 
@@ -102,6 +102,7 @@ class FollowState(Struct, kw_only=True):
         next_index: the least :index that has not been read yet, if :index is the clock.
         ahead: the :index values greater than ``next_index`` that have been read.
         lacks_facts: whether the lines name facts or operations that are in no transaction.
+        recording: whether a recording of an application in the log lacks its end.
     """
 
     reached: ReachedPlace = ReachedPlace()
@@ -128,6 +129,7 @@ class FollowState(Struct, kw_only=True):
     ahead: list[int] = field(default_factory=list)
     latest: dict[int, int] = field(default_factory=dict)
     lacks_facts: bool = False
+    recording: RecordingState = ""
 
     def advance(self, name: str, piece: Piece, remarks: dict[str, Any], clock: str) -> None:
         """Advance the front to the latest time in a piece, and record by how much times go back.
@@ -283,6 +285,7 @@ class Follower:
             piece = replace(piece, data=b"   " + piece.data.removeprefix(_BYTE_ORDER_MARK))
         self._pieces.append(piece)  # also if the piece cannot be read
         self.state.lacks_facts = self.state.lacks_facts or names_lacking(piece.data)
+        self.state.recording = recording_after(piece.data, self.state.recording)
         if self._recorded is None:
             self._recorded = None if not (start := _first_map(piece.data)) else _is_recorded(start)
             self._decided = self._decided or bool(self._recorded)

@@ -68,6 +68,7 @@ class Stream:
     Attributes:
         log: reads the same input again.
         ended: whether the stream has yielded its last batch.
+        note_lacking: as for :class:`LogClients`.
     """
 
     def __init__(
@@ -92,6 +93,7 @@ class Stream:
         self._fronts = WatermarkRule(grace=grace, clock_error=clock_error)
         self._batch = batch
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
+        self.note_lacking = self._clients.note_lacking
         self._batches = Batches(self._clients, self._fronts)
         self._stopped = False
         self._progress = False  # whether the last attempt read data, but not enough for a batch
@@ -142,6 +144,11 @@ class Stream:
     def lacks_facts(self) -> bool:
         """``True`` if a log names facts or operations that the transactions in it do not have."""
         return any(client.follower.state.lacks_facts for client in self._clients)
+
+    @property
+    def lacks_end(self) -> bool:
+        """``True`` if a log is a recording of an application that has no end, at least so far."""
+        return any(client.follower.state.recording for client in self._clients)
 
     @property
     def counts(self) -> dict[str, int]:
