@@ -66,6 +66,9 @@ def tokens(text: str, mode: str = "", *, version: int = 101_100) -> Iterator[Tok
         kind, shown, begin, at = match.lastgroup or "text", match.group(), at, match.end()
         if kind == "space":
             continue
+        if kind == "word":
+            yield Token("word", shown.lower(), begin, at)
+            continue
         if kind == "executed":
             if is_executed:
                 raise UnclearTextError(shown)
@@ -92,8 +95,6 @@ def tokens(text: str, mode: str = "", *, version: int = 101_100) -> Iterator[Tok
             kind = "quoted"
             name = shown[1:-1].replace(shown[0] * 2, shown[0])
             shown = '"' + name.lower().replace('"', '""') + '"'
-        elif kind == "word":
-            shown = shown.lower()
         elif kind in ("variable", "literal"):
             kind = "mark"
         yield Token(kind, shown, begin, at)  # type: ignore[arg-type]

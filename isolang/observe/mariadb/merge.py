@@ -95,7 +95,8 @@ class Merger:
                 if is_seen
                 else []
             )
-            yield MergedTransaction(operations, transaction)
+            # SOUND BECAUSE: one that is not clear may have committed later, as after XA PREPARE.
+            yield MergedTransaction(operations, None if transaction.is_unclear else transaction)
         for group in others:
             yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
 

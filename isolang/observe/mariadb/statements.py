@@ -153,6 +153,32 @@ def programs_of(connection: object) -> Programs:
     return made
 
 
+_PLANS: Final[dict[tuple[str, ...], SentPlan]] = {}
+_MOST_PLANS: Final = 8192  # the most plans to keep
+_LITERALS: Final = frozenset({"text", "number"})
+
+
+def _shape(part: Sequence[Token], text: str) -> tuple[str, ...]:
+    """Return a statement's tokens without its literals, except for the number behind LIMIT."""
+    before = ""
+    shape = []
+    for token in part:
+        is_value = token.kind in _LITERALS and before not in ("limit", "offset")
+        shape.append(f"\0{token.kind}" if is_value else text[token.start : token.end])
+        before = token.text
+    return tuple(shape)
+
+
+def _plan_of_shape(shape: tuple[str, ...], part: Sequence[Token], text: str) -> SentPlan:
+    """Return what a statement does, which its literals do not change."""
+    if (known := _PLANS.get(shape)) is not None:
+        return known
+    if len(_PLANS) >= _MOST_PLANS:
+        _PLANS.clear()
+    _PLANS[shape] = made = plan_of(part, text)
+    return made
+
+
 @lru_cache(maxsize=8192)
 def parsed(text: str, mode: str, version: int) -> Sequence[Parsed] | None:
     """Return the statements of a text; ``None`` if it is not certain how it is split."""
@@ -172,7 +198,7 @@ def parsed(text: str, mode: str, version: int) -> Sequence[Parsed] | None:
             Token(token.kind, token.text, token.start - begin, token.end - begin) for token in part
         ]
         split = max(at for at in separators if at <= begin)
-        plan = plan_of(moved, own)
+        plan = _plan_of_shape(_shape(moved, own), moved, own)
         made.append(Parsed(text[before:split], text[split:begin], own, moved, plan))
         before = end
     return made
