@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias
 
@@ -437,6 +437,19 @@ def is_connected_by_and(part: Sequence[Token], begin: int, end: int) -> bool:
     SOUND BECAUSE: XOR, and || unless it concatenates, bind less tightly than AND.
     """
     return not any(part[at].text in _CONNECTORS for at in range(begin, end))
+
+
+def names_only_schemas(part: Sequence[Token], schemas: Collection[str]) -> bool:
+    """Return whether each table that a SELECT reads, also in its subqueries, is in a schema."""
+    for at, token in enumerate(part):
+        if token.kind != "word" or token.text not in ("from", "join"):
+            continue
+        behind = [following.text.strip('"') for following in part[at + 1 : at + 6]]
+        if behind[:1] == ["("]:
+            continue
+        if len(behind) < 3 or behind[1] != "." or behind[0] not in schemas or "," in behind[3:]:
+            return False
+    return True
 
 
 def hidden_text(plan: SentPlan, part: Sequence[Token], text: str, images: Sequence[str]) -> str:

@@ -16,7 +16,12 @@ from msgspec.structs import replace
 
 from isolang.observe.log.tables import Catalogue, LoggedTable
 from isolang.observe.mariadb.lexer import statements, tokens
-from isolang.observe.mariadb.plan import SentPlan, hidden_text, plan_of
+from isolang.observe.mariadb.plan import (
+    SentPlan,
+    hidden_text,
+    names_only_schemas,
+    plan_of,
+)
 from isolang.observe.sql.lexer import Token, UnclearTextError
 from isolang.observe.sql.predicates import Parameters
 from isolang.observe.sql.units import program_of_statement, units_of_statement
@@ -219,7 +224,10 @@ class Preparation:
             charset=charset, lead=parsed_statement.lead, gap=parsed_statement.gap,
         )  # fmt: skip
         schemas = {(source.schema or database).lower() for source in plan.sources}
-        if schemas and schemas <= _SYSTEM:
+        is_select = plan.kind == "select" and bool(plan.unseen)
+        calls = any(name in self.catalogue.routines for name in plan.functions)
+        of_catalogue = is_select and not calls and names_only_schemas(made.part, _SYSTEM)
+        if (schemas and schemas <= _SYSTEM) or of_catalogue:
             return replace(made, plan=SentPlan("quiet", unseen=CATALOGUE), unseen="")
         if any(source.name.lower() in temporaries for source in plan.sources):
             others = [source for source in plan.sources if source.name.lower() not in temporaries]
@@ -233,7 +241,7 @@ class Preparation:
             if table is not None:
                 tables.append(table)
         made.tables = tables
-        if any(name in self.catalogue.routines for name in plan.functions):
+        if calls:
             made.unseen = made.unseen or CALLED
         if plan.kind not in ("select", "definition") and any(
             (table.schema, table.name) in self.programs.readers for table in tables

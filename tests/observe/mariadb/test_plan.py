@@ -3,7 +3,12 @@
 import pytest
 
 from isolang.observe.mariadb.lexer import tokens
-from isolang.observe.mariadb.plan import hidden_text, is_connected_by_and, plan_of
+from isolang.observe.mariadb.plan import (
+    hidden_text,
+    is_connected_by_and,
+    names_only_schemas,
+    plan_of,
+)
 from isolang.observe.unseen import KINDS
 
 DETAILS = {*KINDS, *(detail for kind in KINDS.values() for detail in kind.details)}
@@ -93,6 +98,19 @@ def test_columns_are_added_at_the_end():
     part = [*tokens(text)]
     changed = hidden_text(plan_of(part, text), part, text, ["I"])
     assert changed.startswith("SET STATEMENT group_concat_max_len=67108864 FOR SELECT COUNT(*) ,")
+
+
+def test_subqueries_of_the_catalogue():
+    """Libraries look tables up by UNION and subqueries, which read no rows of applications."""
+    names = {"information_schema"}
+    for text, expected in (
+        ("SELECT x FROM INFORMATION_SCHEMA.t UNION SELECT x FROM `information_schema`.`u` v", True),
+        ("SELECT x FROM (SELECT y FROM information_schema.t) q", True),
+        ("SELECT x FROM information_schema.t WHERE y IN (SELECT z FROM account)", False),
+        ("SELECT x FROM information_schema.t a, account", False),
+        ("SELECT x FROM information_schema.t JOIN account ON 1", False),
+    ):
+        assert names_only_schemas([*tokens(text)], names) is expected, text
 
 
 def test_operators_that_bind_less_than_and():
