@@ -23,7 +23,7 @@ from isolang.observe.log.assembler import Assembler, EventGroup
 from isolang.observe.log.events import Collation, Event, LogError
 from isolang.observe.log.replay import EVENTS, Key, LogProblem, Rows
 from isolang.observe.log.stream import LogPosition, LogStream, position
-from isolang.observe.log.tables import Catalogue, LoggedTable, Name, Row
+from isolang.observe.log.tables import TOO_LONG, Catalogue, LoggedTable, Name, Row
 from isolang.observe.log.transactions import Group, LoggedStatement, Transactions
 
 __all__ = ["Group", "LogReader", "LoggedStatement", "check_access", "check_settings", "snapshot"]
@@ -50,9 +50,9 @@ def check_settings(connection: Any) -> list[str]:
     lines = []
     with connection.cursor() as cursor:
         for name, needed in _SETTINGS.items():
-            cursor.execute(f"SELECT @@global.{name}")
-            value = str(cursor.fetchone()[0]).upper()
-            present = {"1": "ON", "0": "OFF"}.get(value, value)
+            cursor.execute(f"SHOW GLOBAL VARIABLES LIKE '{name}'")
+            row = cursor.fetchone()  # old servers do not have all of them
+            present = "not known to the server" if row is None else str(row[1]).upper()
             if present != needed:
                 line = name if name == "log_bin" else f"{name} = {needed}"
                 lines.append(f"{line} (now {present})")
@@ -122,6 +122,7 @@ def snapshot(
     raise TargetError("mariadb: no snapshot, as definitions changed meanwhile; try again")
 
 
+_LONG_ROW: Final = "a row that is longer than max_allowed_packet"
 _NO_PRIVILEGE: Final = (1142, 1143, 1044)
 _LOCKED: Final = 1205  # a session holds a lock on the table
 _CHANGED: Final = (1412, 1054, 1146)  # a definition changed; a column, a table is missing
@@ -143,8 +144,13 @@ def _read_rows(cursor: Any, table: LoggedTable, rows: dict[Any, Row], most: int)
     name = f"{_quoted(table.schema)}.{_quoted(table.name)}"
     cursor.execute(f"SELECT CAST({table.image_sql('t')} AS BINARY) FROM {name} t{limit}")
     for (image,) in cursor.fetchall():
+        if image is None:
+            table.why = _LONG_ROW
+            return
         row = table.row_of_texts(image.decode().split(","))
         rows[table.key_of(row)] = row
+    if any(TOO_LONG in row.values() for row in rows.values()):
+        table.why = _LONG_ROW
     if most and len(rows) > most:
         table.why = "more rows than --most-rows"
 

@@ -30,6 +30,9 @@ GEOMETRIES: Final = frozenset(
      "multipolygon", "geometrycollection"}
 )  # fmt: skip
 
+TOO_LONG: Final = "\0 longer than max_allowed_packet"
+"""The value of a text that the server does not return; no log contains it."""
+
 SEQUENCE: Final = "sequence"
 """Why the table of a sequence is not observed: its numbers are in no transaction."""
 
@@ -37,6 +40,7 @@ _CODECS: Final = {
     "utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii", "latin1": "cp1252",
     "ucs2": "utf-16-be", "utf16": "utf-16-be", "utf16le": "utf-16-le", "utf32": "utf-32-be",
 }  # fmt: skip
+_LONG: Final = frozenset({"text", "mediumtext", "longtext", "blob", "mediumblob", "longblob"})
 _FIXED_BYTES: Final = {"inet4": 4, "inet6": 16, "uuid": 16}
 _NULL: Final = "N"
 _MOMENT: Final = re.compile(
@@ -111,6 +115,9 @@ class LoggedColumn(Struct, kw_only=True):
     def sql(self, alias: str) -> str:
         """Return the SQL expression of the column's text in a row image."""
         name = f"{alias}.`{self.name.replace('`', '``')}`"
+        if self.type in _LONG or self.type in GEOMETRIES:
+            # Of a text that is longer than max_allowed_packet, HEX returns NULL.
+            return f"IF({name} IS NULL,0x4E,IFNULL(HEX({name}),0x21))"
         return f"IFNULL({self._value_sql(name)},0x{_NULL.encode().hex().upper()})"
 
     def _value_sql(self, name: str) -> str:
@@ -131,7 +138,7 @@ class LoggedColumn(Struct, kw_only=True):
             return f"CAST({name} AS UNSIGNED)"  # without the zeros of ZEROFILL
         if self.type == "decimal" and self.unsigned:
             return f"{name}+0"
-        if self.type in TEXTS or self.type in BLOBS or self.type in GEOMETRIES:
+        if self.type in TEXTS or self.type in BLOBS:
             return f"HEX({name})"
         return name
 
@@ -139,6 +146,8 @@ class LoggedColumn(Struct, kw_only=True):
         """Return the canonical value of a text in a row image."""
         if text is None or text == _NULL:
             return None
+        if text == "!":
+            return TOO_LONG
         if self.type in TEXTS:
             codec = _CODECS.get(self.charset)
             return _text(bytes.fromhex(text), codec) if codec else text

@@ -9,7 +9,7 @@ import pytest
 from isolang.errors import TargetError
 from isolang.observe.log import events
 from isolang.observe.log.events import decode_rows, decoders_of, fits, parse_rows, parse_table_map
-from isolang.observe.log.mariadb import check_access, check_settings
+from isolang.observe.log.mariadb import check_access, check_settings, snapshot
 from isolang.observe.log.stream import LogStream, position
 from isolang.observe.log.tables import Catalogue
 
@@ -164,6 +164,34 @@ def test_a_server_with_these_options_lacks_no_setting(mariadb):
     assert lacking == ["binlog_row_metadata = FULL (now NO_LOG)"]
 
 
+def test_an_old_server_lacks_the_settings_that_it_does_not_know():
+    """`binlog_row_metadata` came with MariaDB 10.5."""
+
+    class Old:
+        rows = iter([("log_bin", "OFF"), ("binlog_format", "MIXED"), None, None, ("", "ON")])
+
+        def cursor(self):
+            return self
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def execute(self, _):
+            pass
+
+        def fetchone(self):
+            return next(self.rows)
+
+    assert check_settings(Old()) == [
+        "log_bin (now OFF)", "binlog_format = ROW (now MIXED)",
+        "binlog_row_image = FULL (now not known to the server)",
+        "binlog_row_metadata = FULL (now not known to the server)",
+    ]  # fmt: skip
+
+
 def audited(reader):
     """Return the groups that are left, and close the reader."""
     with closing(reader):
@@ -290,6 +318,21 @@ def test_a_table_with_too_many_rows_is_not_read(mariadb):
     assert [c.kind for c in changes if c.table.name == "a"] == ["unknown"] * 3
     assert reader.replay.tables["test_log", "a"].why == "more rows than --most-rows"
     assert reader.problems == []
+
+
+def test_a_row_that_is_too_long_for_an_answer_is_not_read(mariadb):
+    """The server returns NULL instead of its text."""
+    mariadb.fresh("CREATE TABLE a (id INT PRIMARY KEY, b LONGTEXT)", "CREATE TABLE c (id INT)")
+    mariadb.run(
+        "INSERT INTO a VALUES (1, REPEAT('x', 9000000))", "SET GLOBAL max_allowed_packet = 1048576"
+    )
+    try:
+        catalogue = Catalogue(mariadb.connect)
+        _, rows = snapshot(mariadb.connect, catalogue)
+    finally:
+        mariadb.run("SET GLOBAL max_allowed_packet = DEFAULT")
+    assert ("test_log", "a") not in rows
+    assert "max_allowed_packet" in catalogue.tables["test_log", "a"].why
 
 
 def test_a_role_without_the_privilege_learns_which_one_it_needs(mariadb):
