@@ -188,7 +188,8 @@ STATEMENTS = {
     "trigger": ["UPDATE t SET n = n + 1, w = $n WHERE id = $k", "SELECT n FROM total WHERE id = 1",
                 "UPDATE t SET w = $n WHERE n < $a"],
     "view": ["SELECT id, w FROM shown", "SELECT lookup($k)"],
-    "cursor": ["DECLARE c$n CURSOR FOR SELECT id, w FROM o WHERE id > $a"],
+    "cursor": ["DECLARE c$n CURSOR FOR SELECT id, w FROM o WHERE id > $a",
+               "DECLARE c$n CURSOR FOR SELECT id, w FROM o WHERE st > $a FOR UPDATE"],
 }  # fmt: skip
 """The statements of an application, by kind."""
 
