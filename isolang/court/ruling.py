@@ -55,6 +55,7 @@ class Evidence(Struct, kw_only=True, eq=False):
         looking_away: statements whose answers depend on the locks of others.
         writes: whether a call wrote anything in a recorded order.
         level: the weakest level of the recorded transactions.
+        at_once: statements that may write, and that are sent together with their COMMIT.
         deadlocks: whether a call met a deadlock.
         failures: the harm of schedules in which a call failed as in no order.
         refused: the calls that the database rolled back because of another one, and that then
@@ -73,6 +74,7 @@ class Evidence(Struct, kw_only=True, eq=False):
     strange: list[Harm] = []
     transactions: list[int] = []
     looking_away: list[str] = []
+    at_once: list[str] = []
     writes: bool = True
     level: str = ""
     deadlocks: bool = False
@@ -171,6 +173,8 @@ def why_incomplete(evidence: Evidence) -> Iterator[str]:
     yield from dict.fromkeys(evidence.undecided)
     if evidence.looking_away:
         yield f"a statement depends on the locks of others: {evidence.looking_away[0]}"
+    if evidence.at_once:
+        yield f"a call cannot be held between this and its COMMIT: {evidence.at_once[0]}"
     if evidence.deadlocks:
         yield "a call met a deadlock"
 
