@@ -146,9 +146,12 @@ def rule(evidence: Evidence) -> Ruling:
         missing.insert(0, "the programs are robust, which says nothing about several transactions")
     elif evidence.not_robust:
         missing.insert(0, f"the programs are not known to be robust: {evidence.not_robust}")
+    ground = f"{evidence.played} of {evidence.possible} schedules were played, and none did harm"
+    if not evidence.possible:
+        ground = "no call can be held, so no schedule was played"
     return Ruling(
         standing="not convicted",
-        ground=f"{evidence.played} of {evidence.possible} schedules were played, and none did harm",
+        ground=ground,
         notes=(*(("because", why) for why in missing), *refused),
     )
 
