@@ -400,16 +400,19 @@ def _mends_of_run(
         notes.append(
             f"the mends and the lowest levels are those of what was seen: {decision.run.lacking}"
         )
-    mends: dict[str, list[ProgramMend]] = {}
-    try:
-        for program in decision.programs:
-            if program.standing(level) == "not robust":
-                mends[program.program] = search.of(program.program)
-        together = search.all_together([some[0] for some in mends.values() if some])
-    except UnsupportedError as error:
-        notes.append(f"the list of mends may be incomplete: {error}")
+    mends = {
+        program.program: search.of(program.program)
+        for program in decision.programs
+        if program.standing(level) == "not robust"
+    }
+    if not mends:
         return mends, None
-    return mends, tuple(decision.run.titles[program] for program in together) if mends else None
+    try:
+        unsafe = search.all_together([of_program[0] for of_program in mends.values() if of_program])
+    except UnsupportedError as error:
+        notes.append(f"it is unknown whether the first mends together are enough: {error}")
+        return mends, None
+    return mends, tuple(decision.run.titles[program] for program in unsafe)
 
 
 def _level_of(history: History) -> str:
@@ -573,6 +576,8 @@ def _text(report: RobustReport) -> Iterator[str]:
         )
         yield ""
     yield from report.notes
+    if report.notes:
+        yield ""
     yield from _lowest_lines(report)
     yield from _other_commands(report)
 

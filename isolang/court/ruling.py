@@ -29,11 +29,13 @@ class PlayedViolation(Struct, frozen=True, kw_only=True, eq=False):
 
     Attributes:
         harm: the harm of the violation.
+        option: the option for reading its history, without which it is not certain; empty if it is.
     """
 
     played: PlayedCalls
     verdict: Invalid
     harm: Harm
+    option: str = ""
 
 
 class Evidence(Struct, kw_only=True, eq=False):
@@ -119,7 +121,7 @@ def rule(evidence: Evidence) -> Ruling:
     if evidence.failures:
         return Ruling(standing="not convicted", ground=evidence.failures[0].headline())
     if not evidence.writes:
-        ground = "no call wrote anything, so this state shows nothing of what the calls may do"
+        ground = "no call wrote anything, so this state does not show what the calls may do"
         return Ruling(standing="not convicted", ground=ground)
     refused = tuple(
         ("rolled back", f"{name}, by the database because of another call, and it did not retry")
@@ -128,6 +130,10 @@ def rule(evidence: Evidence) -> Ruling:
     several = any(count > 1 for count in evidence.transactions)
     if evidence.robust and not several:
         conditions = tuple(("only if", condition) for condition in evidence.robust)
+        conditions += tuple(
+            ("not decided", f"which rows this finds while others lock them: {text}")
+            for text in dict.fromkeys(evidence.looking_away)
+        )
         ground = "the programs are robust"
         return Ruling(standing="acquitted", ground=ground, notes=(*conditions, *refused))
     missing = [*why_incomplete(evidence)]

@@ -38,6 +38,9 @@ _KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 MOST_LOCKS: Final = 4
 """The largest number of reads of one program to lock."""
 
+MOST_SHARES: Final = 15
+"""How many times the work for one program the decision about all changes together may take."""
+
 MOST_EXCLUSIONS: Final = 2
 """The largest number of reads by conditions that unique indexes or first locks protect."""
 
@@ -102,7 +105,9 @@ class MendSearch:
     ) -> None:
         """Prepare to search. ``extract`` is called for each unique index that is tried."""
         self._run, self._level, self._extract = run, level, extract
-        self._sessions, self._work = sessions, work // 10
+        self._sessions = sessions
+        # Services with many programs get fewer steps for each, so that all of them get some mends.
+        self._work = max(work // 50, work // (2 * len(run.templates.programs)))
         self._budget = SearchBudget(self._work)
         self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
 
@@ -127,14 +132,19 @@ class MendSearch:
             UnsupportedError: the search gave up.
         """
         changes = [change for mend in mends for change in mend.changes]
-        self._budget = SearchBudget(10 * self._work)
+        self._budget = SearchBudget(MOST_SHARES * self._work)
         templates = self._changed(self._run.templates, changes).reduced()
         levels = self._levels(templates, changes)
-        return tuple(
-            program
-            for program in templates.programs
-            if self._candidate(program, templates, levels, is_reduced=True) is not None
-        )
+
+        def is_safe(program: str) -> bool:
+            if levels[program] == "ssi" and all(
+                levels[other] == "ssi"
+                for other in partners(templates, program, budget=self._budget)
+            ):
+                return True
+            return self._candidate(program, templates, levels, is_reduced=True) is None
+
+        return tuple(program for program in templates.programs if not is_safe(program))
 
     # --- which changes ---
 

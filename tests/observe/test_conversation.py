@@ -194,7 +194,7 @@ def test_a_client_without_tls_is_not_offered_channel_binding(shared):
 def described(name, oid):
     """The catalogue's answer for a table with a key ``id``."""
     column = ["id", "id", 1, 23, False, -1, True, True, False, True]
-    rest = [[column], [[True, [1]]], None, False]
+    rest = [[column], [[True, [1], "t_pkey"]], None, False]
     flags = [False, False, False, True, False, False, None, None, False]
     fields = [name, oid, "public", name, "r", "p", *flags, *rest]
     settings = [["pg_catalog", "public"], ["UTC"], "2026-01-01 00:00:00.000000"]

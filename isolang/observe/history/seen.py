@@ -359,7 +359,7 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
                 self.seen = {
                     (o.table.name, o.version.number)
                     for o in self.operations
-                    if isinstance(o, ReadRow) and not o.perhaps
+                    if isinstance(o, ReadRow)
                 }
                 self.failed = False
                 # The server closes the portals that were bound after the savepoint.
