@@ -70,7 +70,7 @@ def _drop_earlier_rows(facts: StatementFacts, position: PortalPosition, begin: i
     """Drop reads of rows that a locking SELECT returned on an earlier request.
 
     SOUND BECAUSE: such a row was read then. Its read is missing only if it was taken back with a
-    savepoint, so it is counted, and must not stand behind what the transaction has written since.
+    savepoint, so it is counted, and must not follow what the transaction has written since.
 
     Args:
         begin: the number of operations before those of this request.
