@@ -117,7 +117,7 @@ class Trial:
                 most = self.evidence.transactions
                 most[call] = max(most[call], count)
             if verdict.outcome == "invalid":  # the calls ran one after another
-                self.evidence.undecided.append("calls that ran alone violated the level")
+                self.evidence.unseen.append("calls that ran one after another violated the level")
             for call in order:
                 self.evidence.at_once += commits_at_once(played.of_call(call))
             for turn in played.turns:
