@@ -9,8 +9,8 @@ import pytest
 
 from isolang.run.servers.server import Server
 
-# Each of these fixtures starts a server for a whole module.
-SERVER_FIXTURES = {"embedded", "server"}
+# Each of these fixtures starts a server for a whole module, `mariadb` for the whole run.
+SERVER_FIXTURES = {"embedded", "mariadb", "server"}
 _running: list[pytest.Item] = []
 
 

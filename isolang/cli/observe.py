@@ -36,6 +36,8 @@ from isolang.output.terminal import console, escaped, print_data, print_lines, w
 
 if TYPE_CHECKING:
     from isolang.language.classify.route import Route
+    from isolang.observe.mariadb.address import MariaDBAddress
+    from isolang.observe.mariadb.observer import MariaDBObserver
     from isolang.observe.observer import Observer
     from isolang.observe.unseen import Unseen
     from isolang.observe.wire.address import ServerAddress
@@ -126,7 +128,8 @@ def observe(
         str,
         typer.Argument(
             metavar="TARGET",
-            help="The database's URL, or postgres to start a new server for this recording.",
+            help="The database's URL, or postgres or mariadb to start a new server for this "
+            "recording.",
         ),
     ],
     command: Annotated[
@@ -246,10 +249,13 @@ def observe(
     ] = "fail",
     include: Include = [],  # noqa: B006
 ) -> int:  # fmt: skip
-    """Record what an application does on PostgreSQL through a proxy, and check it."""
+    """Record what an application does on PostgreSQL or MariaDB through a proxy, and check it."""
     from isolang.jobs.routes import load_routes
+    from isolang.observe.mariadb.address import is_mariadb
+    from isolang.observe.mariadb.observer import MariaDBObserver
     from isolang.observe.observer import Observer
     from isolang.observe.unseen import accepted_kinds, reason_for_unknown
+    from isolang.observe.wire.address import ServerAddress
 
     if not (specs or into):
         raise Mistake(
@@ -268,6 +274,13 @@ def observe(
             f"{'--ignore' if ignore else '--harmless note'} needs --replay",
             "say how a request is made again: --replay COMMAND",
         )
+    if is_mariadb(target) and (again or versions or unit_from):
+        raise Mistake(
+            f"{'--replay' if again else '--versions' if versions else '--unit-from'} is for "
+            "PostgreSQL",
+            "on MariaDB, the versions of rows are always those of the server's log"
+            if versions else "",
+        )  # fmt: skip
     host, port = _address(listen or f"127.0.0.1:{'0' if command else _PORT}")
     routes = load_routes(specs, include, options)
     listing = _new_file(unseen_file) if unseen_file else None
@@ -277,16 +290,18 @@ def observe(
         else:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-"))
             path = Path(folder, "observed.edn")
-        where = stack.enter_context(server_of(target))
+        where = stack.enter_context(_observed_server(target))
         if preparing:
             prepare(preparing, where, env)
         replays = None
         if again:
+            assert isinstance(where, ServerAddress)
             kept = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="isocheck-")))
             replays = Replay(again, where, env, kept, ignored=ignore or (), unit=reading.unit)
             stack.callback(replays.close)
 
         def observer_at(file: Path, host: str = "127.0.0.1", port: int = 0) -> Observer:
+            assert isinstance(where, ServerAddress)
             return Observer(
                 where, file, listen=(host, port), most_rows=most_rows, versions=versions,
                 reads_log=target in _OWN_SERVERS,
@@ -294,11 +309,16 @@ def observe(
                 application_is_unit=unit_from == "application_name",
             )  # fmt: skip
 
-        observer = observer_at(path, host, port)
+        observer = (
+            observer_at(path, host, port)
+            if isinstance(where, ServerAddress)
+            else MariaDBObserver(where, path, listen=(host, port), most_rows=most_rows)
+        )
         observer.start()
         code = None
         try:
-            with _live_check(observer, path, () if versions else specs):
+            at_end = versions or isinstance(observer, MariaDBObserver)
+            with _live_check(observer, path, () if at_end else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
             unseen = observer.stop(accepted)
@@ -354,6 +374,16 @@ def _address(text: str) -> tuple[str, int]:
 
 
 @contextmanager
+def _observed_server(target: str) -> Iterator[ServerAddress | MariaDBAddress]:
+    """Yield the address of the PostgreSQL or MariaDB server named by the target."""
+    from isolang.observe.mariadb.address import is_mariadb
+    from isolang.observe.mariadb.server import server_named
+
+    with server_named(target) if is_mariadb(target) else server_of(target) as address:
+        yield address
+
+
+@contextmanager
 def server_of(target: str) -> Iterator[ServerAddress]:
     """Yield the address of the server named by the target.
 
@@ -384,7 +414,9 @@ def server_of(target: str) -> Iterator[ServerAddress]:
 
 
 @contextmanager
-def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterator[None]:
+def _live_check(
+    observer: Observer | MariaDBObserver, path: Path, specs: Sequence[str]
+) -> Iterator[None]:
     """Check the growing history while the block runs, and print a violation as soon as it is found.
 
     Only the first specification is checked.
@@ -421,7 +453,11 @@ def _live_check(observer: Observer, path: Path, specs: Sequence[str]) -> Iterato
 
 
 def _wait(
-    observer: Observer, where: ServerAddress, command: Sequence[str], host: str, env: str
+    observer: Observer | MariaDBObserver,
+    where: ServerAddress | MariaDBAddress,
+    command: Sequence[str],
+    host: str,
+    env: str,
 ) -> int | None:
     """Run the command, or wait for Ctrl-C if none is given.
 
@@ -509,14 +545,22 @@ def _report_with_unseen(
 
 
 def _report_without_path(
-    report: ObserveReport, observer: Observer, command: Sequence[str], env: str, into: str | None
+    report: ObserveReport,
+    observer: Observer | MariaDBObserver,
+    command: Sequence[str],
+    env: str,
+    into: str | None,
 ) -> ObserveReport:
     """Return the report without the path of a temporary history.
 
     If no transaction was observed, the reason is replaced by advice on how to connect.
     """
     if not observer.history.outcomes.total():
-        where = f"$PGHOST and $PGPORT, or ${env}," if command else f"port {observer.port}"
+        from isolang.observe.observer import Observer
+
+        names = "PG" if isinstance(observer, Observer) else "MYSQL_"
+        port = "PGPORT" if isinstance(observer, Observer) else "MYSQL_TCP_PORT"
+        where = f"${names}HOST and ${port}, or ${env}," if command else f"port {observer.port}"
         reason = (
             f"no transaction was observed; hint: the application must connect to {where} and "
             "read or write a table there"
@@ -649,7 +693,10 @@ def _write_unseen(path: Path, seen: Sequence[NotSeen]) -> None:
 
 
 def _print_end(
-    seen: Sequence[NotSeen], observer: Observer, kept: Path | None, listing: Path | None
+    seen: Sequence[NotSeen],
+    observer: Observer | MariaDBObserver,
+    kept: Path | None,
+    listing: Path | None,
 ) -> None:
     """Print what was observed, what was not seen, and where the history is."""
     outcomes = observer.history.outcomes

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from isolang.cli.observe import ObserveReport
     from isolang.harm.state import PreparedState
     from isolang.language.classify.route import Route
+    from isolang.observe.mariadb.address import MariaDBAddress
     from isolang.observe.observer import Observer
     from isolang.observe.wire.address import ServerAddress
     from isolang.options import Unit
@@ -41,7 +42,11 @@ def command_words(option: str, text: str) -> tuple[str, ...]:
 
 
 def prepare(
-    words: Sequence[str], server: ServerAddress, variable: str, *, option: str = "--setup"
+    words: Sequence[str],
+    server: ServerAddress | MariaDBAddress,
+    variable: str,
+    *,
+    option: str = "--setup",
 ) -> None:
     """Run the command that prepares the database.
 
@@ -52,12 +57,16 @@ def prepare(
         IsolangError: the command fails.
     """
     from isolang.observe.observer import unobserved
+    from isolang.observe.wire.address import ServerAddress
 
-    proxy = unobserved(server)
-    try:
-        code = subprocess.call(words, env=proxy.environment(variable))
-    finally:
-        proxy.stop()
+    if isinstance(server, ServerAddress):
+        proxy = unobserved(server)
+        try:
+            code = subprocess.call(words, env=proxy.environment(variable))
+        finally:
+            proxy.stop()
+    else:
+        code = subprocess.call(words, env=server.environment(server.host, server.port, variable))
     if code:
         raise IsolangError(f"{option}: the command ended with exit code {code} (got {words[0]})")
 

@@ -23,7 +23,7 @@ from isolang.foresee.played import PROFILES
 from isolang.foresee.schedules import Level
 from isolang.foresee.service import SQL
 from isolang.history.columns import COMMITTED
-from isolang.observe.wire.holds import stops_of
+from isolang.observe.wire.holds import commits_at_once, stops_of
 
 if TYPE_CHECKING:
     from isolang.court.case import CourtCase
@@ -39,6 +39,11 @@ _DEADLOCK: Final = "40P01"
 
 _RECORDED: Final[Mapping[str, Level]] = {"pl-2": "mvrc", "si": "si", "ser": "ssi"}
 """The levels of recorded transactions, from the weakest, as robustness names them."""
+
+_DOUBTS: Final[Sequence[tuple[str, str]]] = (
+    ("superseded_reads", "count"), ("possible_facts", "count"), ("unit", "request"),
+)  # fmt: skip
+"""The options for reading a history that count what is not certain."""
 
 Progress = Callable[[str, int, int], None]
 
@@ -113,6 +118,8 @@ class Trial:
                 most[call] = max(most[call], count)
             if verdict.outcome == "invalid":  # the calls ran one after another
                 self.evidence.undecided.append("calls that ran alone violated the level")
+            for call in order:
+                self.evidence.at_once += commits_at_once(played.of_call(call))
             for turn in played.turns:
                 for statement in turn.statements:
                     if depends_on_locks(statement.text):
@@ -167,7 +174,7 @@ class Trial:
         played = self._stage.play(schedule)
         evidence = self.evidence
         evidence.undecided += played.events
-        _, verdict, is_certain = self._judged(played)
+        _, verdict, option = self._judged(played)
         evidence.deadlocks |= _DEADLOCK in played.path.read_text("utf-8", errors="replace")
         is_plain = all(count == 1 for count in evidence.transactions)
         answers = played.outcome.answers if played.outcome is not None else {}
@@ -183,9 +190,11 @@ class Trial:
             evidence.undecided.append(f"the harm of {_MOST_HARMS} schedules was sought, not of all")
             return
         harm = self._harm(played, verdict)
-        is_violation = is_certain or harm.kind == "harmful"
+        is_violation = not option or harm.kind == "harmful"
         if isinstance(verdict, Invalid) and verdict.certified and is_violation:
-            evidence.violations.append(PlayedViolation(played=played, verdict=verdict, harm=harm))
+            evidence.violations.append(
+                PlayedViolation(played=played, verdict=verdict, harm=harm, option=option)
+            )
         elif harm.kind == "harmful":
             evidence.strange.append(harm)
         elif harm.kind == "answers differ":
@@ -193,12 +202,12 @@ class Trial:
         elif harm.kind == "unknown":
             evidence.undecided.append(harm.headline())
 
-    def _judged(self, played: PlayedCalls) -> tuple[History, Verdict, bool]:
+    def _judged(self, played: PlayedCalls) -> tuple[History, Verdict, str]:
         """Return a played history, and the verdict that says the most against it.
 
-        The last result is whether an invalid verdict is certain. Otherwise, a violation counts only
-        if it does harm: whether a call uses what it has read again, or in another transaction, is
-        not known.
+        The last result is the option by which it counts something that is not certain: what a call
+        has read again, or in another transaction, or what may have decided an answer. With such an
+        option, a violation counts only if it does harm.
         """
         from isolang.api import check, load_history
 
@@ -206,15 +215,15 @@ class Trial:
         history = load()
         verdict = check(history, "ser")
         if verdict.outcome == "invalid":
-            return history, verdict, True
+            return history, verdict, ""
         if verdict.outcome == "unknown":
             why = verdict.reason
             (self.evidence.unseen if history.lacking() else self.evidence.undecided).append(why)
-        for options in ({"superseded_reads": "count"}, {"unit": "request"}):
-            other = check(load(**options), "ser")
+        for name, value in _DOUBTS:
+            other = check(load(**{name: value}), "ser")
             if other.outcome == "invalid":
-                return history, other, False
-        return history, verdict, True
+                return history, other, f"--{name.replace('_', '-')} {value}"
+        return history, verdict, ""
 
     def _harm(self, played: PlayedCalls, verdict: Verdict) -> Harm:
         """Return the harm of what calls did in a schedule."""

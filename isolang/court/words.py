@@ -34,9 +34,9 @@ def ruling_lines(
         yield from (f"  {line}" for line in script_lines(case, conviction.played))
         yield ""
         yield from _named(conviction.harm.details()[1:])
-        yield from _named(
-            [("certificate", "an independent checker accepted the violation's proof")]
-        )
+        checked = "an independent checker accepted the violation's proof"
+        option = f", read with {conviction.option}" if conviction.option else ""
+        yield from _named([("certificate", checked + option)])
     yield from _named(ruling.notes)
     if level and evidence.level != level:
         yield from _named([("level", f"the transactions request {evidence.level} themselves")])

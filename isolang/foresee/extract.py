@@ -18,8 +18,8 @@ the read and the write. A locking read returns the last committed version, or fa
 is older. An update in its place has the same effect. Neither prevents other transactions from
 reading.
 
-If some transactions have labels, those without one before the first of them prepare the database:
-they are no instances of programs.
+If some transactions have labels, those without one before the first of them prepare the database,
+and do not count as instances of programs.
 """
 
 from __future__ import annotations
@@ -34,9 +34,10 @@ from msgspec.structs import replace
 
 from isolang.errors import UnsupportedError
 from isolang.foresee.foreign_keys import ForeignKeys, KeyColumn, domains, require_tables
-from isolang.foresee.held_locks import HeldLocks
 from isolang.foresee.row_keys import Condition, RunRows
 from isolang.foresee.run import program_of
+from isolang.foresee.schedules import LEVELS, Level
+from isolang.foresee.session_locks import LocksOfRun
 from isolang.foresee.templates import (
     ALL_COLUMNS,
     Branch,
@@ -70,6 +71,8 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 _Test: TypeAlias = tuple[Condition | None, bool]  # of a predicate read; whether no row was found
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
+_REQUESTED: Final[Mapping[str, Level]] = {"pl-2": "mvrc", "rc": "mvrc", "si": "si", "ser": "ssi"}
+_NUMBERED: Final = re.compile("P[0-9]+")  # the name of a program whose statements are unknown
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
 
@@ -87,6 +90,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         conditions: for each predicate read, by its program and step, the conditions that it had.
         refusing: the predicate reads that found a row, after which the program inserted none.
         finding_nothing: the reads that found no row in some transaction.
+        requested: the lowest level that the transactions of each program requested, if all did.
         parents: for a column that is a foreign key, the table and the column that it refers to.
         rows: the rows of the run, and what identifies them.
         preparing: the number of transactions that prepared the database.
@@ -110,6 +114,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     conditions: Mapping[tuple[str, int], Sequence[Condition]] = {}
     refusing: frozenset[tuple[str, int]] = frozenset()
     finding_nothing: frozenset[tuple[str, int]] = frozenset()
+    requested: Mapping[str, Level] = {}
     parents: Mapping[tuple[str, str], tuple[str, str]] = {}
     rows: RunRows
 
@@ -158,7 +163,7 @@ def extract(
     names = [_ProgramNames(transactions) for _, transactions in runs]
     recorded_keys = [key for history in histories for key in _recorded(history, rows)]
     words = _TemplateNames(rows, domains(same_keys, catalogue, recorded_keys))
-    words.locks = HeldLocks(
+    words.locks = LocksOfRun(
         (history.statements_of(number), words.identities(transaction))
         for rows.run, (history, transactions) in enumerate(runs)
         for number, transaction in enumerate(transactions)
@@ -167,6 +172,7 @@ def extract(
     sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
     tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test]]] = {}
+    requested: dict[str, set[Level | None]] = {}
     ignored = preparing = 0
     rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
     for run, history, number, transaction in _numbered(runs):
@@ -188,6 +194,7 @@ def extract(
         of = names[run].of(transaction, statements, recorded), statements
         sequences[of] = sequences.get(of, 0) + 1
         sources.setdefault(of, recorded)
+        requested.setdefault(words.word(of[0]), set()).add(_REQUESTED.get(transaction.level or ""))
         tests.setdefault(of, []).append([rows.tested(transaction.ops, place) for place in places])
     if not sequences:
         reason = "no committed transaction touches a row"
@@ -210,6 +217,12 @@ def extract(
         rolled_back=untold,
         tables={words.word(table): table for table in rows.tables()},
         conditions=_conditions(branches, tests.values()),
+        requested={
+            program: min(known, key=LEVELS.index)
+            for program, levels in requested.items()
+            if (known := [level for level in levels if level is not None])
+            and len(known) == len(levels)
+        },
         refusing=frozenset(_refusing(branches, tests.values())),
         finding_nothing=frozenset(_finding_nothing(branches, tests.values())),
         parents={
@@ -328,7 +341,8 @@ def _untold(
     for title, statements in rolled_back:
         writes = _writes(statements)
         if not any(some[: len(writes)] == writes for some in known.get(title, ())):
-            untold[title] = None
+            is_named = title in known or not _NUMBERED.fullmatch(title)
+            untold[title if is_named else f"a program with {statements[0].text}"] = None
     return tuple(untold)
 
 
@@ -379,8 +393,10 @@ class _ProgramNames:
         shared = frozenset.intersection(*named) if named else frozenset()
         # A label of all transactions, such as the application's name, distinguishes nothing.
         self._ignored = shared if len(set(named)) > 1 else frozenset()
-        left = [[label for label in some if label not in self._ignored] for some in labels]
-        self.first = next((number for number, some in enumerate(left) if some), 0)
+        distinguishing = [
+            [label for label in some if label not in self._ignored] for some in labels
+        ]
+        self.first = next((number for number, some in enumerate(distinguishing) if some), 0)
         self._shapes: dict[tuple[TemplateStatement, ...], str] = {}
 
     def of(
@@ -472,7 +488,7 @@ class _TemplateNames:
         locks: the advisory locks and locks of tables that transactions held.
     """
 
-    locks: HeldLocks
+    locks: LocksOfRun
 
     def __init__(self, rows: RunRows, of_columns: Mapping[KeyColumn, KeyColumn]) -> None:
         self._rows, self._domains = rows, of_columns
@@ -533,11 +549,11 @@ class _TemplateNames:
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
-            for held in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
-                if held not in taken and (lock := self._held_lock(held, parameters, ops)):
+            for name in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
+                if name not in taken and (lock := self._session_lock(name, parameters, ops)):
                     statements.append(replace(lock, step=len(statements)))
                     places.append(-1)
-                taken.add(held)
+                taken.add(name)
             kind = self._kind(op, number, updates, present)
             lock_of_read = _row_lock(op, number, sent) if kind == "read" else ""
             self._locks_rows |= bool(lock_of_read)
@@ -625,13 +641,13 @@ class _TemplateNames:
             parameters[value] = name
         return parameters[value]
 
-    def _held_lock(
+    def _session_lock(
         self,
         name: str,
         parameters: dict[tuple[tuple[str, object], str], str],
         ops: Sequence[tuple[Any, ...]],
     ) -> TemplateStatement | None:
-        """Return the statement that takes a lock which is no lock of a row."""
+        """Return the statement that takes another lock than that of a row."""
         relation, domain, shared = self.locks.key(name)
         keys: tuple[str | None, ...] = ()
         if domain is not None:

@@ -38,6 +38,9 @@ _KINDS: Final[tuple[ChangeKind, ...]] = get_args(ChangeKind)
 MOST_LOCKS: Final = 4
 """The largest number of reads of one program to lock."""
 
+MOST_SHARES: Final = 15
+"""How many times the work for one program the decision about all changes together may take."""
+
 MOST_EXCLUSIONS: Final = 2
 """The largest number of reads by conditions that unique indexes or first locks protect."""
 
@@ -73,7 +76,7 @@ class ProgramMend(Struct, frozen=True, kw_only=True):
     """Changes that together make a program safe at a level, as the decision confirmed.
 
     Attributes:
-        level: the level of the programs; those of a change to ``serializable`` run at SERIALIZABLE.
+        level: the level of the program; those of a change to ``serializable`` run at SERIALIZABLE.
     """
 
     program: str
@@ -98,11 +101,24 @@ class MendSearch:
     """Searches for the changes that make the programs of a run safe at a level."""
 
     def __init__(
-        self, run: Extracted, level: Level, extract: Reextract, *, sessions: bool, work: int
+        self,
+        run: Extracted,
+        levels: Mapping[str, Level],
+        extract: Reextract,
+        *,
+        sessions: bool,
+        work: int,
     ) -> None:
-        """Prepare to search. ``extract`` is called for each unique index that is tried."""
-        self._run, self._level, self._extract = run, level, extract
-        self._sessions, self._work = sessions, work // 10
+        """Prepare to search.
+
+        Args:
+            levels: the level at which each program runs.
+            extract: returns the templates with a unique index.
+        """
+        self._run, self._of_programs, self._extract = run, levels, extract
+        self._sessions = sessions
+        # Services with many programs get fewer steps for each, so that all of them get some mends.
+        self._work = max(work // 50, work // (2 * len(run.templates.programs)))
         self._budget = SearchBudget(self._work)
         self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
 
@@ -115,7 +131,9 @@ class MendSearch:
         mends: list[ProgramMend] = []
         with suppress(UnsupportedError):
             for changes in self._choices(program):
-                mend = ProgramMend(program=program, level=self._level, changes=tuple(changes))
+                mend = ProgramMend(
+                    program=program, level=self._of_programs[program], changes=tuple(changes)
+                )
                 if not any(set(_keys(other)) <= set(_keys(mend)) for other in mends):
                     mends.append(mend)
         return sorted(mends, key=lambda mend: mend.size)
@@ -127,14 +145,19 @@ class MendSearch:
             UnsupportedError: the search gave up.
         """
         changes = [change for mend in mends for change in mend.changes]
-        self._budget = SearchBudget(10 * self._work)
+        self._budget = SearchBudget(MOST_SHARES * self._work)
         templates = self._changed(self._run.templates, changes).reduced()
         levels = self._levels(templates, changes)
-        return tuple(
-            program
-            for program in templates.programs
-            if self._candidate(program, templates, levels, is_reduced=True) is not None
-        )
+
+        def is_safe(program: str) -> bool:
+            if levels[program] == "ssi" and all(
+                levels[other] == "ssi"
+                for other in partners(templates, program, budget=self._budget)
+            ):
+                return True
+            return self._candidate(program, templates, levels, is_reduced=True) is None
+
+        return tuple(program for program in templates.programs if not is_safe(program))
 
     # --- which changes ---
 
@@ -314,7 +337,10 @@ class MendSearch:
         raised = {
             program for one in changes if one.kind == "serializable" for program in one.programs
         }
-        return {one: "ssi" if one in raised else self._level for one in templates.programs}
+        return {
+            program: "ssi" if program in raised else self._of_programs[program]
+            for program in templates.programs
+        }
 
     def _candidate(
         self,

@@ -28,8 +28,9 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import TypeAlias
 
 from isolang.foresee.chaining import ChainBuilder
 from isolang.foresee.schedules import (
@@ -44,6 +45,9 @@ from isolang.foresee.schedules import (
 )
 from isolang.foresee.templates import Branch, Templates, TemplateStatement, have_common_column
 from isolang.foresee.within import SplitTransaction, SsiRules
+
+Accesses: TypeAlias = Mapping[str, Sequence[tuple[int, TemplateStatement]]]
+"""The statements on each relation, each with the number of its branch."""
 
 
 def candidates(
@@ -72,7 +76,7 @@ def candidates(
     'robust'
     """
     work = budget or SearchBudget()
-    accesses = _by_relation(one for other in templates.branches for one in other.statements)
+    accesses = _by_relation(templates)
     splits = []
     for branch in templates.branches:
         if split is not None and branch.program != split:
@@ -113,9 +117,7 @@ def partners(
         UnsupportedError: the search gave up.
     """
     work, levels = budget or SearchBudget(), _all_at(templates, "si")
-    accesses = _by_relation(
-        statement for other in templates.branches for statement in other.statements
-    )
+    accesses = _by_relation(templates)
     named: dict[str, None] = {}
     for branch in templates.branches:
         if branch.program == program:
@@ -169,13 +171,13 @@ def _splits(
     templates: Templates,
     levels: Mapping[str, Level],
     branch: Branch,
-    accesses: Mapping[str, Sequence[TemplateStatement]],
+    accesses: Accesses,
     work: SearchBudget,
 ) -> Iterator[_SplitSearch]:
     """Yield each choice of T1 for a branch, with b1 and the statement that closes the cycle."""
     at_mvrc = levels[branch.program] == "mvrc"
     for after, b1 in enumerate(branch.statements):
-        if not any(have_common_column(b1.reads, one.writes) for one in accesses[b1.relation]):
+        if not any(have_common_column(b1.reads, one.writes) for _, one in accesses[b1.relation]):
             continue
         for closing, a1 in enumerate(branch.statements):
             work.step()
@@ -183,7 +185,7 @@ def _splits(
             if not any(
                 have_common_column(one.reads, a1.writes)
                 or ((at_mvrc or again) and have_common_column(one.writes, a1.writes | a1.reads))
-                for one in accesses[a1.relation]
+                for _, one in accesses[a1.relation]
             ):
                 continue
             keys = (one for one in (*b1.keys, *a1.keys) if isinstance(one, str))
@@ -191,18 +193,19 @@ def _splits(
             for values in _patterns(templates, branch, names, work):
                 first = Instance(branch=branch, values=values)
                 split = SplitTransaction(templates, levels[branch.program], first, (after, closing))
-                yield _SplitSearch(split, levels, names, work)
+                yield _SplitSearch(split, levels, names, work, accesses)
 
 
 def _all_at(templates: Templates, level: Level) -> dict[str, Level]:
     return dict.fromkeys(templates.programs, level)
 
 
-def _by_relation(statements: Iterable[TemplateStatement]) -> dict[str, list[TemplateStatement]]:
-    found: dict[str, list[TemplateStatement]] = {}
-    for one in statements:
-        found.setdefault(one.relation, []).append(one)
-    return found
+def _by_relation(templates: Templates) -> Accesses:
+    accesses: dict[str, list[tuple[int, TemplateStatement]]] = {}
+    for number, branch in enumerate(templates.branches):
+        for statement in branch.statements:
+            accesses.setdefault(statement.relation, []).append((number, statement))
+    return accesses
 
 
 class _SplitSearch:
@@ -214,9 +217,10 @@ class _SplitSearch:
         levels: Mapping[str, Level],
         names: Sequence[str],
         work: SearchBudget,
+        accesses: Accesses,
     ) -> None:
         """Prepare the search for a given T1."""
-        self._split, self._work = split, work
+        self._split, self._work, self._accesses = split, work, accesses
         self._ssi = SsiRules(split, levels)
         self._chaining = ChainBuilder(split, names, work)
 
@@ -335,8 +339,7 @@ class _SplitSearch:
         split = self._split
         return [
             (found, a2)
-            for number, branch in enumerate(split.templates.branches)
-            for a2 in branch.statements
+            for number, a2 in self._accesses[split.b1.relation]
             if have_common_column(split.b1.reads, a2.writes)
             if a2.keyed or not split.prevents_by_condition(a2, split.b1)
             for found in self._chaining.instances_on_same_row(
@@ -348,19 +351,15 @@ class _SplitSearch:
     def _choices_of_tm(self) -> dict[int, list[ChainedTransaction]]:
         """All choices of Tm by branch: transactions with a conflict that closes the cycle."""
         split, a1 = self._split, self._split.a1
-        ends: dict[int, list[ChainedTransaction]] = {}
-        for number, branch in enumerate(split.templates.branches):
-            found = dict.fromkeys(
-                one
-                for bm in branch.statements
-                if split.can_reach_a1(bm)
-                if bm.keyed
+        ends: dict[int, dict[ChainedTransaction, None]] = {}
+        for number, bm in self._accesses[a1.relation]:
+            if split.can_reach_a1(bm) and (
+                bm.keyed
                 or have_common_column(bm.reads, a1.writes)
                 or not split.prevents_by_condition(bm, a1)
-                for one in self._chaining.instances_on_same_row(
+            ):
+                for end in self._chaining.instances_on_same_row(
                     number, bm, a1, split.instance.values
-                )
-            )
-            if found:
-                ends[number] = list(found)
-        return ends
+                ):
+                    ends.setdefault(number, {})[end] = None
+        return {number: list(some) for number, some in ends.items()}

@@ -145,6 +145,32 @@ def _acceptance_sentence(verdict: Valid | Invalid) -> str:
         return ""
 
 
+class _RowLocks:
+    """The locks of rows, as far as reads take or await them.
+
+    Transactions other than T1 run alone, so only T1 waits for a transaction, or makes it wait. At
+    SI and SSI, a lock without a write prevents only writes, as :mod:`isolang.foresee.within` says.
+    """
+
+    def __init__(self, *, at_mvrc: bool) -> None:
+        self._at_mvrc = at_mvrc
+        self._of_split: list[tuple[Row, TemplateStatement]] = []
+        self._written: list[tuple[Row, TemplateStatement]] = []  # by the other transactions
+
+    def take(self, number: int, row: Row, own: TemplateStatement) -> bool:
+        """Lock a row for a transaction, and return whether no lock without a write prevents it."""
+        if number == 0:
+            self._of_split.append((row, own))
+            others = [] if self._at_mvrc else self._written
+        else:
+            if own.writes:
+                self._written.append((row, own))
+            others = self._of_split if self._at_mvrc or own.writes else []
+        return not any(
+            row == other_row and own.waits_for_lock_of(other) for other_row, other in others
+        )
+
+
 class _SimulatedDatabase:
     """A simulated database that executes the statements of a split schedule in order."""
 
@@ -178,7 +204,7 @@ class _SimulatedDatabase:
         self._times: list[list[tuple[int, int]]] = [[] for _ in range(count)]
         self._own: list[dict[tuple[Row, str], int]] = [{} for _ in range(count)]
         self._exists: list[dict[Row, bool]] = [{} for _ in range(count)]
-        self._locked: list[list[tuple[Row, TemplateStatement]]] = [[] for _ in range(count)]
+        self._locks = _RowLocks(at_mvrc=self._level(0) == "mvrc")
         self._begun: list[int | None] = [None] * count
         self._snapshot: list[int] = [0] * count
         self._committed: list[int] = [0] * count
@@ -287,7 +313,7 @@ class _SimulatedDatabase:
                     return False
             elif (own.writes or own.lock) and not self._set_presence(number, rows[0], True, sees):
                 return False
-            if own.lock and not own.writes and not self._take_lock(number, rows[0], own):
+            if own.lock and not own.writes and not self._locks.take(number, rows[0], own):
                 return False
         for row in rows:
             self._read(number, row, own, sees)
@@ -318,21 +344,6 @@ class _SimulatedDatabase:
             return changes[-1] == expected
         return self._before.setdefault(row, expected) == expected
 
-    def _take_lock(self, number: int, row: Row, own: TemplateStatement) -> bool:
-        """Lock a row, and return whether no lock without a write prevents this.
-
-        Transactions other than T1 run alone, so only T1 waits for a transaction, or makes it wait.
-        At SI and SSI, such a lock prevents only writes, as :mod:`isolang.foresee.within` says.
-        """
-        self._locked[number].append((row, own))
-        at_mvrc = self._level(0) == "mvrc"
-        if number:
-            others = self._locked[0] if at_mvrc or own.writes else []
-        else:
-            every = [] if at_mvrc else [lock for locks in self._locked[1:] for lock in locks]
-            others = [(held, other) for held, other in every if other.writes]
-        return not any(held == row and own.waits_for_lock_of(other) for held, other in others)
-
     def _read(self, number: int, row: Row, own: TemplateStatement, sees: int) -> None:
         for column in self._columns_accessed(own.relation, own.reads):
             item = (row, column)
@@ -347,7 +358,7 @@ class _SimulatedDatabase:
             self._versions[number].append(version)
 
     def _write(self, number: int, row: Row, own: TemplateStatement) -> bool:
-        if not self._take_lock(number, row, own):
+        if not self._locks.take(number, row, own):
             return False
         columns = self._columns_accessed(own.relation, own.writes)
         for other in range(len(self._instances)):

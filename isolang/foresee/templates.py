@@ -85,9 +85,9 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
             return False
         if "version" in (self.lock, other.lock):
             return bool(self.writes or other.writes)
-        mine = "update" if self.writes else self.lock
-        theirs = "update" if other.writes else other.lock
-        return bool(mine and theirs and "update" in (mine, theirs))
+        strength = "update" if self.writes else self.lock
+        of_other = "update" if other.writes else other.lock
+        return bool(strength and of_other and "update" in (strength, of_other))
 
 
 class Branch(Struct, frozen=True, kw_only=True):
@@ -179,14 +179,14 @@ class Templates(Struct, frozen=True, kw_only=True):
         """
         busy = self._without_idle_reads()
         found: dict[object, Branch] = {}
-        left = sum(len(one.statements) for one in busy.branches)
+        spare = sum(len(one.statements) for one in busy.branches)
         for branch in busy.branches:
             for part in _reduced_parts(branch):
                 shape = self._shape(part)
                 if shape not in found:
                     found[shape] = part
-                    left -= len(part.statements)
-                if left <= 0:
+                    spare -= len(part.statements)
+                if spare <= 0:
                     return busy  # a few long branches are searched faster than many short ones
         return replace(busy, branches=tuple(found.values()))
 

@@ -89,24 +89,33 @@ NO_END: Final = "transactions whose end was not recognised"
 PREPARED_EARLIER: Final = "statements that were prepared before the observation"
 NOT_OBSERVED: Final = "connections that cannot be observed"
 BROKEN: Final = "connections that broke the protocol"
+# Of MariaDB, whose writes come from the server's log.
+LOADED: Final = "rows of LOAD DATA"
+UNCLEAR: Final = "texts whose statements are not certain"
+REFUSED: Final = "statements that the server refused with added columns"
+UNCHANGED: Final = "rows that an UPDATE found and left as they were"
+UNPLACED: Final = "reads after writes whose position is unknown"
+IN_NO_LOG: Final = "rows that the server's log does not contain"
+CONTRADICTED: Final = "rows that contradict the server's log"
 SETTINGS: Final = "sessions with standard_conforming_strings = off"
 
 KINDS: Final[Mapping[str, Kind]] = {
     CONDITIONS: Kind(
         "conditions that isolang cannot evaluate; only the rows that they returned are seen",
-        (RECHECKED, OLD_SERVER, CONDITIONS_ON_UNSEEN_WRITES),
+        (RECHECKED, OLD_SERVER, CONDITIONS_ON_UNSEEN_WRITES, UNCHANGED),
     ),
-    FOREIGN: Kind("rows of writers that are not watched"),
+    FOREIGN: Kind("rows of writers that are not watched", (IN_NO_LOG, CONTRADICTED)),
     FUNCTIONS: Kind(
-        "function calls, which may read and write", (CALLED, CALLED_BY_PROTOCOL, PROCEDURES)
+        "function calls, which may read and write",
+        (CALLED, CALLED_BY_PROTOCOL, PROCEDURES, UNPLACED),
     ),
     "triggers": Kind("changes by triggers and foreign keys", (TRIGGERS, CASCADES)),
     SHAPES: Kind(
         "statements of an unrecognised form",
         (
-            COPIED, SUBQUERIES, "EXPLAIN ANALYZE", "FROM of another shape", "GROUPING SETS",
-            "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT", "SELECT of no column",
-            "TABLE", "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH",
+            COPIED, SUBQUERIES, UNCLEAR, REFUSED, "EXPLAIN ANALYZE", "FROM of another shape",
+            "GROUPING SETS", "MERGE", "PREPARE and EXECUTE in SQL", "SELECT DISTINCT",
+            "SELECT of no column", "TABLE", "TABLESAMPLE", "UNION, INTERSECT and EXCEPT", "WITH",
             "columns that are renamed", "joins in parentheses",
             "other tables of UPDATE and DELETE", "subqueries in FROM",
         ),
@@ -122,7 +131,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     LIMITED: Kind("rows that LIMIT may have left out"),
     LARGE: Kind("reads of more rows than --most-rows", (LARGE_TABLES, TOO_LONG)),
     NO_ROW: Kind("inserts that conflicted with an existing row"),
-    COPY: Kind("rows that were copied (COPY)"),
+    COPY: Kind("rows that were copied (COPY)", (LOADED,)),
     CURSORS: Kind("server-side cursors and streams"),
     OUTSIDE: Kind(
         "statements of transactions whose begin was not watched",

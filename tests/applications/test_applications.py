@@ -113,3 +113,17 @@ def test_the_categories():
     proved = ruling("categories-plain", 1, folder=folder)
     assert proved.startswith("PROVED: harmful: category: nsleft 2 instead of 4")
     assert ruling("categories-locked", 0, folder=folder).startswith("ACQUITTED")
+
+
+@pytest.mark.parametrize(
+    "idiom",
+    ["atomic-update", "parent-lock", "unique-index", "serializable", "advisory-lock", "version"],
+)
+def test_the_idioms(idiom):
+    """Each is acquitted."""
+    assert ruling(f"idiom-{idiom}", 0).startswith("ACQUITTED")
+
+
+def test_the_saga():
+    """It is not proved; a call has several transactions, so nothing acquits it."""
+    assert ruling("idiom-saga", 3).startswith("NOT CONVICTED: 1")

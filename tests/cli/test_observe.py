@@ -123,8 +123,8 @@ def test_a_command_that_does_not_connect():
     ("arguments", "said"),
     [
         (("postgres",), "nothing would check or keep the recording"),
-        (("mysql://localhost/db", "--spec", "ser"), "not a PostgreSQL URL"),
-        (("mysql://localhost/db", "--spec", "ser"), "records its transactions: docs/record.md"),
+        (("mongodb://localhost/db", "--spec", "ser"), "not a PostgreSQL URL"),
+        (("mongodb://localhost/db", "--spec", "ser"), "records its transactions: docs/record.md"),
         (("postgres:///db", "--spec", "ser"), "wrong number of hosts (expected one)"),
         (
             ("postgres://nobody@127.0.0.1:1/x", "--spec", "ser", "--", "true"),

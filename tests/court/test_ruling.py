@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from isolang.court.ruling import PlayedViolation, Evidence, exit_code_of, rule
+from isolang.court.ruling import Evidence, PlayedViolation, exit_code_of, rule
 from isolang.explain.harm import Harm
 
 VERDICT = SimpleNamespace(violation=SimpleNamespace(anomaly="lost update"))
@@ -47,6 +47,8 @@ def test_robust_programs_are_acquitted_under_conditions():
         ({"looking_away": ["SELECT … SKIP LOCKED"]}, "not convicted", "locks of others"),
         ({"writes": False}, "not convicted", "no call wrote anything"),
         ({"writes": False, "robust": ("x",)}, "not convicted", "no call wrote anything"),
+        ({"played": 0, "possible": 0, "at_once": ["x"]}, "not convicted", "no call can be held"),
+        ({"at_once": ["UPDATE job …"]}, "not convicted", "its COMMIT: UPDATE job"),
         ({"deadlocks": True}, "not convicted", "deadlock"),
         ({"unseen": ["functions"]}, "unknown", "functions"),
         ({"unseen": ["functions"], "robust": ("x",)}, "unknown", "functions"),
@@ -79,6 +81,13 @@ def test_a_doubt_stands_against_an_acquittal(more, standing, word):
     assert ruling.standing == standing
     assert word in " ".join([ruling.ground, *(text for _, text in ruling.notes)])
     assert exit_code_of([ruling, rule(evidence())]) == (1 if standing == "proved" else 3)
+
+
+def test_rows_that_others_lock_are_not_decided():
+    """A queue that skips locked rows may be robust, and finds other rows than in every order."""
+    ruling = rule(evidence(robust=("x",), looking_away=["SELECT … SKIP LOCKED"]))
+    assert ruling.standing == "acquitted"
+    assert "SKIP LOCKED" in dict(ruling.notes)["not decided"]
 
 
 def test_a_call_that_was_rolled_back_is_named():

@@ -2,6 +2,7 @@
 
 import psycopg
 import pytest
+from support.mariadb import MariaDB
 from testing.conftest import embedded, isolation  # noqa: F401 - fixtures
 
 import isolang
@@ -9,6 +10,13 @@ from isolang.observe.observer import Observer
 from isolang.observe.unseen import HARMFUL_KINDS, kind_of
 from isolang.observe.wire.address import ServerAddress
 from isolang.run.targets import target_named
+
+
+@pytest.fixture(scope="session")
+def mariadb():
+    """A MariaDB server with a binary log, for all tests of a worker."""
+    with MariaDB() as started:
+        yield started
 
 
 @pytest.fixture(scope="module")

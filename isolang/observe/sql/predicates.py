@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -21,7 +21,6 @@ from isolang.observe.sql.values import (
     UNKNOWN,
     USER_TYPE,
     VARCHAR,
-    RecordedColumn,
     UnknownValueError,
     array_items,
     keeps_value,
@@ -86,6 +85,21 @@ class Parameters(Struct, frozen=True, gc=False):
         return value
 
 
+class ColumnComparison(Protocol):
+    """A column as a database compares it with constants."""
+
+    @property
+    def comparable(self) -> bool:
+        """Return whether a condition on this column can be evaluated."""
+
+    @property
+    def ordered(self) -> bool:
+        """Return whether the column's values are numbers in a history."""
+
+    def constant(self, value: Any, oid: int) -> Any:
+        """Return the value used in a history for a constant compared with this column."""
+
+
 Node: TypeAlias = tuple[Any, ...]
 ColumnLookup: TypeAlias = Callable[[Sequence[str]], str | None]
 """A function that returns the column a name refers to, given the parts of the name.
@@ -111,7 +125,7 @@ class ParsedCondition(Struct, frozen=True, kw_only=True):
     expression: ServerExpression | None = None
 
     def predicate(
-        self, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
+        self, columns: Mapping[str, ColumnComparison], part: Sequence[Token], parameters: Parameters
     ) -> Predicate:
         """Return the predicate, using the constants of one execution.
 
@@ -167,7 +181,7 @@ def parse_condition(
 
 
 def constant_between(
-    part: Sequence[Token], begin: int, end: int, column: RecordedColumn, parameters: Parameters
+    part: Sequence[Token], begin: int, end: int, column: ColumnComparison, parameters: Parameters
 ) -> Any:
     """Return the value of the constant between two positions, in the form used in histories.
 
@@ -479,7 +493,10 @@ class _ConditionParser:
 
 
 def _evaluated(
-    node: Node, columns: Mapping[str, RecordedColumn], part: Sequence[Token], parameters: Parameters
+    node: Node,
+    columns: Mapping[str, ColumnComparison],
+    part: Sequence[Token],
+    parameters: Parameters,
 ) -> Predicate:
     """Return the predicate for a tree."""
     name = node[0]
@@ -515,7 +532,7 @@ def _evaluated(
 
 
 def _value(
-    one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
+    one: Constant, column: ColumnComparison, part: Sequence[Token], parameters: Parameters
 ) -> Any:
     """Return a constant's value in the form used in histories."""
     value, oid = _constant_text(one, part, parameters)
@@ -528,7 +545,7 @@ def _value(
 
 
 def _list_values(
-    one: Constant, column: RecordedColumn, part: Sequence[Token], parameters: Parameters
+    one: Constant, column: ColumnComparison, part: Sequence[Token], parameters: Parameters
 ) -> list[Any]:
     if one.parameter:
         value, known = _parameter(one, parameters)

@@ -25,7 +25,7 @@ OWN_CONNECTIONS: Final[WeakSet[Any]] = WeakSet()
 _CONNECT_SECONDS: Final = 30  # how many seconds the server may take to accept a connection
 
 # Schemes of URLs of other databases, which the proxy does not understand.
-_OTHERS: Final = frozenset({"mysql", "mariadb", "sqlite", "duckdb", "redis", "etcd", "mongodb"})
+_OTHERS: Final = frozenset({"sqlite", "duckdb", "redis", "etcd", "mongodb"})
 
 
 class ServerAddress(Struct, frozen=True, kw_only=True):

@@ -25,7 +25,7 @@ Domain: TypeAlias = tuple[str, object]
 ADVISORY: Final = "advisory"
 
 
-class HeldLocks:
+class LocksOfRun:
     """The locks, other than those of rows, that the transactions of a run held."""
 
     def __init__(
@@ -39,13 +39,13 @@ class HeldLocks:
         """
         uses: list[tuple[str, dict[Domain, set[str]]]] = []
         for statements, identities in transactions:
-            held = {
+            names = {
                 name
                 for statement in statements
                 if statement is not None
                 for name in statement.holds
             }
-            advisory = {_number(name) for name in held if name.startswith(f"{ADVISORY}/")}
+            advisory = {_number(name) for name in names if name.startswith(f"{ADVISORY}/")}
             if not advisory:
                 continue
             values: dict[Domain, set[str]] = {}

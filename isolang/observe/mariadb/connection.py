@@ -1,0 +1,316 @@
+"""Forwards the messages of a connection, and records what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from isolang.observe.mariadb import packets
+from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
+from isolang.observe.mariadb.packets import MORE_RESULTS, parameters_of
+from isolang.observe.mariadb.recording import Recording
+from isolang.observe.mariadb.session import FollowedSession
+from isolang.observe.mariadb.statements import Statement
+from isolang.observe.mariadb.streams import PacketStream
+from isolang.observe.sql.predicates import Parameters
+from isolang.observe.unseen import BROKEN, NOT_OBSERVED, PREPARED_EARLIER, REFUSED
+
+_CHARSETS: Final = {"utf8mb4": "utf-8", "utf8mb3": "utf-8", "utf8": "utf-8", "ascii": "ascii",
+                    "latin1": "cp1252"}  # fmt: skip
+# In these character sets, a character may end in the byte of a backslash.
+_UNSAFE: Final = frozenset({"big5", "cp932", "gbk", "sjis", "gb18030", "gb2312"})
+_TRACKING: Final = (
+    "SET SESSION session_track_system_variables=CONCAT(@@session_track_system_variables,"
+    "',last_gtid,sql_mode,character_set_client')"
+)
+_SETTINGS: Final = "SELECT @@sql_mode,@@character_set_client,@@tx_isolation"
+_ENDS_ROWS: Final = 9  # an EOF packet is shorter
+_INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a packet of another form
+
+
+class ProxiedConnection:
+    """A connection of an application, and the one to the server on its behalf."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        client: PacketStream,
+        connect: Callable[[PacketStream], Awaitable[Any]],
+        refresh: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Store the application's side.
+
+        Args:
+            connect: connects a stream to the server.
+            refresh: loads the definitions of tables again if they may have changed.
+        """
+        self._recording, self._client = recording, client
+        self._connect, self._refresh = connect, refresh
+        self._server = PacketStream()
+        self._server.peer, client.peer = client, self._server
+        self._session = FollowedSession(recording)
+        self._prepared: dict[int, PreparedOnWire] = {}
+        self._prepared_count = 0
+        self._forwarder = AnswerForwarder(client, self._server, recording.unseen)
+
+    async def run(self) -> None:
+        """Forward all messages until one side ends the connection."""
+        try:
+            await self._connect(self._server)
+            if await self._forwarder.log_in():
+                await self._set_up()
+                while await self._command(await self._client.read()):
+                    await self._client.drain()
+        except (ConnectionError, OSError):
+            pass
+        except _INVALID as error:
+            self._recording.unseen.note(BROKEN, f"{type(error).__name__}: {error}")
+        finally:
+            self._session.lose()
+            self._client.close()
+            self._server.close()
+
+    # --- the beginning ---
+
+    async def _set_up(self) -> None:
+        """Ask for the variables that decide what texts mean, now and at each change."""
+        self._prepared.clear()
+        self._session.reset()
+        await self._forwarder.query(_TRACKING)
+        rows = await self._forwarder.query(_SETTINGS)
+        if not rows:
+            self._recording.unseen.note(NOT_OBSERVED, "settings that cannot be read")
+            return
+        mode, charset, level = ((value or b"").decode("latin1") for value in rows[0])
+        self._forwarder.mode, self._forwarder.charset = mode, charset
+        self._session.level = level.lower().replace("-", " ")
+
+    # --- commands ---
+
+    async def _command(self, data: bytes) -> bool:
+        """Forward a command and its answer; return whether the connection goes on."""
+        code = data[0]
+        if code == packets.QUERY:
+            await self._text(data)
+        elif code == packets.PREPARE:
+            await self._prepare(data)
+        elif code == packets.EXECUTE:
+            await self._execute(data)
+        elif code == packets.FETCH:
+            await self._fetch(data)
+        elif code in (packets.LONG_DATA, packets.CLOSE):
+            self._forwarder.send(data)
+            self._note_unanswered(data)
+        elif code == packets.QUIT:
+            self._forwarder.send(data)
+            self._server.flush()
+            return False
+        elif code == packets.STATISTICS:
+            self._forwarder.send(data)
+            self._client.write(await self._server.read())
+        elif code == packets.FIELD_LIST:
+            await self._field_list(data)
+        elif code == packets.CHANGE_USER:
+            self._session.lose()
+            self._forwarder.send(data)
+            if not await self._forwarder.authenticate():
+                return False
+            user = data.index(0, 1) + 1
+            rest = data[user + 1 + data[user] :]
+            self._forwarder.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
+            await self._set_up()
+        elif code in (packets.BINLOG_DUMP, packets.TABLE_DUMP, packets.BULK_EXECUTE):
+            self._recording.unseen.note(NOT_OBSERVED, "replication, or bulk execution")
+            self._forwarder.send(data)
+            while True:
+                self._client.write(await self._server.read())
+                await self._client.drain()
+        else:
+            await self._other(data)
+        return True
+
+    async def _other(self, data: bytes) -> None:
+        """Forward a command whose answer has no rows."""
+        if data[0] == packets.RESET_CONNECTION:
+            self._session.lose()
+        self._forwarder.send(data)
+        answer = await self._forwarder.answer(0)
+        if data[0] == packets.INIT_DB and not answer.code:
+            self._forwarder.database = data[1:].decode("utf-8", "replace")
+        elif data[0] == packets.RESET_CONNECTION:
+            await self._set_up()
+
+    def _note_unanswered(self, data: bytes) -> None:
+        number = int.from_bytes(data[1:5], "little")
+        if data[0] == packets.CLOSE:
+            self._prepared.pop(number, None)
+        elif number in self._prepared:
+            self._prepared[number].sent_long.add(int.from_bytes(data[5:7], "little"))
+
+    async def _field_list(self, data: bytes) -> None:
+        self._forwarder.send(data)
+        while True:
+            definition = await self._server.read()
+            self._client.write(definition)
+            if definition[0] == 0xFF or (definition[0] == 0xFE and len(definition) < _ENDS_ROWS):
+                return
+
+    # --- statements as texts ---
+
+    @property
+    def _codec(self) -> str:
+        return _CHARSETS.get(self._forwarder.charset, "")
+
+    def _prepared_texts(self, data: bytes) -> tuple[list[Statement], str]:
+        """Return the statements of a text, and the codec of the text."""
+        codec = self._codec or "latin1"
+        try:
+            text = data.decode(codec)
+        except UnicodeDecodeError:
+            codec, text = "latin1", data.decode("latin1")
+        known = self._codec if codec == self._codec else ""
+        mode = "ORACLE" if self._forwarder.charset in _UNSAFE else self._forwarder.mode
+        made = self._recording.preparation.statements(
+            text, mode, self._forwarder.database, known, self._session.temporaries
+        )
+        return made, codec
+
+    async def _text(self, data: bytes) -> None:
+        made, codec = self._prepared_texts(data[1:])
+        if not made:
+            self._forwarder.send(data)
+            await self._forwarder.answer(0)
+            return
+        preparation, session = self._recording.preparation, self._session
+        made = [
+            preparation.marked(statement, f"i{session.connection}.{session.next_number()}")
+            for statement in made
+        ]
+        at = 0
+        while at < len(made):
+            rest = made[at:]
+            if at or any(statement.hidden or statement.mark for statement in rest):
+                sent = "".join(statement.sent_text() for statement in rest).encode(codec)
+                sent = sent.removeprefix(b";") if at else sent
+                self._forwarder.send(bytes([packets.QUERY]) + sent)
+            else:
+                self._forwarder.send(data)
+            refused = await self._answers(rest)
+            if refused < 0:
+                return
+            for statement in rest[refused:]:
+                statement.without_hidden(REFUSED)
+            at += refused
+
+    async def _answers(self, made: Sequence[Statement]) -> int:
+        """Forward the answers to a text's statements.
+
+        Return the position of the statement that the server refused because of its added columns;
+        -1 if there is none.
+        """
+        at = 0
+        while True:
+            statement = made[min(at, len(made) - 1)]
+            self._session.begin(statement)
+            answer = await self._forwarder.answer(statement.hidden)
+            if answer.is_refused:
+                return at
+            more = bool(answer.status & MORE_RESULTS)
+            is_inner = statement.plan.kind in ("call", "other") and more
+            if not is_inner:  # the answers inside a procedure end nothing
+                self._session.answered(statement, answer)
+                await self._follow(statement)
+            if not more:
+                return -1
+            at += not is_inner
+
+    async def _follow(self, statement: Statement) -> None:
+        """Take over what a statement that was executed has changed for the next ones."""
+        if statement.plan.kind == "definition":
+            await self._refresh()
+        elif statement.plan.kind == "use":
+            self._forwarder.database = statement.plan.name
+
+    # --- prepared statements ---
+
+    async def _prepare(self, data: bytes) -> None:
+        made, codec = self._prepared_texts(data[1:])
+        self._prepared_count += 1
+        statement = made[0] if len(made) == 1 else None
+        if statement is not None:
+            mark = f"i{self._session.connection}.p{self._prepared_count}"
+            statement = self._recording.preparation.marked(statement, mark)
+            statement.is_binary = True
+        if statement is not None and (statement.hidden or statement.mark):
+            self._forwarder.send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
+        else:
+            self._forwarder.send(data)
+        first = await self._server.read()
+        code = int.from_bytes(first[1:3], "little") if first[0] == 0xFF else 0
+        if statement is not None and statement.hidden and code in NOT_AS_SENT:
+            statement.without_hidden(REFUSED)
+            self._forwarder.send(data)
+            first = await self._server.read()
+        if first[0] == 0xFF:
+            self._client.write(first)
+            return
+        number, columns, count = (
+            int.from_bytes(first[begin:end], "little") for begin, end in ((1, 5), (5, 7), (7, 9))
+        )
+        hidden = 0 if statement is None else statement.hidden
+        keep = columns - hidden
+        self._client.write(first[:5] + keep.to_bytes(2, "little") + first[7:])
+        for size, shown in ((count, count), (columns, keep)):
+            for k in range(size):
+                definition = await self._server.read()
+                if k < shown:
+                    self._client.write(definition)
+            if size and not self._forwarder.has_no_eof:
+                self._client.write(await self._server.read())
+        if statement is not None:
+            self._prepared[number] = PreparedOnWire(statement, count, keep)
+
+    async def _execute(self, data: bytes) -> None:
+        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
+        if prepared is None:
+            self._recording.unseen.note(PREPARED_EARLIER)
+            self._forwarder.send(data)
+            await self._forwarder.answer(0)
+            return
+        statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
+        prepared.sent_long = set()
+        self._forwarder.send(data)
+        while True:
+            self._session.begin(statement)
+            answer = await self._forwarder.answer(statement.hidden, prepared)
+            if not answer.status & MORE_RESULTS:
+                break
+        prepared.event = self._session.answered(statement, answer)
+        await self._follow(statement)
+
+    def _parameters(self, prepared: PreparedOnWire, data: bytes) -> Parameters:
+        """Return the parameters of an execution; none of them if they are not certain."""
+        with suppress(LookupError, ValueError):
+            made, prepared.bound = parameters_of(
+                data, prepared.count, prepared.bound, charset=self._codec,
+                sent_long=frozenset(prepared.sent_long),
+            )  # fmt: skip
+            return made
+        return Parameters()
+
+    async def _fetch(self, data: bytes) -> None:
+        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
+        self._forwarder.send(data)
+        if prepared is None:
+            await self._forwarder.rows(0, 0, ())
+            return
+        answer = await self._forwarder.rows(
+            prepared.keep, prepared.statement.hidden, prepared.types
+        )
+        if prepared.event is not None:
+            prepared.event.rows += answer.rows
+            prepared.event.count += answer.count
+            prepared.event.is_open = not answer.status & packets.LAST_ROW_SENT

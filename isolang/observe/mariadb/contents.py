@@ -1,0 +1,208 @@
+"""Names the rows of tables and their contents for a history.
+
+A history tells a row's versions apart by a number, in the column ``xmin``: two versions of a key
+with the same content have the same number. What is read is known by its content, so a content that
+a key had twice may be either version; each write says which version it makes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import Struct
+
+from isolang.observe.history.edn import edn
+from isolang.observe.log.tables import LoggedTable, Name
+from isolang.observe.mariadb.compared import ComparedColumn
+from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
+
+_VERSION: Final = "xmin"  # the name by which reports know the column that tells versions apart
+_NEVER: Final = 1 << 62
+_START: Final = (-1, -1)
+_UNKNOWN: Final = (-1, _NEVER)
+
+
+class WrittenVersion(Struct, frozen=True, gc=False):
+    """A version of a row.
+
+    Attributes:
+        text: the row in EDN; ``None`` if the row was deleted.
+        writer: its writer; ``None`` if no proxy observed it.
+        number: how many versions its key had before, under all definitions of the table.
+    """
+
+    text: str | None
+    writer: FollowedTransaction | None
+    number: int = 0
+
+
+class NamedTable:
+    """A table as the log has it between two changes of its definition.
+
+    Attributes:
+        label: its name in the history.
+        compared: how conditions compare its columns, by name.
+        form: its columns, which tell whether a statement was prepared for this definition.
+        defined: the positions at which its definition was sent and answered.
+        initial: the rows from before the observation, in EDN by the texts of their keys.
+    """
+
+    def __init__(self, table: LoggedTable, label: str, *, is_redefined: bool) -> None:
+        """Describe a table, whose name may have had another definition before."""
+        self.is_redefined = is_redefined
+        self.table, self.label = table, label
+        self.compared = {column.name: ComparedColumn(column) for column in table.logged}
+        self.form = form_of(table)
+        self.defined = _START
+        self.initial: dict[str, tuple[str, None]] = {}
+        self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
+        self._versions: dict[str, list[WrittenVersion]] = {}
+
+    def key(self, key: tuple[Any, ...]) -> str:
+        """Return the text of a key, which no other key of the table has."""
+        if len(key) == 1:
+            return str(key[0])
+        return ",".join(str(value).replace("\\", "\\\\").replace(",", "\\,") for value in key)
+
+    def key_edn(self, key: tuple[Any, ...]) -> str:
+        """Return a key in EDN."""
+        return edn([self.label, self.key(key)])
+
+    def add(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str:
+        """Return a written row in EDN, and remember its content."""
+        contents = self._contents.setdefault(self.key(key), {})
+        number = contents.setdefault(tuple(row.values()), len(contents))
+        return self._row(row, number)
+
+    def write(
+        self,
+        key: tuple[Any, ...],
+        text: str | None,
+        writer: FollowedTransaction | None,
+        number: int,
+    ) -> bool:
+        """Note a version of a key; its text is ``None`` for a deletion.
+
+        Return whether it is the next one, because the log must have all versions, and each once.
+        """
+        versions = self._versions.setdefault(self.key(key), [])
+        before = versions[-1].number if versions else number - 1 if self.is_redefined else 0
+        versions.append(WrittenVersion(text, writer, number))
+        return number == before + 1
+
+    def locked_version(
+        self, key: tuple[Any, ...], transaction: FollowedTransaction, answered: int
+    ) -> tuple[str, int] | None:
+        """Return the version of a row that a transaction had locked, and its number.
+
+        Return ``None`` if it is not certain, or if the transaction has written the row itself.
+
+        SOUND BECAUSE: each writer of the row has it locked from its write to its commit. So one
+        that sent its COMMIT before this lock was granted had it before, and others have it after.
+
+        Args:
+            answered: the position of the answer that said that the row was locked.
+        """
+        versions = [WrittenVersion(*self.initial.get(self.key(key), (None, None)))]
+        versions += self._versions.get(self.key(key), [])
+        if any(version.writer is transaction for version in versions):
+            return None
+        certain = [n for n, version in enumerate(versions) if n == 0 or version.writer is not None]
+        before = [
+            n for n in certain if (w := versions[n].writer) is None or w.last_sent < answered
+        ]  # fmt: skip
+        number = before[-1]
+        following = versions[number + 1 :]
+        if following and following[0].writer is None:
+            return None
+        text = versions[number].text
+        return None if text is None else (text, number)
+
+    def find(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str | None:
+        """Return a row that was read in EDN; ``None`` if the key never had this content."""
+        number = self._contents.get(self.key(key), {}).get(tuple(row.values()))
+        return None if number is None else self._row(row, number)
+
+    def _row(self, row: Mapping[str, Any], number: int) -> str:
+        shown = {name: self.compared[name].recorded(value) for name, value in row.items()}
+        return edn({**shown, _VERSION: number})
+
+
+def form_of(table: LoggedTable) -> tuple[tuple[str, ...], ...]:
+    """Return what decides the image of a table's rows."""
+    return tuple(
+        (column.name, column.type, str(column.scale), column.charset, *column.elements)
+        for column in table.logged
+    )
+
+
+class NamedTables:
+    """The tables of an observation, by name and definition."""
+
+    def __init__(self) -> None:
+        """Start without tables."""
+        self._by_name: dict[Name, list[NamedTable]] = {}
+        self._by_table: dict[int, NamedTable] = {}
+        self._labels: dict[str, Name] = {}
+
+    def define(self, tables: Sequence[LoggedTable], when: tuple[int, int] | None) -> None:
+        """Note that tables have another definition from here on.
+
+        Args:
+            when: the positions at which the statement was sent and answered; ``None`` if unknown.
+        """
+        for table in tables:
+            self.of(table).defined = when or _UNKNOWN
+
+    def of(self, table: LoggedTable) -> NamedTable:
+        """Return the name of a table of the log."""
+        if (known := self._by_table.get(id(table))) is not None:
+            return known
+        where = table.schema, table.name
+        generations = self._by_name.setdefault(where, [])
+        label = table.name
+        if self._labels.setdefault(label, where) != where:
+            label = f"{table.schema}.{table.name}"
+        if generations:
+            label += f"#{len(generations) + 1}"
+        made = NamedTable(table, label, is_redefined=bool(generations))
+        generations.append(made)
+        self._by_table[id(table)] = made
+        return made
+
+    def read_from(self, table: LoggedTable, event: RecordedStatement) -> NamedTable | None:
+        """Return the table that a statement read; ``None`` if its definition is not certain.
+
+        SOUND BECAUSE: a statement that was answered before the next definition was sent ran before
+        it. One that was planned on the columns of a definition ran behind it, unless an earlier
+        definition has the same columns. A statement that was planned earlier may run behind a
+        later definition, as long as its columns exist.
+        """
+        form = form_of(table)
+        generations = self._by_name.get((table.schema, table.name), [])
+        fitting = []
+        for number, generation in enumerate(generations):
+            _, begin = generation.defined
+            end = _NEVER
+            if number + 1 < len(generations):
+                end, _ = generations[number + 1].defined
+            is_new = all(earlier.form != form for earlier in generations[:number])
+            if (
+                generation.form == form
+                and event.answered < end
+                and (number == 0 or is_new or begin < event.sent)
+            ):
+                fitting.append(generation)
+        return fitting[0] if len(fitting) == 1 else None
+
+    def labels_of(self, name: str) -> set[str]:
+        """Return the labels of all tables with a name, in any schema."""
+        return {
+            generation.label for (_, table), named in self._by_name.items() if table == name
+            for generation in named
+        }  # fmt: skip
+
+    def all(self) -> list[NamedTable]:
+        """Return all tables that occurred."""
+        return [*self._by_table.values()]

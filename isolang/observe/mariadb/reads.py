@@ -1,0 +1,463 @@
+"""Derives what a statement read from its answer, and from what the log says that it wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from isolang.observe.history.edn import edn, predicate_edn
+from isolang.observe.log.replay import ReplayedChange
+from isolang.observe.log.tables import LoggedTable, Row
+from isolang.observe.mariadb.compared import with_truths
+from isolang.observe.mariadb.contents import NamedTable, NamedTables
+from isolang.observe.mariadb.plan import SourceTable, is_connected_by_and
+from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
+from isolang.observe.mariadb.statements import Statement
+from isolang.observe.sql.predicates import (
+    CannotEvaluateError,
+    ParsedCondition,
+    parse_condition,
+    parse_known_parts,
+)
+from isolang.observe.unseen import (
+    ALTERED,
+    CONDITIONS,
+    CURSORS,
+    IN_NO_LOG,
+    LARGE,
+    LIMITED,
+    NO_ROW,
+    RECHECKED,
+    UNCHANGED,
+    Unseen,
+)
+
+
+class SeenOperation(Struct, frozen=True, gc=False):
+    """An operation of a transaction, in EDN.
+
+    Attributes:
+        table: the label of its table.
+        version: the number of the version that it writes; ``None`` for a read.
+        shown: the text of its statement.
+        statement: the name of its statement in the history.
+    """
+
+    text: str
+    table: str
+    version: int | None = None
+    shown: str = ""
+    statement: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Return whether it is a write."""
+        return self.version is not None
+
+
+class _Read(Struct):
+    """The rows that a statement found in a table."""
+
+    event: RecordedStatement
+    transaction: FollowedTransaction
+    table: NamedTable
+    source: SourceTable
+    rows: Sequence[Row]
+
+
+class TableReads:
+    """Returns the reads of a table by a statement.
+
+    Attributes:
+        doubtful: the labels of tables with contents that the log does not explain.
+    """
+
+    def __init__(self, tables: NamedTables, unseen: Unseen, most_rows: int) -> None:
+        """Store where to find the contents of rows, and what to count."""
+        self.tables, self._unseen, self._most_rows = tables, unseen, most_rows
+        self.doubtful: set[str] = set()
+
+    def _read(
+        self, read: _Read, partial: str, *, depends: bool, writes: bool = False
+    ) -> list[SeenOperation]:
+        """Return the rows that a statement found, and that no other rows met its condition.
+
+        Args:
+            partial: why the condition does not decide which rows it found; empty if it does.
+            depends: whether the statement depends on values of the rows.
+            writes: whether it writes the rows.
+        """
+        statement, plan, table = read.event.statement, read.event.statement.plan, read.table
+        rows = self._known_rows(read)
+        if rows is None:
+            return []
+        reads = [
+            self._row_read(table, key, text, read.event, read.transaction)
+            for key, text in (rows.items() if depends else ())
+        ]
+        if read.event.is_open:
+            self._note(CURSORS, statement)
+            return reads
+        condition = self._condition(statement, table, read.source)
+        if any(unique <= condition.equal.keys() for unique in table.table.unique) and rows:
+            if partial and len(plan.sources) > 1:
+                self._note(partial, statement)
+            return reads
+        if plan.skips:
+            return reads
+        if partial or condition.why:
+            self._note(CONDITIONS, statement)
+            return reads
+        if plan.limit == -2 or 0 <= plan.limit <= read.event.count:
+            self._note(LIMITED, statement)
+            return reads
+        locks = writes or bool(plan.locks)
+        has_key = frozenset(table.table.key) <= condition.equal.keys()
+        if read.transaction.level.startswith("read ") and locks and not has_key:
+            self._note(RECHECKED, statement)
+            return reads
+        try:
+            predicate = condition.predicate(table.compared, statement.part, statement.parameters)
+        except CannotEvaluateError:
+            self._note(CONDITIONS, statement)
+            return reads
+        listed = " ".join(f"{table.key_edn(key)} {text}" for key, text in rows.items())
+        where = predicate_edn(with_truths(predicate))
+        text = f"[:rp {{:table {edn(table.label)} :where {where}}} {{{listed}}}]"
+        return [self._operation(text, table, read.event, read.transaction)]
+
+    def _rows_read(self, read: _Read) -> list[SeenOperation]:
+        """Return the reads of the rows that a statement found."""
+        rows = self._known_rows(read) or {}
+        return [
+            self._row_read(read.table, key, text, read.event, read.transaction)
+            for key, text in rows.items()
+        ]
+
+    def _known_rows(self, read: _Read) -> dict[tuple[Any, ...], str] | None:
+        """Return the rows in EDN by their keys; ``None`` if the log does not have one of them."""
+        rows: dict[tuple[Any, ...], str] = {}
+        for row in read.rows:
+            key = read.table.table.key_of(row)
+            text = read.table.find(key, row)
+            if text is None:
+                name = f"{read.table.label}/{read.table.key(key)}"
+                shown = f"{name}: {read.event.statement.text}"
+                self._unseen.note(IN_NO_LOG, shown, form=f"a row of {read.table.label}",
+                                  tables=(read.table.label,))  # fmt: skip
+                if read.transaction.level != "read uncommitted":
+                    self.doubtful.add(read.table.label)
+                return None
+            rows[key] = text
+        return rows
+
+    def _row_read(
+        self,
+        table: NamedTable,
+        key: tuple[Any, ...],
+        text: str,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+    ) -> SeenOperation:
+        return self._operation(f"[:r {table.key_edn(key)} {text}]", table, event, transaction)
+
+    def _operation(
+        self,
+        text: str,
+        table: NamedTable,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+    ) -> SeenOperation:
+        return SeenOperation(
+            text, table.label, None, event.statement.text, statement_name(event, transaction)
+        )
+
+    def _condition(
+        self, statement: Statement, table: NamedTable, source: SourceTable
+    ) -> ParsedCondition:
+        """Return the condition of a statement on one of its tables."""
+        begin, end = statement.plan.where
+        part = statement.part
+        if not statement.charset and any(not token.text.isascii() for token in part[begin:end]):
+            return ParsedCondition(why="a text of another character set")
+        alias = source.alias.replace("`", "").replace('"', "").lower().rpartition(".")[2]
+
+        def column(names: Sequence[str]) -> str | None:
+            name = names[-1].lower()
+            if len(names) > 1 and names[-2].lower() != alias:
+                return None
+            if len(names) == 1 and len(statement.tables) > 1:
+                others = (other.columns for other in statement.tables)
+                if sum(name in columns for columns in others) != 1:
+                    return None
+            return name if name in table.table.columns else None
+
+        if is_connected_by_and(part, begin, end):
+            return parse_known_parts(part, begin, end, column)
+        try:
+            return parse_condition(part, begin, end, column)
+        except CannotEvaluateError as error:
+            return ParsedCondition(why=str(error) or "its shape")
+
+    def _images(self, event: RecordedStatement, place: int) -> list[Row | None] | None:
+        """Return the rows of a table in an answer; ``None`` if the server cut their list."""
+        table, rows = event.statement.tables[place], list[Row | None]()
+        for hidden in event.rows:
+            image = hidden[place]
+            if image is None:
+                return None
+            text = image.decode("ascii", "replace")
+            if not event.statement.plan.aggregates:
+                rows.append(table.row(text))
+                continue
+            count, _, listed = text.partition(";")
+            images = listed.split(";") if listed else []
+            if len(images) != int(count):
+                return None
+            rows += map(table.row, images)
+        return rows
+
+    def _note(self, what: str, statement: Statement) -> None:
+        self._unseen.note(what, statement.text)
+
+
+class StatementReads(TableReads):
+    """Returns the reads of statements."""
+
+    def of_select(
+        self, event: RecordedStatement, transaction: FollowedTransaction
+    ) -> list[SeenOperation]:
+        """Return what a SELECT read from each of its tables."""
+        statement, plan = event.statement, event.statement.plan
+        if statement.unseen:
+            self._note(statement.unseen, statement)
+            return []
+        if statement.hidden != len(plan.sources):
+            return []
+        named = [self.tables.read_from(table, event) for table in statement.tables]
+        images = [self._images(event, place) for place in range(len(named))]
+        if any(table is None for table in named):
+            self._note(ALTERED, statement)
+            return []
+        if any(rows_found is None for rows_found in images):
+            self._note(LARGE, statement)
+            return []
+        if any(len(rows_found or ()) > self._most_rows for rows_found in images):
+            self._note(LARGE, statement)
+            return []
+        operations: list[SeenOperation] = []
+        first = _Read(event, transaction, named[0], plan.sources[0], _rows(images[0]))  # type: ignore[arg-type]
+        if len(named) == 1:
+            return self._read(first, plan.partial, depends=True)
+        condition = self._condition(statement, first.table, first.source)
+        is_pinned = any(unique <= condition.equal.keys() for unique in first.table.table.unique)
+        has_all = all(len(rows_found or ()) == event.count for rows_found in images)
+        complete = is_pinned and event.count > 0 and has_all and not plan.aggregates
+        partial = "" if complete or self._keeps_first(statement, images) else CONDITIONS
+        operations += self._read(first, partial, depends=True)
+        for table, source, rows_found in zip(named[1:], plan.sources[1:], images[1:], strict=True):
+            assert table is not None
+            operations += self._rows_read(
+                _Read(event, transaction, table, source, _rows(rows_found))
+            )
+        return operations
+
+    def _keeps_first(
+        self, statement: Statement, images: Sequence[Sequence[Row | None] | None]
+    ) -> bool:
+        """Return whether joins left out no row of the first table, and found each row's partners.
+
+        SOUND BECAUSE: LEFT JOIN keeps all rows of the first table, and a whole key has at most one
+        row; if it found none, the row's own columns must say so, which only NULL does.
+        """
+        plan = statement.plan
+        if plan.aggregates or plan.partial:
+            return False
+        before = [plan.sources[0]]
+        for number, source in enumerate(plan.sources[1:], 1):
+            pairs = _joined_columns(statement, source)
+            table = statement.tables[number]
+            if source.join != "left" or pairs is None:
+                return False
+            if not any(unique <= pairs.keys() for unique in table.unique):
+                return False
+            for place, row in enumerate(images[number] or ()):
+                if row is None and not _has_null(pairs, before, images, place):
+                    return False
+            before.append(source)
+        return True
+
+    def of_write(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
+    ) -> list[SeenOperation]:
+        """Return what a statement found before it wrote.
+
+        Args:
+            changes: what the log says that it wrote.
+        """
+        statement, plan = event.statement, event.statement.plan
+        if statement.unseen:
+            self._note(statement.unseen, statement)
+            return []
+        direct = [change for change in changes if change.direct and change.kind != "unknown"]
+        if plan.kind in ("update", "delete") and statement.tables:
+            return self._found(
+                event, transaction, [c for c in direct if _is_of(c, statement.tables[0])]
+            )
+        if plan.kind == "insert":
+            return self._conflicts(event, transaction, direct)
+        return []
+
+    def _found(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
+    ) -> list[SeenOperation]:
+        """Return the rows that an UPDATE or DELETE found."""
+        statement, plan = event.statement, event.statement.plan
+        rows = [
+            change.before
+            for change in changes
+            if change.before is not None and not (change.moved and change.kind == "insert")
+        ]
+        table = self.tables.read_from(statement.tables[0], event)
+        if table is None:
+            self._note(ALTERED, statement)
+            return []
+        if event.changed > 0 and not changes:
+            self._note(IN_NO_LOG, statement)
+            self.doubtful.add(table.label)
+            return []
+        condition = self._condition(statement, table, plan.sources[0])
+        depends = (
+            plan.computes or bool(condition.why)
+            or not condition.columns <= frozenset(table.table.key)
+        )  # fmt: skip
+        if event.matched > len(rows):
+            unchanged = self._unchanged_row(event, transaction, table, condition)
+            if unchanged is None:
+                self._note(UNCHANGED, statement)
+            return [] if unchanged is None else [unchanged]
+        rows_found = _Read(event, transaction, table, plan.sources[0], rows)
+        return self._read(rows_found, plan.partial, depends=depends, writes=True)
+
+    def _unchanged_row(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        table: NamedTable,
+        condition: ParsedCondition,
+    ) -> SeenOperation | None:
+        """Return the read of the row that an UPDATE found by its key, and left as it was."""
+        statement, key = event.statement, {}
+        for name in table.table.key:
+            if name not in condition.equal:
+                return None
+            alone = ParsedCondition(node=("=", name, condition.equal[name]))
+            try:
+                equal = alone.predicate(table.compared, statement.part, statement.parameters)
+            except CannotEvaluateError:
+                return None
+            key[name] = equal[2]
+        values = table.table.key_of(key)
+        version = table.locked_version(values, transaction, event.answered)
+        if version is None:
+            return None
+        text = f"[:r {table.key_edn(values)} {version[0]}]"
+        return self._operation(text, table, event, transaction)
+
+    def _conflicts(
+        self,
+        event: RecordedStatement,
+        transaction: FollowedTransaction,
+        changes: Sequence[ReplayedChange],
+    ) -> list[SeenOperation]:
+        """Return the rows that an INSERT found to be there already."""
+        statement, way = event.statement, event.statement.plan.name
+        if way:
+            of_insert = [
+                change for change in changes if not change.moved or change.kind == "insert"
+            ]
+            if len(of_insert) < event.listed:
+                self._note(NO_ROW, statement)
+        if way != "update":
+            return []
+        operations = []
+        for change in changes:
+            if change.kind == "update" and change.before is not None:
+                table = self.tables.of(change.table)
+                text = table.find(change.key, change.before)
+                if text is not None:
+                    operations.append(self._row_read(table, change.key, text, event, transaction))
+        return operations
+
+
+def _rows(rows_found: Sequence[Row | None] | None) -> list[Row]:
+    return [row for row in rows_found or () if row is not None]
+
+
+def _is_of(change: ReplayedChange, table: LoggedTable) -> bool:
+    return (change.table.schema, change.table.name) == (table.schema, table.name)
+
+
+def _joined_columns(
+    statement: Statement, source: SourceTable
+) -> Mapping[str, tuple[str, str]] | None:
+    """Return the columns of a table that ON compares with columns of tables before it.
+
+    Return ``None`` if ON has other conditions.
+    """
+    begin, end = source.on
+    part, pairs = statement.part, dict[str, tuple[str, str]]()
+    alias = _bare(source.alias)
+    for at in range(begin, end, 8):
+        tokens = [token.text.strip('"').lower() for token in part[at : min(at + 7, end)]]
+        kinds = [token.kind for token in part[at : min(at + 7, end)]]
+        if len(tokens) != 7 or tokens[3] != "=" or {tokens[1], tokens[5]} != {"."}:
+            return None
+        if at + 7 < end and part[at + 7].text != "and":
+            return None
+        if not {kinds[0], kinds[2], kinds[4], kinds[6]} <= {"word", "quoted"}:
+            return None
+        left, right = (tokens[0], tokens[2]), (tokens[4], tokens[6])
+        if left[0] != alias:
+            left, right = right, left
+        if left[0] != alias or right[0] == alias:
+            return None
+        pairs[left[1]] = right
+    return pairs
+
+
+def _bare(alias: str) -> str:
+    return alias.replace("`", "").replace('"', "").lower().rpartition(".")[2]
+
+
+def _has_null(
+    pairs: Mapping[str, tuple[str, str]],
+    before: Sequence[SourceTable],
+    images: Sequence[Sequence[Row | None] | None],
+    place: int,
+) -> bool:
+    """Return whether a column is NULL with which ON compares, in a row of an answer."""
+    names = [_bare(source.alias) for source in before]
+    for other, column in pairs.values():
+        if other not in names:
+            return False
+        row = (images[names.index(other)] or ())[place]
+        if row is None or row.get(column, 0) is None:
+            return True
+    return False
+
+
+def statement_name(event: RecordedStatement, transaction: FollowedTransaction) -> str:
+    """Return the name of a statement in the history, with the lock on what it read."""
+    lock = event.statement.plan.locks
+    if not lock and event.statement.plan.kind == "select":
+        lock = "share" if transaction.level == "serializable" and transaction.is_explicit else ""
+    return f"{event.number} for {lock}" if lock else str(event.number)

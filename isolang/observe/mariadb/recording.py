@@ -1,0 +1,140 @@
+"""Represents what the applications' connections did, until the log tells what they wrote."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import count
+from time import monotonic_ns
+from typing import Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from isolang.observe.mariadb.statements import Preparation, Statement
+from isolang.observe.unseen import Unseen
+
+Outcome: TypeAlias = Literal["ok", "fail", "info"]
+
+
+class StatementAnswer(Struct, kw_only=True):
+    """The server's answer to a statement.
+
+    Attributes:
+        code: the number of the error; 0 if the statement succeeded.
+        status: the flags of the session's status; an error has none.
+        affected: the number of rows that it changed.
+        info: what the server says about its rows.
+        gtid: the name of the transaction that it ended, in the log; empty if unknown.
+        columns: the number of columns of its rows; 0 if it has no rows.
+        rows: the values of the added columns, for each row.
+        count: the number of its rows.
+        is_refused: whether the server did not accept the added columns.
+        has_cursor: whether the rows are still to be fetched.
+    """
+
+    code: int = 0
+    status: int = 0
+    affected: int = 0
+    info: bytes = b""
+    gtid: str = ""
+    columns: int = 0
+    rows: list[list[bytes | None]] = field(default_factory=list)
+    count: int = 0
+    is_refused: bool = False
+    has_cursor: bool = False
+
+
+class RecordedStatement(Struct, kw_only=True):
+    """A statement that the server executed.
+
+    Attributes:
+        number: its position among the statements of its transaction, from 1.
+        rows: the values of the added columns, for each row of its answer.
+        count: the number of rows that the application got.
+        matched: the number of rows that an UPDATE found; -1 if unknown.
+        changed: the number of rows that it changed.
+        listed: the number of rows that an INSERT names.
+        is_open: whether the application has not fetched all rows.
+        sent: the position at which it was sent among the events of all connections.
+        answered: the position of its answer.
+    """
+
+    statement: Statement
+    number: int = 0
+    rows: list[list[bytes | None]] = field(default_factory=list)
+    count: int = 0
+    matched: int = -1
+    changed: int = 0
+    listed: int = 1
+    is_open: bool = False
+    sent: int = 0
+    answered: int = 0
+
+
+class FollowedTransaction(Struct, kw_only=True, eq=False):
+    """A transaction of a connection.
+
+    Attributes:
+        connection: the number of its connection.
+        begin: the position of its first event among the events of all connections.
+        began: the time of this event.
+        level: its isolation level, in words.
+        savepoints: the savepoints that are set, each with the number of events before it.
+        gtid: its name in the log; empty if unknown.
+        last_sent: the position at which its last statement was sent, which ended it.
+        numbers: the numbers of the statements that have a comment of their own.
+        is_explicit: whether the application began or ended it by a statement.
+        is_unclear: whether it may have been several transactions.
+        units: the names of the unit that it belongs to, by what names it; empty if two statements
+            disagree.
+        labels: the names of the programs that its statements belong to.
+    """
+
+    process: int
+    connection: int
+    begin: int
+    began: int
+    level: str
+    events: list[RecordedStatement] = field(default_factory=list)
+    savepoints: list[tuple[str, int]] = field(default_factory=list)
+    sent: int = 0
+    last_sent: int = 0
+    outcome: Outcome = "info"
+    end: int = 0
+    ended: int = 0
+    error: str = ""
+    gtid: str = ""
+    numbers: set[int] = field(default_factory=set)
+    is_explicit: bool = False
+    is_unclear: bool = False
+    units: dict[str, str] = field(default_factory=dict)
+    labels: list[str] = field(default_factory=list)
+
+
+class Recording:
+    """The transactions of all connections.
+
+    Attributes:
+        level: the isolation level of new connections.
+        rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
+        definitions: the positions at which a statement that changed definitions was sent and
+            answered, by its name in the log.
+    """
+
+    def __init__(self, preparation: Preparation, level: str) -> None:
+        """Create an empty recording."""
+        self.preparation, self.level = preparation, level
+        self.rolls_back_on_timeout = False
+        self.definitions: dict[str, tuple[int, int]] = {}
+        self.transactions: list[FollowedTransaction] = []
+        self.outcomes: Counter[str] = Counter()
+        self.unseen = Unseen()
+        self._positions, self._processes = count(), count(1)
+        self._began = monotonic_ns()
+
+    def ticket(self) -> tuple[int, int]:
+        """Return the position and the time of an event that happens now."""
+        return next(self._positions), monotonic_ns() - self._began
+
+    def process(self) -> int:
+        """Return a number for a new session."""
+        return next(self._processes)

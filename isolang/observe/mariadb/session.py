@@ -1,0 +1,238 @@
+"""Follows the transactions of a connection by the server's answers."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from isolang.observe.mariadb.packets import IN_TRANSACTION
+from isolang.observe.mariadb.recording import (
+    FollowedTransaction,
+    Outcome,
+    RecordedStatement,
+    Recording,
+    StatementAnswer,
+)
+from isolang.observe.mariadb.statements import Statement
+from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, NO_ROW, TEMPORARY
+
+_ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
+_TIMEOUT: Final = 1205
+_DUPLICATE: Final = frozenset({1062, 1586})
+_ISOLATION: Final = re.compile(
+    r"(global|@@global\s*\.)?\W*(?:tx|transaction)_isolation\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
+    re.IGNORECASE,
+)
+_MATCHED: Final = re.compile(rb"Rows matched: (\d+)  Changed: (\d+)")
+_LISTED: Final = re.compile(rb"Records: (\d+)  Duplicates: (\d+)")
+
+
+class FollowedSession:
+    """The transactions of a connection.
+
+    Attributes:
+        connection: the number that the comments of its statements name.
+        temporaries: the names of the temporary tables that it has created, in lower case.
+        in_transaction: whether the server has a transaction open.
+    """
+
+    def __init__(self, recording: Recording) -> None:
+        """Begin a session."""
+        self._recording = recording
+        self.connection = self._process = recording.process()
+        self.temporaries: set[str] = set()
+        self.in_transaction = False
+        self.level, self._next_level = recording.level, ""
+        self._transaction: FollowedTransaction | None = None
+        self._is_committing = False
+        self._numbered = 0
+
+    def next_number(self) -> int:
+        """Return the number of a statement for the comment in front of it."""
+        self._numbered += 1
+        return self._numbered
+
+    def reset(self) -> None:
+        """Note that the connection begins anew, as after it was opened."""
+        self.lose()
+        self.temporaries.clear()
+        self.level, self._next_level = self._recording.level, ""
+
+    def lose(self) -> None:
+        """Note that the connection has ended, or that the server rolled back what was open."""
+        if self._transaction is not None:
+            if self._is_committing:
+                self._recording.unseen.note(NO_ANSWER, _shown(self._transaction))
+            self._finish("info" if self._is_committing else "fail")
+        self.in_transaction = False
+
+    def begin(self, statement: Statement) -> None:
+        """Note that a statement is about to be sent."""
+        self._is_committing = statement.plan.kind == "commit" or not self.in_transaction
+        position, time = self._recording.ticket()
+        if self._transaction is None:
+            self._transaction = FollowedTransaction(
+                process=self._process, connection=self.connection, begin=position, began=time,
+                level=self._next_level or self.level,
+            )  # fmt: skip
+        self._transaction.sent += 1
+        self._transaction.last_sent = position
+        for source, name in statement.units.items():
+            if self._transaction.units.setdefault(source, name) != name:
+                self._transaction.units[source] = ""
+        if statement.program and statement.program not in self._transaction.labels:
+            self._transaction.labels.append(statement.program)
+        if statement.mark and not statement.is_binary:
+            self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
+
+    def _finish(self, outcome: Outcome, gtid: str = "", error: str = "") -> None:
+        """End the transaction."""
+        transaction, self._transaction = self._transaction, None
+        assert transaction is not None
+        if transaction.is_explicit or transaction.events:
+            self._next_level = ""
+        if not (transaction.events or gtid):
+            return
+        recording = self._recording
+        if not transaction.is_explicit and not self.in_transaction and outcome == "ok":
+            recording.unseen.note(AUTOCOMMIT, _shown(transaction))
+        if transaction.is_unclear:
+            recording.unseen.note(NO_END, _shown(transaction))
+        transaction.outcome, transaction.gtid, transaction.error = outcome, gtid, error
+        transaction.end, transaction.ended = recording.ticket()
+        recording.transactions.append(transaction)
+        recording.outcomes[outcome] += 1
+        if outcome == "info":
+            self._process = recording.process()
+
+    def answered(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
+        """Note the answer to a statement; return its event, if it is recorded."""
+        self._is_committing = False
+        if answer.code:
+            self._failed(statement, answer.code)
+            return None
+        was, now = self.in_transaction, bool(answer.status & IN_TRANSACTION)
+        assert self._transaction is not None
+        event = None
+        kind = statement.plan.kind
+        self._transaction.is_unclear |= statement.ends_unclear
+        if kind == "begin":
+            if was:  # the server has committed the transaction before
+                self._finish("ok", answer.gtid)
+                self.begin(statement)
+            self._transaction.is_explicit = True
+        elif kind in ("commit", "rollback"):
+            self._transaction.is_explicit = True
+            if kind == "commit":
+                self._finish("ok", answer.gtid)
+            else:
+                self._finish("fail")
+        elif kind == "definition":
+            self._define(statement, answer.gtid)
+        elif kind in ("savepoint", "release", "back"):
+            _note_savepoint(self._transaction, kind, statement.plan.name)
+        elif kind == "level":
+            self._set_level(statement.plan.name, was=was)
+        elif kind == "set":
+            self._set_isolation(statement)
+        elif kind == "quiet" and statement.plan.unseen:
+            self._recording.unseen.note(statement.plan.unseen, statement.text)
+        if kind in ("select", "insert", "update", "delete", "call", "other"):
+            event = self._record(statement, answer)
+        self.in_transaction = now
+        if self._transaction is not None and not now:
+            # The name that comes with a definition is that of the definition in the log.
+            self._finish("ok", "" if kind == "definition" else answer.gtid)
+        elif self._transaction is None and now:
+            self.begin(statement)
+        return event
+
+    def _define(self, statement: Statement, gtid: str) -> None:
+        """Note that a definition was changed."""
+        if statement.plan.name:
+            self.temporaries.add(statement.plan.name.lower())
+            self._recording.unseen.note(TEMPORARY, statement.text)
+            return
+        assert self._transaction is not None
+        answered, _ = self._recording.ticket()
+        self._recording.definitions[gtid] = self._transaction.last_sent, answered
+        self._recording.unseen.note(statement.unseen or DEFINITIONS, statement.text)
+
+    def _failed(self, statement: Statement, code: int) -> None:
+        """Note an error; its packet does not say whether the transaction goes on."""
+        transaction, recording = self._transaction, self._recording
+        assert transaction is not None
+        times_out = code == _TIMEOUT and recording.rolls_back_on_timeout
+        if statement.plan.kind == "commit":
+            self._finish("info", error=str(code))
+            self.in_transaction = False
+        elif code in _ROLLED_BACK or times_out or not self.in_transaction:
+            self._finish("fail", error=str(code))
+            self.in_transaction = False
+        else:
+            if statement.mark and not statement.is_binary:
+                transaction.numbers.discard(int(statement.mark.partition(".")[2]))
+            if code in _DUPLICATE:
+                recording.unseen.note(NO_ROW, statement.text)
+
+    def _set_level(self, name: str, *, was: bool) -> None:
+        scope, _, level = name.partition(":")
+        if not level or scope == "global":
+            return
+        if scope == "next":
+            self._next_level = level
+        else:
+            self.level = level
+        if not was:  # the level is that of the next transaction
+            self._transaction = None
+
+    def _set_isolation(self, statement: Statement) -> None:
+        """Note the level that a SET of a variable gives to the session."""
+        for is_global, level in _ISOLATION.findall(statement.text):
+            words = level.lower().replace("-", " ").strip()
+            if not is_global:
+                self.level = self._recording.level if words == "default" else words
+
+    def _record(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
+        transaction, plan = self._transaction, statement.plan
+        assert transaction is not None
+        if plan.kind == "select" and not plan.sources and not statement.unseen:
+            return None
+        position, _ = self._recording.ticket()
+        event = RecordedStatement(
+            statement=statement, number=transaction.sent, sent=transaction.last_sent,
+            answered=position,
+        )  # fmt: skip
+        if plan.kind == "select":
+            event.rows, event.count = answer.rows, answer.count
+            event.is_open = answer.has_cursor
+        elif match := _MATCHED.match(answer.info):
+            event.matched, event.changed = int(match[1]), int(match[2])
+        elif plan.kind == "delete":
+            event.matched = event.changed = answer.affected or answer.count
+        else:
+            event.changed = answer.affected or answer.count
+            if match := _LISTED.match(answer.info):
+                event.listed = int(match[1])
+        transaction.events.append(event)
+        return event
+
+
+def _note_savepoint(transaction: FollowedTransaction, kind: str, name: str) -> None:
+    """Note that a savepoint was set, released or rolled back to."""
+    names = [known for known, _ in transaction.savepoints]
+    if kind == "savepoint":
+        transaction.savepoints = [known for known in transaction.savepoints if known[0] != name]
+        transaction.savepoints.append((name, len(transaction.events)))
+    elif name in names:
+        at = names.index(name)
+        if kind == "release":
+            del transaction.savepoints[at:]
+        else:
+            del transaction.events[transaction.savepoints[at][1] :]
+            del transaction.savepoints[at + 1 :]
+
+
+def _shown(transaction: FollowedTransaction) -> str:
+    """Return the text of a transaction's first statement; empty if it has none."""
+    return transaction.events[0].statement.text if transaction.events else ""

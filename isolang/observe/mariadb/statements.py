@@ -1,0 +1,300 @@
+"""Prepares an application's statements for the server: what they do, and how they are sent.
+
+A SELECT gets one more column for the rows of each of its tables. A statement that may write gets a
+comment in front, which the server's log repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Final
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from isolang.observe.log.tables import Catalogue, LoggedTable
+from isolang.observe.mariadb.lexer import statements, tokens
+from isolang.observe.mariadb.plan import (
+    SentPlan,
+    hidden_text,
+    names_only_schemas,
+    plan_of,
+)
+from isolang.observe.sql.lexer import Token, UnclearTextError
+from isolang.observe.sql.predicates import Parameters
+from isolang.observe.sql.units import program_of_statement, units_of_statement
+from isolang.observe.unseen import (
+    CALLED,
+    CATALOGUE,
+    LARGE_TABLES,
+    NO_KEY,
+    PRIVILEGE,
+    PROCEDURES,
+    SHAPES,
+    TABLES,
+    TEMPORARY,
+    TRIGGERS,
+    UNCLEAR,
+    UNKNOWN_TABLES,
+    VIEWS,
+)
+
+_SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+_WRITES: Final = frozenset({"insert", "update", "delete", "call", "other"})
+_LONGEST: Final = 1 << 20  # the longest text to examine, in characters
+_READS: Final = re.compile(
+    r"\b(?:select|update|delete|replace|call|duplicate|insert\s+ignore|with)\b", re.IGNORECASE
+)
+_ENDS: Final = re.compile(
+    r"\b(?:commit|rollback|start\s+transaction|autocommit|xa|create|alter|drop|truncate|rename|lock"
+    r"|grant|revoke|execute|isolation)\b",
+    re.IGNORECASE,
+)
+
+
+class Parsed(Struct, frozen=True):
+    """A statement of a text.
+
+    Attributes:
+        lead: the blanks, comments and semicolons in front of it, up to where a comment can go.
+        gap: the blanks and comments between that and the statement.
+        part: its tokens, with positions in its own text.
+    """
+
+    lead: str
+    gap: str
+    text: str
+    part: Sequence[Token]
+    plan: SentPlan
+
+
+class Statement(Struct):
+    """A statement of an application.
+
+    Attributes:
+        tables: the tables that it reads, or the one that it changes.
+        mark: what the comment in front of it says; empty if it has none.
+        hidden: the number of columns that were added to its answer.
+        unseen: the kind or detail that it counts as.
+        is_binary: whether the application prepared it.
+        ends_unclear: whether it may have ended its transaction and begun another one unnoticed.
+        charset: Python's name of the character set of its text; empty if it is not known.
+        lead: what the text has in front of it, and of a comment.
+        gap: what the text has between the comment and the statement.
+        units: the names of the unit that it belongs to, by what names it in a comment.
+        program: the name of its program in a comment; empty if it has none.
+    """
+
+    text: str
+    part: Sequence[Token]
+    plan: SentPlan
+    tables: Sequence[LoggedTable] = ()
+    mark: str = ""
+    hidden: int = 0
+    unseen: str = ""
+    parameters: Parameters = Parameters()
+    is_binary: bool = False
+    ends_unclear: bool = False
+    charset: str = ""
+    lead: str = ""
+    gap: str = ""
+    units: Mapping[str, str] = {}
+    program: str = ""
+
+    def sent_text(self) -> str:
+        """Return the text to send to the server."""
+        if self.hidden:
+            images = [
+                table.image_sql(source.alias)
+                for source, table in zip(self.plan.sources, self.tables, strict=True)
+            ]
+            changed = hidden_text(self.plan, self.part, self.text, images)
+            return f"{self.lead}{self.gap}{changed}"
+        mark = f"/*{self.mark}*/ " if self.mark else ""
+        return f"{self.lead}{mark}{self.gap}{self.text}"
+
+    def without_hidden(self, unseen: str) -> None:
+        """Send the statement as it was, and count it."""
+        self.hidden, self.unseen = 0, self.unseen or unseen
+
+
+class Programs(Struct):
+    """The effects that the server's procedures and triggers may have.
+
+    Attributes:
+        readers: the tables with triggers that may read other rows.
+        end_transactions: whether a procedure may end a transaction.
+    """
+
+    readers: set[tuple[str, str]] = field(default_factory=set)
+    end_transactions: bool = False
+
+
+def programs_of(connection: object) -> Programs:
+    """Read what the server's programs may do."""
+    made = Programs()
+    with connection.cursor() as cursor:  # type: ignore[attr-defined]
+        cursor.execute(
+            "SELECT event_object_schema, event_object_table, action_statement "
+            "FROM information_schema.triggers"
+        )
+        for schema, table, body in cursor.fetchall():
+            if body is None or _READS.search(body):
+                made.readers.add((schema, table))
+        cursor.execute(
+            "SELECT routine_definition FROM information_schema.routines WHERE "
+            "routine_type <> 'FUNCTION' AND routine_schema NOT IN ('mysql', 'sys')"
+        )
+        made.end_transactions = any(
+            body is None or _ENDS.search(body) for (body,) in cursor.fetchall()
+        )
+    return made
+
+
+_PLANS: Final[dict[tuple[str, ...], SentPlan]] = {}
+_MOST_PLANS: Final = 8192  # the most plans to keep
+_LITERALS: Final = frozenset({"text", "number"})
+
+
+def _shape(part: Sequence[Token], text: str) -> tuple[str, ...]:
+    """Return a statement's tokens without its literals, except for the number behind LIMIT."""
+    before = ""
+    shape = []
+    for token in part:
+        is_value = token.kind in _LITERALS and before not in ("limit", "offset")
+        shape.append(f"\0{token.kind}" if is_value else text[token.start : token.end])
+        before = token.text
+    return tuple(shape)
+
+
+def _plan_of_shape(shape: tuple[str, ...], part: Sequence[Token], text: str) -> SentPlan:
+    """Return what a statement does, which its literals do not change."""
+    if (known := _PLANS.get(shape)) is not None:
+        return known
+    if len(_PLANS) >= _MOST_PLANS:
+        _PLANS.clear()
+    _PLANS[shape] = made = plan_of(part, text)
+    return made
+
+
+@lru_cache(maxsize=8192)
+def parsed(text: str, mode: str, version: int) -> Sequence[Parsed] | None:
+    """Return the statements of a text; ``None`` if it is not certain how it is split."""
+    if len(text) > _LONGEST:
+        return None
+    try:
+        cut = [*tokens(text, mode, version=version)]
+    except UnclearTextError:
+        return None
+    made = []
+    separators = [0, *(token.end for token in cut if token.kind == "mark" and token.text == ";")]
+    before = 0
+    for part in statements(cut):
+        begin, end = part[0].start, part[-1].end
+        own = text[begin:end]
+        moved = [
+            Token(token.kind, token.text, token.start - begin, token.end - begin) for token in part
+        ]
+        split = max(at for at in separators if at <= begin)
+        plan = _plan_of_shape(_shape(moved, own), moved, own)
+        made.append(Parsed(text[before:split], text[split:begin], own, moved, plan))
+        before = end
+    return made
+
+
+class Preparation:
+    """Prepares statements with what is known of the server."""
+
+    def __init__(self, catalogue: Catalogue, programs: Programs, version: int) -> None:
+        """Store what is known."""
+        self.catalogue, self.programs, self._version = catalogue, programs, version
+
+    def statements(
+        self, text: str, mode: str, database: str, charset: str, temporaries: Collection[str]
+    ) -> list[Statement]:
+        """Return the statements of a text; a text that is not certain is one statement.
+
+        Args:
+            mode: the session's ``sql_mode``.
+            database: the session's default database.
+            charset: Python's name of the character set of the text; empty if it is not known.
+            temporaries: the names of the session's temporary tables, in lower case.
+        """
+        cut_text = parsed(text, mode, self._version)
+        if cut_text is None:
+            unclear = Statement(text, (), SentPlan("other"), unseen=UNCLEAR, ends_unclear=True)
+            return [unclear]
+        made = [
+            self._statement(parsed_statement, database, charset, temporaries)
+            for parsed_statement in cut_text
+        ]
+        if len(made) > 1 and any(
+            parsed_statement.plan.kind in ("call", "other") for parsed_statement in made
+        ):
+            # Nobody can tell which answer belongs to which statement.
+            return [
+                Statement(text, (), SentPlan("other"), unseen=PROCEDURES, ends_unclear=True)
+            ]  # fmt: skip
+        if len(made) == 1:
+            made[0].units, made[0].program = units_of_statement(text), program_of_statement(text)
+        return made
+
+    def _statement(
+        self, parsed_statement: Parsed, database: str, charset: str, temporaries: Collection[str]
+    ) -> Statement:
+        plan = parsed_statement.plan
+        made = Statement(
+            parsed_statement.text, parsed_statement.part, plan, unseen=plan.unseen,
+            charset=charset, lead=parsed_statement.lead, gap=parsed_statement.gap,
+        )  # fmt: skip
+        schemas = {(source.schema or database).lower() for source in plan.sources}
+        is_select = plan.kind == "select" and bool(plan.unseen)
+        calls = any(name in self.catalogue.routines for name in plan.functions)
+        of_catalogue = is_select and not calls and names_only_schemas(made.part, _SYSTEM)
+        if (schemas and schemas <= _SYSTEM) or of_catalogue:
+            return replace(made, plan=SentPlan("quiet", unseen=CATALOGUE), unseen="")
+        if any(source.name.lower() in temporaries for source in plan.sources):
+            others = [source for source in plan.sources if source.name.lower() not in temporaries]
+            unseen = SHAPES if others or plan.unseen else TEMPORARY
+            return replace(made, plan=SentPlan("quiet", unseen=unseen), unseen="")
+        tables = []
+        for source in plan.sources:
+            table = self.catalogue.find(source.schema, source.name, database)
+            if table is None or table.why:
+                made.unseen = made.unseen or _why(table)
+            if table is not None:
+                tables.append(table)
+        made.tables = tables
+        if calls:
+            made.unseen = made.unseen or CALLED
+        if plan.kind not in ("select", "definition") and any(
+            (table.schema, table.name) in self.programs.readers for table in tables
+        ):
+            made.unseen = made.unseen or TRIGGERS
+        if plan.kind == "select" and plan.sources and not made.unseen:
+            made.hidden = len(tables)
+        made.ends_unclear = plan.kind == "other" and plan.unseen in (
+            SHAPES, "PREPARE and EXECUTE in SQL"
+        )  # fmt: skip
+        made.ends_unclear |= plan.kind == "call" and self.programs.end_transactions
+        return made
+
+    def marked(self, made: Statement, mark: str) -> Statement:
+        """Return a statement with a comment in front of it, if it may write."""
+        if made.part and (made.plan.kind in _WRITES or made.unseen == CALLED):
+            return replace(made, mark=mark)
+        return made
+
+
+def _why(table: LoggedTable | None) -> str:
+    if table is None:
+        return UNKNOWN_TABLES
+    if "primary key" in table.why:
+        return NO_KEY
+    if "--most-rows" in table.why:
+        return LARGE_TABLES
+    if "privilege" in table.why:
+        return PRIVILEGE
+    return VIEWS if "view" in table.why else TABLES
