@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from isolang.observe.mariadb.packets import IN_TRANSACTION
+from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION
 from isolang.observe.mariadb.recording import (
     FollowedTransaction,
     Outcome,
@@ -18,6 +18,7 @@ from isolang.observe.unseen import AUTOCOMMIT, DEFINITIONS, NO_ANSWER, NO_END, N
 
 _ROLLED_BACK: Final = frozenset({1213, 1020, 1614})  # deadlock; a newer version than the snapshot
 _TIMEOUT: Final = 1205
+_READERS: Final = frozenset({"select", "insert", "update", "delete", "call", "other"})
 _DUPLICATE: Final = frozenset({1062, 1586})
 _ISOLATION: Final = re.compile(
     r"(global|@@global\s*\.)?\W*(?:tx|transaction)_isolation\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
@@ -44,7 +45,8 @@ class FollowedSession:
         self.in_transaction = False
         self.level, self._next_level = recording.level, ""
         self._transaction: FollowedTransaction | None = None
-        self._is_committing = False
+        self._is_committing = self._may_read = False
+        self._autocommits = True
         self._numbered = 0
 
     def next_number(self) -> int:
@@ -61,14 +63,18 @@ class FollowedSession:
     def lose(self) -> None:
         """Note that the connection has ended, or that the server rolled back what was open."""
         if self._transaction is not None:
-            if self._is_committing:
+            if self._is_committing and self._may_read:
                 self._recording.unseen.note(NO_ANSWER, _shown(self._transaction))
             self._finish("info" if self._is_committing else "fail")
         self.in_transaction = False
 
     def begin(self, statement: Statement) -> None:
         """Note that a statement is about to be sent."""
-        self._is_committing = statement.plan.kind == "commit" or not self.in_transaction
+        # The log says whether a COMMIT without an answer took place, but not what others found.
+        self._may_read = statement.plan.kind in _READERS
+        self._is_committing = statement.plan.kind == "commit" or (
+            self._autocommits and not self.in_transaction
+        )
         position, time = self._recording.ticket()
         if self._transaction is None:
             self._transaction = FollowedTransaction(
@@ -112,6 +118,7 @@ class FollowedSession:
             self._failed(statement, answer.code)
             return None
         was, now = self.in_transaction, bool(answer.status & IN_TRANSACTION)
+        self._autocommits = bool(answer.status & AUTOCOMMITS)
         assert self._transaction is not None
         event = None
         kind = statement.plan.kind
@@ -137,7 +144,7 @@ class FollowedSession:
             self._set_isolation(statement)
         elif kind == "quiet" and statement.plan.unseen:
             self._recording.unseen.note(statement.plan.unseen, statement.text)
-        if kind in ("select", "insert", "update", "delete", "call", "other"):
+        if kind in _READERS:
             event = self._record(statement, answer)
         self.in_transaction = now
         if self._transaction is not None and not now:

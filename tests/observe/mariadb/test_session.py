@@ -1,0 +1,59 @@
+"""Transactions are followed by the status in each answer."""
+
+from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION
+from isolang.observe.mariadb.plan import SentPlan, SourceTable
+from isolang.observe.mariadb.recording import Recording, StatementAnswer
+from isolang.observe.mariadb.session import FollowedSession
+from isolang.observe.mariadb.statements import Statement
+from isolang.observe.unseen import NO_ANSWER, NO_END
+
+SELECT = Statement("SELECT", (), SentPlan("select", (SourceTable("", "t", "t"),)), mark="i1.7")
+COMMIT = Statement("COMMIT", (), SentPlan("commit"))
+BEGIN = Statement("BEGIN", (), SentPlan("begin"))
+IDLE, BUSY = AUTOCOMMITS, AUTOCOMMITS | IN_TRANSACTION
+
+
+def play(*steps):
+    """Play statements with their answers; a statement alone is not answered."""
+    recording = Recording(None, "repeatable read")
+    session = FollowedSession(recording)
+    for statement, answer in steps:
+        session.begin(statement)
+        if answer is None:
+            session.lose()
+        elif answer > 1000:
+            session.answered(statement, StatementAnswer(code=answer))
+        else:
+            session.answered(statement, StatementAnswer(status=answer))
+    outcomes = [(ended.outcome, len(ended.events)) for ended in recording.transactions]
+    return outcomes, {what: n for what, n in recording.unseen.items() if n}
+
+
+def test_transactions_end_as_the_status_says():
+    """Statements outside a transaction are transactions of their own; errors may end one."""
+    assert play((SELECT, IDLE), (SELECT, IDLE))[0] == [("ok", 1), ("ok", 1)]
+    assert play((BEGIN, BUSY), (SELECT, BUSY), (SELECT, BUSY), (COMMIT, IDLE))[0] == [("ok", 2)]
+    assert play((SELECT, IN_TRANSACTION), (COMMIT, 0))[0] == [("ok", 1)]
+    begun = (BEGIN, BUSY), (SELECT, BUSY)
+    assert play(*begun, *begun, (COMMIT, IDLE))[0] == [("ok", 1), ("ok", 1)]
+    # After a deadlock, the transaction is gone, although no status says so; not after a timeout.
+    assert play((BEGIN, BUSY), (SELECT, BUSY), (SELECT, 1213), (SELECT, IDLE))[0] == [
+        ("fail", 1), ("ok", 1),
+    ]  # fmt: skip
+    assert play((BEGIN, BUSY), (SELECT, BUSY), (SELECT, 1205), (COMMIT, IDLE))[0] == [("ok", 1)]
+
+
+def test_a_lost_connection():
+    """The log decides about a COMMIT without an answer; what another statement read is not seen."""
+    outcomes, unseen = play((BEGIN, BUSY), (SELECT, BUSY), (COMMIT, None))
+    assert (outcomes, unseen) == ([("info", 1)], {})
+    outcomes, unseen = play((BEGIN, BUSY), (SELECT, BUSY), (SELECT, None))
+    assert (outcomes, unseen) == ([("fail", 1)], {})
+    assert NO_ANSWER in play((SELECT, None))[1]
+    assert NO_ANSWER not in play((SELECT, IN_TRANSACTION), (COMMIT, 0), (SELECT, None))[1]
+
+
+def test_a_transaction_that_may_be_several():
+    """It counts, as its statements may belong to another one."""
+    unclear = Statement("EXECUTE s", (), SentPlan("other"), ends_unclear=True)
+    assert NO_END in play((BEGIN, BUSY), (unclear, BUSY), (COMMIT, IDLE))[1]
