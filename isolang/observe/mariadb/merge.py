@@ -244,15 +244,13 @@ def _placed(
                 k for k in range(max(place, 0), min(next_place, len(events)))
                 if _may_write_more(events[k], is_matched=k == place)
             ]  # fmt: skip
-            if len(able) == len(between):
-                for k, statement_number in zip(able, between, strict=True):
-                    placed[id(events[k])].append(statement_number)
-            else:
-                last = able[-1] if able else max(place, 0)
-                placed[id(events[last])] += between
-                if len(able) != 1:
-                    first = able[0] if able else max(place, 0)
-                    unsure = first if unsure is None else min(unsure, first)
+            # A procedure writes any number of statements, or none if it is undone: as many of them
+            # as there are calls does not say that each call wrote one.
+            last = able[-1] if able else max(place, 0)
+            placed[id(events[last])] += between
+            if len(able) != 1:
+                first = able[0] if able else max(place, 0)
+                unsure = first if unsure is None else min(unsure, first)
         if next_number < len(logged):
             placed[id(events[next_place])].append(next_number)
     return placed, None if unsure is None else events[unsure]

@@ -1,0 +1,39 @@
+"""Which statement of a transaction wrote what the log has without a comment."""
+
+from types import SimpleNamespace
+
+from isolang.observe.log.transactions import LoggedStatement
+from isolang.observe.mariadb.merge import _placed
+
+
+def event(kind, mark="", changed=0):
+    """Return a statement as the proxy saw it."""
+    statement = SimpleNamespace(
+        mark=mark, is_binary=False, unseen="", tables=[], plan=SimpleNamespace(kind=kind)
+    )
+    return SimpleNamespace(statement=statement, changed=changed, matched=0)
+
+
+def placed(events, *marks):
+    """Return the numbers of each event's statements in the log, and the first uncertain event."""
+    numbers, unsure = _placed(events, [LoggedStatement(mark=mark) for mark in marks])
+    uncertain = None if unsure is None else next(n for n, e in enumerate(events) if e is unsure)
+    return [numbers[id(each)] for each in events], uncertain
+
+
+def test_a_comment_places_its_statement():
+    """The log has the statements in their order."""
+    events = [event("insert", "i1.1", 1), event("select"), event("update", "i1.2", 1)]
+    assert placed(events, "i1.1", "i1.2") == ([[0], [], [1]], None)
+
+
+def test_the_only_procedure_wrote_what_has_no_comment():
+    """It may have written several statements."""
+    events = [event("insert", "i1.1", 1), event("select"), event("call"), event("select")]
+    assert placed(events, "i1.1", "", "") == ([[0], [], [1, 2], []], None)
+
+
+def test_as_many_calls_as_statements_are_not_certain():
+    """The first call may have been rolled back to a savepoint, and the second wrote both."""
+    events = [event("call"), event("select"), event("call")]
+    assert placed(events, "", "") == ([[], [], [0, 1]], 0)
