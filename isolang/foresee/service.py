@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from isolang.errors import UnsupportedError
+from isolang.explain.words import quantity
 from isolang.foresee.decide import Decision, Standing, decide
 from isolang.foresee.extract import Extracted, extract
 from isolang.foresee.schedules import LEVELS, MOST_STEPS, Level
@@ -324,6 +325,9 @@ def conditions_of_run(run: Extracted) -> Iterator[str]:
         f"the {run.transactions:,} recorded transactions include every program, and every "
         "sequence of statements that a program can execute"
     )
+    if run.preparing:
+        count = quantity(run.preparing, "transaction")
+        yield f"what prepared the database ({count}) never runs at the same time as the programs"
     yield "each statement of the programs finds its rows by their primary keys, unless it is a scan"
     yield from run.foreign_keys
     yield from run.assumptions

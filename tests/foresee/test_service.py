@@ -133,6 +133,7 @@ def test_conditions_name_what_the_decision_rests_on() -> None:
     """Columns that identify rows or versions, unique indexes, and what locks depend on."""
     conditions = decide_run(read_history(str(IDIOMS)), "mvrc").conditions
     assert {
+        "what prepared the database (3 transactions) never runs at the same time as the programs",
         "each write of a row of doc gives version a value that the row never had",
         "no statement changes room of a row of booking",
         "a unique index holds email of usr",
