@@ -109,7 +109,7 @@ def measure_service(programs: int) -> int:
     decision = decide_run(history, "mvrc")
     levels = time.process_time()
     search = MendSearch(
-        decision.run, "mvrc", lambda unique: extract(history, unique=unique),
+        decision.run, decision.levels, lambda unique: extract(history, unique=unique),
         sessions=True, work=MOST_STEPS,
     )  # fmt: skip
     unsafe = [item.program for item in decision.programs if item.standing("mvrc") == "not robust"]

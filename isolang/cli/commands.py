@@ -67,7 +67,7 @@ ISOCHECK: Final[Mapping[str, CommandEntry]] = {
     ),
     "observe": CommandEntry(
         "isolang.cli.observe:observe",
-        "Record what an application does on PostgreSQL through a proxy, and check it.",
+        "Record what an application does on PostgreSQL or MariaDB through a proxy, and check it.",
         JUDGE,
     ),
     "litmus": CommandEntry(

@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from isolang.foresee.decide import Mend
     from isolang.foresee.extract import Extracted
     from isolang.foresee.mending import MendSearch, ProgramMend
-    from isolang.foresee.schedules import Level
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample
     from isolang.foresee.templates import Templates
@@ -363,12 +362,12 @@ def _of_run(
         notes: list[str] = []
         search = MendSearch(
             decision.run,
-            level,
+            decision.levels,
             lambda unique: extract(history, same_keys=groups, catalogue=catalogue, unique=unique),
             sessions=question.sessions,
             work=question.work,
         )
-        mends, together = _mends_of_run(decision, search, level, notes)
+        mends, together = _mends_of_run(decision, search, notes)
     run, titles = decision.run, decision.run.titles
     report = RobustReport(
         source=question.source,
@@ -385,7 +384,7 @@ def _of_run(
         mends=(),
         lowest=tuple(_lowest_of_run(decision, mends)),
         notes=tuple(notes),
-        table=tuple(program_reports(decision, level, mends)),
+        table=tuple(program_reports(decision, mends)),
         preparing=run.preparing,
         unsafe_together=together,
     )
@@ -393,7 +392,7 @@ def _of_run(
 
 
 def _mends_of_run(
-    decision: RunDecision, search: MendSearch, level: Level, notes: list[str]
+    decision: RunDecision, search: MendSearch, notes: list[str]
 ) -> tuple[dict[str, list[ProgramMend]], tuple[str, ...] | None]:
     """Return the mends of each program that is not safe, and who is unsafe if all are applied."""
     if decision.run.lacking:
@@ -403,7 +402,7 @@ def _mends_of_run(
     mends = {
         program.program: search.of(program.program)
         for program in decision.programs
-        if program.standing(level) == "not robust"
+        if decision.standing_of(program) == "not robust"
     }
     if not mends:
         return mends, None

@@ -11,7 +11,6 @@ from isolang.output.layout import align_rows
 
 if TYPE_CHECKING:
     from isolang.foresee.mending import ProgramMend
-    from isolang.foresee.schedules import Level
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample, RanStatement
 
@@ -54,7 +53,8 @@ class RobustProgram(Struct, frozen=True, kw_only=True):
         program: its name: a label, ``file:line``, or the beginning of its first statement.
         level: the lowest level at which the program is safe.
         sql: the name of the level in SQL.
-        standing: whether the program is safe at the level of the report.
+        at: the level at which it runs: that of the report, or the higher one that it requested.
+        standing: whether the program is safe at this level.
         row: the row whose write it may overlook, in the form of templates; empty if it is safe.
         statement: the statement that overlooks the write; empty if it is safe or unknown.
         partner: the program that makes the write; empty if it is safe.
@@ -66,6 +66,7 @@ class RobustProgram(Struct, frozen=True, kw_only=True):
     program: str
     level: LevelName
     sql: str
+    at: LevelName
     standing: Literal["robust", "not robust", "unknown"]
     row: str = ""
     statement: str = ""
@@ -75,19 +76,20 @@ class RobustProgram(Struct, frozen=True, kw_only=True):
 
 
 def program_reports(
-    decision: RunDecision, level: Level, mends: Mapping[str, Sequence[ProgramMend]]
+    decision: RunDecision, mends: Mapping[str, Sequence[ProgramMend]]
 ) -> Iterator[RobustProgram]:
     """Yield the report of each program. ``mends`` has the mends of programs that are not safe."""
     from isolang.foresee.service import SQL
 
     titles = decision.run.titles
     for program in decision.programs:
-        execution = program.counterexamples.get(level)
+        execution = decision.execution_of(program)
         yield RobustProgram(
             program=titles[program.program],
             level=program.level,
             sql=SQL[program.level],
-            standing=program.standing(level),
+            standing=decision.standing_of(program),
+            at=decision.levels[program.program],
             row=_row(execution.candidate.overlooking.text) if execution else "",
             statement=execution.candidate.overlooking.source if execution else "",
             partner=titles[execution.programs[1]] if execution else "",
@@ -132,14 +134,19 @@ def transaction_names(execution: Counterexample, titles: Mapping[str, str]) -> l
 
 
 def table_lines(programs: Sequence[RobustProgram], sql: str) -> Iterator[str]:
-    """Yield a table of the programs."""
+    """Yield a table of the programs. ``sql`` is the level of the report."""
+    from isolang.foresee.service import SQL
+
     rows = [["program", "lowest level", f"at {sql}, it overlooks", "by", ""]]
     for program in programs:
         unsafe = program.standing == "not robust"
         overlooked = f"a write of {program.row}" if unsafe else ""
         if program.standing == "unknown":
             overlooked = "unknown"
-        rows.append([program.program, program.sql, overlooked, program.partner, program.anomaly])
+        own = "" if SQL[program.at] == sql else f", which runs at {SQL[program.at]}"
+        rows.append(
+            [f"{program.program}{own}", program.sql, overlooked, program.partner, program.anomaly]
+        )
     if all(program.standing == "robust" for program in programs):
         rows = [row[:2] for row in rows]
     yield from align_rows(rows, indent=2)

@@ -55,6 +55,7 @@ class Evidence(Struct, kw_only=True, eq=False):
         looking_away: statements whose answers depend on the locks of others.
         writes: whether a call wrote anything in a recorded order.
         level: the weakest level of the recorded transactions.
+        at_once: statements that may write, and that are sent together with their COMMIT.
         deadlocks: whether a call met a deadlock.
         failures: the harm of schedules in which a call failed as in no order.
         refused: the calls that the database rolled back because of another one, and that then
@@ -73,6 +74,7 @@ class Evidence(Struct, kw_only=True, eq=False):
     strange: list[Harm] = []
     transactions: list[int] = []
     looking_away: list[str] = []
+    at_once: list[str] = []
     writes: bool = True
     level: str = ""
     deadlocks: bool = False
@@ -144,9 +146,12 @@ def rule(evidence: Evidence) -> Ruling:
         missing.insert(0, "the programs are robust, which says nothing about several transactions")
     elif evidence.not_robust:
         missing.insert(0, f"the programs are not known to be robust: {evidence.not_robust}")
+    ground = f"{evidence.played} of {evidence.possible} schedules were played, and none did harm"
+    if not evidence.possible:
+        ground = "no call can be held, so no schedule was played"
     return Ruling(
         standing="not convicted",
-        ground=f"{evidence.played} of {evidence.possible} schedules were played, and none did harm",
+        ground=ground,
         notes=(*(("because", why) for why in missing), *refused),
     )
 
@@ -171,6 +176,8 @@ def why_incomplete(evidence: Evidence) -> Iterator[str]:
     yield from dict.fromkeys(evidence.undecided)
     if evidence.looking_away:
         yield f"a statement depends on the locks of others: {evidence.looking_away[0]}"
+    if evidence.at_once:
+        yield f"a call cannot be held between this and its COMMIT: {evidence.at_once[0]}"
     if evidence.deadlocks:
         yield "a call met a deadlock"
 

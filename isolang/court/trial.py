@@ -23,7 +23,7 @@ from isolang.foresee.played import PROFILES
 from isolang.foresee.schedules import Level
 from isolang.foresee.service import SQL
 from isolang.history.columns import COMMITTED
-from isolang.observe.wire.holds import stops_of
+from isolang.observe.wire.holds import commits_at_once, stops_of
 
 if TYPE_CHECKING:
     from isolang.court.case import CourtCase
@@ -118,6 +118,8 @@ class Trial:
                 most[call] = max(most[call], count)
             if verdict.outcome == "invalid":  # the calls ran one after another
                 self.evidence.undecided.append("calls that ran alone violated the level")
+            for call in order:
+                self.evidence.at_once += commits_at_once(played.of_call(call))
             for turn in played.turns:
                 for statement in turn.statements:
                     if depends_on_locks(statement.text):

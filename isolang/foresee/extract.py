@@ -36,6 +36,7 @@ from isolang.errors import UnsupportedError
 from isolang.foresee.foreign_keys import ForeignKeys, KeyColumn, domains, require_tables
 from isolang.foresee.row_keys import Condition, RunRows
 from isolang.foresee.run import program_of
+from isolang.foresee.schedules import LEVELS, Level
 from isolang.foresee.session_locks import LocksOfRun
 from isolang.foresee.templates import (
     ALL_COLUMNS,
@@ -70,6 +71,7 @@ _KINDS: Final[Mapping[str, Kind]] = {
 }
 _Test: TypeAlias = tuple[Condition | None, bool]  # of a predicate read; whether no row was found
 _LETTERS: Final[Mapping[str, str]] = {"read": "r", "write": "w", "update": "u"}
+_REQUESTED: Final[Mapping[str, Level]] = {"pl-2": "mvrc", "rc": "mvrc", "si": "si", "ser": "ssi"}
 _NUMBERED: Final = re.compile("P[0-9]+")  # the name of a program whose statements are unknown
 _COMMENT: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _LINE: Final = re.compile(r"[^\s'\"();]+:[0-9]+")  # a file:line of the application
@@ -88,6 +90,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
         conditions: for each predicate read, by its program and step, the conditions that it had.
         refusing: the predicate reads that found a row, after which the program inserted none.
         finding_nothing: the reads that found no row in some transaction.
+        requested: the lowest level that the transactions of each program requested, if all did.
         parents: for a column that is a foreign key, the table and the column that it refers to.
         rows: the rows of the run, and what identifies them.
         preparing: the number of transactions that prepared the database.
@@ -111,6 +114,7 @@ class Extracted(Struct, frozen=True, kw_only=True):
     conditions: Mapping[tuple[str, int], Sequence[Condition]] = {}
     refusing: frozenset[tuple[str, int]] = frozenset()
     finding_nothing: frozenset[tuple[str, int]] = frozenset()
+    requested: Mapping[str, Level] = {}
     parents: Mapping[tuple[str, str], tuple[str, str]] = {}
     rows: RunRows
 
@@ -168,6 +172,7 @@ def extract(
     sequences: dict[tuple[str, tuple[TemplateStatement, ...]], int] = {}
     sources: dict[tuple[str, tuple[TemplateStatement, ...]], list[str]] = {}
     tests: dict[tuple[str, tuple[TemplateStatement, ...]], list[list[_Test]]] = {}
+    requested: dict[str, set[Level | None]] = {}
     ignored = preparing = 0
     rolled_back: list[tuple[str, tuple[TemplateStatement, ...]]] = []
     for run, history, number, transaction in _numbered(runs):
@@ -189,6 +194,7 @@ def extract(
         of = names[run].of(transaction, statements, recorded), statements
         sequences[of] = sequences.get(of, 0) + 1
         sources.setdefault(of, recorded)
+        requested.setdefault(words.word(of[0]), set()).add(_REQUESTED.get(transaction.level or ""))
         tests.setdefault(of, []).append([rows.tested(transaction.ops, place) for place in places])
     if not sequences:
         reason = "no committed transaction touches a row"
@@ -211,6 +217,12 @@ def extract(
         rolled_back=untold,
         tables={words.word(table): table for table in rows.tables()},
         conditions=_conditions(branches, tests.values()),
+        requested={
+            program: min(known, key=LEVELS.index)
+            for program, levels in requested.items()
+            if (known := [level for level in levels if level is not None])
+            and len(known) == len(levels)
+        },
         refusing=frozenset(_refusing(branches, tests.values())),
         finding_nothing=frozenset(_finding_nothing(branches, tests.values())),
         parents={

@@ -76,7 +76,7 @@ class ProgramMend(Struct, frozen=True, kw_only=True):
     """Changes that together make a program safe at a level, as the decision confirmed.
 
     Attributes:
-        level: the level of the programs; those of a change to ``serializable`` run at SERIALIZABLE.
+        level: the level of the program; those of a change to ``serializable`` run at SERIALIZABLE.
     """
 
     program: str
@@ -101,10 +101,21 @@ class MendSearch:
     """Searches for the changes that make the programs of a run safe at a level."""
 
     def __init__(
-        self, run: Extracted, level: Level, extract: Reextract, *, sessions: bool, work: int
+        self,
+        run: Extracted,
+        levels: Mapping[str, Level],
+        extract: Reextract,
+        *,
+        sessions: bool,
+        work: int,
     ) -> None:
-        """Prepare to search. ``extract`` is called for each unique index that is tried."""
-        self._run, self._level, self._extract = run, level, extract
+        """Prepare to search.
+
+        Args:
+            levels: the level at which each program runs.
+            extract: returns the templates with a unique index.
+        """
+        self._run, self._of_programs, self._extract = run, levels, extract
         self._sessions = sessions
         # Services with many programs get fewer steps for each, so that all of them get some mends.
         self._work = max(work // 50, work // (2 * len(run.templates.programs)))
@@ -120,7 +131,9 @@ class MendSearch:
         mends: list[ProgramMend] = []
         with suppress(UnsupportedError):
             for changes in self._choices(program):
-                mend = ProgramMend(program=program, level=self._level, changes=tuple(changes))
+                mend = ProgramMend(
+                    program=program, level=self._of_programs[program], changes=tuple(changes)
+                )
                 if not any(set(_keys(other)) <= set(_keys(mend)) for other in mends):
                     mends.append(mend)
         return sorted(mends, key=lambda mend: mend.size)
@@ -324,7 +337,10 @@ class MendSearch:
         raised = {
             program for one in changes if one.kind == "serializable" for program in one.programs
         }
-        return {one: "ssi" if one in raised else self._level for one in templates.programs}
+        return {
+            program: "ssi" if program in raised else self._of_programs[program]
+            for program in templates.programs
+        }
 
     def _candidate(
         self,

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from isolang.errors import UnsupportedError
 from isolang.foresee.decide import Decision, Standing, decide
@@ -71,6 +72,8 @@ class RunDecision(Struct, frozen=True, kw_only=True):
             robust.
         conditions: the conditions under which the answer ``robust`` is correct.
         programs: the lowest level of each program.
+        levels: the level at which each program runs. A program that requested a higher level than
+            others in the run keeps it.
         run: the templates of the run.
     """
 
@@ -79,7 +82,16 @@ class RunDecision(Struct, frozen=True, kw_only=True):
     counterexample: Counterexample | None
     conditions: tuple[str, ...]
     programs: tuple[ProgramLevel, ...]
+    levels: Mapping[str, Level]
     run: Extracted
+
+    def standing_of(self, program: ProgramLevel) -> Standing:
+        """Return whether a program is safe at the level at which it runs."""
+        return program.standing(self.levels[program.program])
+
+    def execution_of(self, program: ProgramLevel) -> Counterexample | None:
+        """Return a counterexample of a program at the level at which it runs."""
+        return program.counterexamples.get(self.levels[program.program])
 
 
 def level_named(name: str) -> Level:
@@ -140,45 +152,73 @@ def decide_runs(
     """
     run = extract(*histories, same_keys=same_keys, catalogue=catalogue)
     name = ", ".join(dict.fromkeys(history.name for history in histories))
-    programs = tuple(program_levels(run.templates, sessions=sessions, work=work))
-    standing, reason = standing_of(programs, level, run.lacking)
-    shown = next(
-        (
-            program.counterexamples[level]
-            for program in programs
-            if level in program.counterexamples
-        ),
-        None,
+    levels = levels_in_run(run, level)
+    programs = tuple(
+        _in_mixture(program, run.templates, levels, sessions=sessions, work=work)
+        for program in program_levels(run.templates, sessions=sessions, work=work)
     )
+    at_levels = [(program, levels[program.program]) for program in programs]
+    counterexamples = [program.counterexamples.get(own_level) for program, own_level in at_levels]
+    reasons = [why for program, own_level in at_levels if (why := program.unknown.get(own_level))]
+    if run.lacking:
+        reasons.append(f"the run does not have everything that its programs do: {run.lacking}")
+    shown = next(filter(None, counterexamples), None)
+    reason = "" if shown is not None else next(iter(reasons), "")
+    others = {
+        run.titles[program]: own_level
+        for program, own_level in levels.items()
+        if own_level != level
+    }
     return RunDecision(
-        standing=standing,
+        standing="not robust" if shown is not None else "unknown" if reason else "robust",
         reason=reason,
         counterexample=shown,
         conditions=(
             # The statements of a run read and write whole rows.
-            *conditions(run.templates, level, name, sessions=sessions, whole_rows=True),
+            *conditions(
+                run.templates, level, name, sessions=sessions, whole_rows=True, others=others
+            ),
             *conditions_of_run(run),
         ),
         programs=programs,
+        levels=levels,
         run=run,
     )
 
 
-def standing_of(
-    programs: Collection[ProgramLevel], level: Level, lacking: str
-) -> tuple[Standing, str]:
-    """Return whether programs are robust at a level, and why this is unknown.
+def levels_in_run(run: Extracted, level: Level) -> dict[str, Level]:
+    """Return the level of each program if those with the lowest level of the run run at ``level``.
 
-    Args:
-        lacking: what the programs also do; empty if nothing.
+    A program whose transactions all requested a higher level keeps that level, if it is higher.
     """
-    standings = {program.standing(level) for program in programs}
-    if "not robust" in standings:
-        return "not robust", ""
-    reasons = [program.unknown[level] for program in programs if level in program.unknown]
-    if lacking:
-        reasons.append(f"the run does not have everything that its programs do: {lacking}")
-    return ("unknown", reasons[0]) if reasons else ("robust", "")
+    lowest = min(run.requested.values(), key=LEVELS.index, default=level)
+    return {
+        program: level
+        if (own_level := run.requested.get(program, lowest)) == lowest
+        else max(level, own_level, key=LEVELS.index)
+        for program in run.templates.programs
+    }
+
+
+def _in_mixture(
+    program: ProgramLevel,
+    templates: Templates,
+    levels: Mapping[str, Level],
+    *,
+    sessions: bool,
+    work: int,
+) -> ProgramLevel:
+    """Return a program with its counterexample at SSI, if its partners run below."""
+    if levels[program.program] != "ssi" or set(levels.values()) == {"ssi"}:
+        return program
+    decision = decide(templates, levels, sessions=sessions, work=work, split=program.program)
+    if decision.counterexample is not None:
+        return replace(
+            program, counterexamples={**program.counterexamples, "ssi": decision.counterexample}
+        )
+    if decision.standing == "unknown":
+        return replace(program, unknown={**program.unknown, "ssi": why_unknown(decision)})
+    return program
 
 
 def program_levels(
@@ -240,13 +280,18 @@ def conditions(
     *,
     sessions: bool = True,
     whole_rows: bool = False,
+    others: Mapping[str, Level] = {},
 ) -> Iterator[str]:
-    """Yield sentences with the conditions under which the answer ``robust`` is correct."""
+    """Yield sentences with the conditions under which the answer ``robust`` is correct.
+
+    ``others`` has the programs that run at other levels.
+    """
     count = len(templates.programs)
     programs = "the program" if count == 1 else f"the {count:,} programs"
     yield f"every transaction that touches these rows is an instance of {programs} of {name}"
     yield "a key is the value of a parameter or a constant; `*` may stand for any row"
-    yield f"all run at {SQL[level]} as PostgreSQL has it, on one server"
+    except_for = "".join(f", {title} at {SQL[other]}" for title, other in others.items())
+    yield f"all run at {SQL[level]}{except_for}, as PostgreSQL has it, on one server"
     yield (
         "a transaction may follow any other one in its session"
         if sessions

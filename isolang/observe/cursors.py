@@ -83,6 +83,9 @@ class Cursors:
                 self.close(name)
             return
         cursor = self._open[request.name]
+        if cursor.done.statement.plan.locks and not cursor.recorded:
+            # A row is locked, and read, when it is fetched.
+            record_statement(self._observation, cursor.transaction, cursor.done, only_rows=True)
         if not request.forward:
             cursor.skips = True
             return

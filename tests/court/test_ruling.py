@@ -47,6 +47,8 @@ def test_robust_programs_are_acquitted_under_conditions():
         ({"looking_away": ["SELECT … SKIP LOCKED"]}, "not convicted", "locks of others"),
         ({"writes": False}, "not convicted", "no call wrote anything"),
         ({"writes": False, "robust": ("x",)}, "not convicted", "no call wrote anything"),
+        ({"played": 0, "possible": 0, "at_once": ["x"]}, "not convicted", "no call can be held"),
+        ({"at_once": ["UPDATE job …"]}, "not convicted", "its COMMIT: UPDATE job"),
         ({"deadlocks": True}, "not convicted", "deadlock"),
         ({"unseen": ["functions"]}, "unknown", "functions"),
         ({"unseen": ["functions"], "robust": ("x",)}, "unknown", "functions"),

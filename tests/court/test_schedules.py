@@ -3,7 +3,7 @@
 from isolang.court.case import parse_case
 from isolang.court.schedules import CallSchedule, serial_orders, serial_schedule, split_schedules
 from isolang.court.words import script_lines
-from isolang.observe.wire.holds import Turn, TurnStatement, stops_of
+from isolang.observe.wire.holds import Turn, TurnStatement, commits_at_once, stops_of
 
 
 def turns(*kinds, call=1):
@@ -22,6 +22,20 @@ def test_a_call_is_held_after_each_statement_that_reads_or_writes():
     assert [*stops_of(turns("update"))] == []
     two = turns("begin", "select", "commit", "begin", "update", "commit")
     assert [*stops_of(two)] == [2, 3, 5]
+
+
+def test_a_write_that_commits_at_once_cannot_be_held():
+    """In autocommit, or with COMMIT in the same message. Plain reads lock nothing."""
+    apart = turns("begin", "update", "commit")
+    for place, executed in enumerate((0, 0, 1)):
+        apart[place].executed = executed
+    assert commits_at_once(apart) == []
+    assert commits_at_once(turns("select", "update")) == ["UPDATE"]
+    assert commits_at_once(turns("begin insert commit", "quiet")) == ["INSERT"]
+    assert commits_at_once(turns("select", "select", "")) == []
+    locking = turns("select")
+    locking[0].statements[0] = TurnStatement("select", "SELECT 1 FROM t FOR NO KEY UPDATE")
+    assert commits_at_once(locking) == ["SELECT 1 FROM t FOR NO KEY UPDATE"]
 
 
 def test_all_schedules_of_two_calls():

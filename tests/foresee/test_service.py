@@ -37,13 +37,13 @@ def mends_of(path, level="mvrc"):
     history = read_history(str(path))
     decision = decide_run(history, level)
     search = MendSearch(
-        decision.run, level, lambda unique: extract(history, unique=unique),
+        decision.run, decision.levels, lambda unique: extract(history, unique=unique),
         sessions=True, work=200_000,
     )  # fmt: skip
     every = {
         decision.run.titles[program.program]: search.of(program.program)
         for program in decision.programs
-        if program.standing(level) == "not robust"
+        if decision.standing_of(program) == "not robust"
     }
     return every, search.all_together([some[0] for some in every.values()])
 
@@ -211,6 +211,29 @@ def test_level_names() -> None:
         level_named("psi")
 
 
+def test_programs_keep_the_higher_level_that_they_request(tmp_path) -> None:
+    """A program at SERIALIZABLE is safe if its partners are; the others run at the level asked."""
+    text = IDIOMS.read_text()
+    lines = [
+        line.replace(':level "pl-2"', ':level "ser"') if '"/slot"' in line else line
+        for line in text.splitlines()
+    ]
+    path = tmp_path / "mixed.edn"
+    path.write_text("\n".join(lines) + "\n")
+    decision = decide_run(read_history(str(path)), "mvrc")
+    assert decision.standing == "robust"
+    assert decision.levels["_slot"] == "ssi"
+    assert "READ COMMITTED, /slot at SERIALIZABLE" in " ".join(decision.conditions)
+    five = [
+        line.replace(':level "pl-2"', ':level "ser"') if '"skew"' in line else line
+        for line in SEVEN.read_text().splitlines()
+    ]
+    path.write_text("\n".join(five) + "\n")
+    decision = decide_run(read_history(str(path)), "mvrc")
+    unsafe = [row.program for row in decision.programs if decision.standing_of(row) != "robust"]
+    assert unsafe == ["lost", "coupon", "skew", "skew2", "five"]  # skew's partners run below
+
+
 # --- locks ---
 
 SKEW = "program P() r(sav) r(chk) w(sav, 1) program Q() r(sav) r(chk) w(chk, 1)"
@@ -344,7 +367,8 @@ def test_a_row_that_is_not_there_cannot_be_locked() -> None:
             ]
         )
         run = extract(history)
-        search = MendSearch(run, "mvrc", lambda _, run=run: run, sessions=True, work=200_000)
+        levels = dict.fromkeys(run.templates.programs, "mvrc")
+        search = MendSearch(run, levels, lambda _, run=run: run, sessions=True, work=200_000)
         assert ("lock" in kinds(search.of("check"))) is is_there
 
 
@@ -353,7 +377,11 @@ def test_each_mend_is_decided_again() -> None:
     history = read_history(str(SEVEN))
     run = extract(history)
     search = MendSearch(
-        run, "mvrc", lambda unique: extract(history, unique=unique), sessions=True, work=200_000
+        run,
+        dict.fromkeys(run.templates.programs, "mvrc"),
+        lambda unique: extract(history, unique=unique),
+        sessions=True,
+        work=200_000,
     )
     for program in ("lost", "coupon", "skew", "five"):
         for mend in search.of(program):

@@ -67,7 +67,7 @@ def url(embedded):
         ("DELETE FROM job WHERE state = %s", ["x"], 1),
         ("DELETE FROM job WHERE id = %s", [99], 1),
         ("INSERT INTO job VALUES (%s, 'c7', '', '')", [7], 0),
-        ("INSERT INTO job VALUES (%s) ON CONFLICT DO NOTHING", [1], "conflicts"),
+        ("INSERT INTO job VALUES (%s) ON CONFLICT DO NOTHING", [1], 0),
         ("UPDATE job SET id = 9 WHERE id = %s", [1], 0),
         (
             "MERGE INTO job USING (VALUES (%s)) AS v(i) ON id = i WHEN MATCHED THEN DO NOTHING",

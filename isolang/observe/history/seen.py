@@ -356,17 +356,33 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
             if self.savepoints[place][0] == name:
                 del self.operations[self.savepoints[place][1] :]
                 del self.savepoints[place + 1 :]
-                self.seen = {
-                    (o.table.name, o.version.number)
-                    for o in self.operations
-                    if isinstance(o, ReadRow)
-                }
+                self.seen = self._rows_seen()
                 self.failed = False
                 # The server closes the portals that were bound after the savepoint.
                 self.bound = [one for one in self.bound if one.savepoints <= place]
+                for bound in self.bound:
+                    bound.at = min(bound.at, len(self.operations))
                 self.cut = {n: o for n, o in self.cut.items() if o.position.savepoints <= place}
                 self.locks = {name: at for name, at in self.locks.items() if at <= place}
                 return
+
+    def _rows_seen(self) -> set[tuple[str, str]]:
+        """Return the table and version of each row that the operations have certainly read.
+
+        SOUND BECAUSE: the rows of a portal are recorded again when the transaction ends. Those that
+        a predicate read has found must not become reads behind later writes then.
+        """
+        seen: set[tuple[str, str]] = set()
+        for operation in self.operations:
+            if isinstance(operation, ReadRow) and not operation.perhaps:
+                seen.add((operation.table.name, operation.version.number))
+            elif isinstance(operation, ScannedRows):
+                certain = not (operation.perhaps or operation.is_loose)
+                rows = operation.rows if certain else ()
+                seen |= {(operation.table.name, version.number) for version in rows}
+            elif isinstance(operation, WrittenRow) and operation.version is not None:
+                seen.discard((operation.table.name, operation.version.number))
+        return seen
 
     def release(self, name: str) -> None:
         """Remove a savepoint and all savepoints set after it."""

@@ -174,17 +174,25 @@ class NamedTables:
     def read_from(self, table: LoggedTable, event: RecordedStatement) -> NamedTable | None:
         """Return the table that a statement read; ``None`` if its definition is not certain.
 
-        SOUND BECAUSE: a definition waits for the transactions that use its table, and they for it.
+        SOUND BECAUSE: a statement that was answered before the next definition was sent ran before
+        it. One that was planned on the columns of a definition ran behind it, unless an earlier
+        definition has the same columns. A statement that was planned earlier may run behind a
+        later definition, as long as its columns exist.
         """
         form = form_of(table)
         generations = self._by_name.get((table.schema, table.name), [])
         fitting = []
         for number, generation in enumerate(generations):
-            begin, _ = generation.defined
+            _, begin = generation.defined
             end = _NEVER
             if number + 1 < len(generations):
-                end = generations[number + 1].defined[1]
-            if generation.form == form and begin < event.answered and event.sent < end:
+                end, _ = generations[number + 1].defined
+            is_new = all(earlier.form != form for earlier in generations[:number])
+            if (
+                generation.form == form
+                and event.answered < end
+                and (number == 0 or is_new or begin < event.sent)
+            ):
                 fitting.append(generation)
         return fitting[0] if len(fitting) == 1 else None
 

@@ -41,11 +41,13 @@ class PortalPosition(Struct, gc=False):
         at: the number of operations before them.
         savepoints: the number of savepoints that were set when the statement was bound.
         statement: the statement, as named in the history; empty before its first execution.
+        rows: for a statement that locks rows, the table and version of each row returned so far.
     """
 
     at: int = 0
     savepoints: int = 0
     statement: str = ""
+    rows: frozenset[tuple[str, str]] = frozenset()
 
 
 class ExecutedStatement(Struct, kw_only=True, gc=False):

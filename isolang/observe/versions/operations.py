@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from isolang.observe.history.seen import SeenTransaction, WrittenRow
+from isolang.observe.history.seen import ReadRow, SeenTransaction, WrittenRow
 from isolang.observe.observation import Observation
-from isolang.observe.sql.executed import ExecutedStatement
+from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
 from isolang.observe.sql.rewriting import PreparedStatement, ReportedTable
-from isolang.observe.unseen import ALTERED, CONDITIONS, RULES
+from isolang.observe.unseen import ALTERED, CONDITIONS, CURSORS, RULES
 from isolang.observe.versions.facts import StatementFacts
 from isolang.observe.versions.hidden import count_hidden
 from isolang.observe.versions.selects import SelectOperations
@@ -52,7 +52,10 @@ def record_statement(
     # The operations precede a savepoint that was set since, so its rollback keeps them.
     is_before = plan.kind == "select" and position.savepoints < len(one.savepoints)
     if (is_last and not is_before) or plan.locks or plan.kind != "select":
+        before = len(one.operations)
         record()
+        if plan.locks:
+            _drop_earlier_rows(facts, position, before)
         if is_last:
             position.at = len(one.operations)
     else:
@@ -61,6 +64,33 @@ def record_statement(
         added, one.operations = one.operations, every
         one.insert(position, added)
     one.statement = named
+
+
+def _drop_earlier_rows(facts: StatementFacts, position: PortalPosition, begin: int) -> None:
+    """Drop reads of rows that a locking SELECT returned on an earlier request.
+
+    SOUND BECAUSE: such a row was read then. Its read is missing only if it was taken back with a
+    savepoint, so it is counted, and must not stand behind what the transaction has written since.
+
+    Args:
+        begin: the number of operations before those of this request.
+    """
+    one, earlier = facts.transaction, position.rows
+    added = one.operations[begin:]
+    kept = [
+        operation
+        for operation in added
+        if not isinstance(operation, ReadRow)
+        or (operation.table.name, operation.version.number) not in earlier
+    ]
+    if len(kept) < len(added):
+        one.operations[begin:] = kept
+        facts.note_unseen(CURSORS)
+    position.rows = frozenset(
+        (reported.table.name, version.number)
+        for reported, text in facts.done.reported
+        for version in facts.versions(reported, text)
+    )
 
 
 class StatementOperations:

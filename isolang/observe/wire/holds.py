@@ -7,6 +7,7 @@ of the application is touched.
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
@@ -191,6 +192,29 @@ def stops_of(turns: Sequence[Turn]) -> Iterator[int]:
             yield number
 
 
+def commits_at_once(turns: Sequence[Turn]) -> list[str]:
+    """Return the statements of a call that may write and whose turn also ends the transaction.
+
+    The call cannot be held between such a statement and its COMMIT.
+
+    >>> update, commit = TurnStatement("update", "UPDATE …"), TurnStatement("commit", "COMMIT")
+    >>> commits_at_once([Turn(1, 0, 0, [update]), Turn(1, 1, 1, [commit])])
+    []
+    >>> commits_at_once([Turn(1, 0, 0, [update, commit]), Turn(1, 1)])
+    ['UPDATE …']
+    """
+    listed = []
+    for number, turn in enumerate(turns):
+        is_open = number + 1 < len(turns) and turns[number + 1].executed > 0
+        for statement in turn.statements if not is_open else ():
+            is_plain = statement.kind == "select" and not _LOCKS.search(statement.text)
+            if not is_plain and statement.kind not in _ENDS | _CHANGE_NOTHING:
+                listed.append(statement.text)
+    return listed
+
+
+_LOCKS: Final = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.IGNORECASE)
+_ENDS: Final = frozenset({"commit", "rollback"})
 _CHANGE_NOTHING: Final = frozenset(
     {"quiet", "begin", "level", "forget", "savepoint", "release", "back", "rollback"}
 )
