@@ -55,7 +55,7 @@ STEPS = {
     "for update": "u(t[t1], 0) w(t[t1], 0)",
     "for share": "u(t[t1], 0) w(t[t1], 0)",
     "for key share": "r(t[t1]) w(t[t1], 0)",
-    "several rows": "r(t[t1]) r(t[t2]) w(t[t3], 0)",
+    "several rows": "r(t[t1]) r(t[t2]) insert(t[t3])",
 }
 STATEMENTS = {
     "update": ["1", "1"],
@@ -104,7 +104,8 @@ def test_templates_of_a_recording_with_a_rollback(observed):
     assert sent["committed"] == ["1", "2", "3"]
     assert sent["aborted"] == ["2"]
     extracted = extract(history)
-    assert [*shown(extracted.templates)] == ["program P1(t1, t2) r(t[t1]) w(t[t1], 0) r(t[t2])"]
+    (program,) = shown(extracted.templates)
+    assert program.endswith("(t1, t2) r(t[t1]) w(t[t1], 0) r(t[t2])")
     assert extracted.ignored == 1
 
 
