@@ -165,14 +165,14 @@ def attempt(txns, form, *, initial=None, **options):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(transactions(**plain, times=False, sources=False), st.sampled_from([None, 0, 1]))
 def test_bincode_round_trip(txns, initial):
     attempt(txns, "dbcop", initial=initial)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     transactions(**plain, times=False, sources=False),
     st.sampled_from([None, 0, 1]),
@@ -185,7 +185,7 @@ def test_dbcop_texts_round_trip(txns, initial, form, renumber):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     transactions(
         keys=st.sampled_from(["x", "y z", 1, -3]),
@@ -204,7 +204,7 @@ def test_jepsen_json_round_trip(txns, initial, renumber):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     transactions(
         keys=st.sampled_from(["x", 1, 2**64]),
@@ -220,7 +220,7 @@ def test_bincode_renumbered(txns, initial):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     transactions(**plain, times=False, failed=False), st.sampled_from([None, 0, 1]), st.booleans()
 )
@@ -229,14 +229,14 @@ def test_plume_round_trip(txns, initial, renumber):
 
 
 @pytest.mark.slow
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(transactions(failed=False, unknown=False, sources=False), st.sampled_from([None, 0]))
 def test_edn_round_trip(txns, initial):
     attempt(ended(txns), "edn", initial=initial)
 
 
 @pytest.mark.slow
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(transactions(failed=False, lists=False), st.sampled_from([None, 0]))
 def test_edn_renumbered(txns, initial):
     attempt(ended(txns), "edn", initial=initial, renumber=True)

@@ -41,7 +41,7 @@ def meanings():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "path", quick_first(HISTORIES, 30, rest="campaign"), ids=lambda path: path.stem
+    "path", quick_first(HISTORIES, 10, rest="campaign"), ids=lambda path: path.stem
 )
 def test_a_litmus_history_at_every_level(kernel, path):
     """No proof is rejected; so many are accepted, and so many beyond the kernel, by reason."""
