@@ -32,7 +32,7 @@ from isolang.output.terminal import escaped, print_data, print_lines
 if TYPE_CHECKING:
     from isolang.foresee.decide import Mend
     from isolang.foresee.extract import Extracted
-    from isolang.foresee.mending import MendSearch, ProgramMend
+    from isolang.foresee.mending import MendSearch, ServiceMend
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample
     from isolang.foresee.templates import Templates
@@ -393,7 +393,7 @@ def _of_run(
 
 def _mends_of_run(
     decision: RunDecision, search: MendSearch, notes: list[str]
-) -> tuple[dict[str, list[ProgramMend]], tuple[str, ...] | None]:
+) -> tuple[dict[str, list[ServiceMend]], tuple[str, ...] | None]:
     """Return the mends of each program that is not safe, and who is unsafe if all are applied."""
     if decision.run.lacking:
         notes.append(
@@ -421,7 +421,7 @@ def _level_of(history: History) -> str:
 
 
 def _lowest_of_run(
-    decision: RunDecision, mends: Mapping[str, Sequence[ProgramMend]]
+    decision: RunDecision, mends: Mapping[str, Sequence[ServiceMend]]
 ) -> Iterator[LowestLevel]:
     """Yield the lowest levels at which all programs of a run together are robust.
 

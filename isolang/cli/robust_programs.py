@@ -10,7 +10,7 @@ from msgspec import Struct
 from isolang.output.layout import align_rows
 
 if TYPE_CHECKING:
-    from isolang.foresee.mending import ProgramMend
+    from isolang.foresee.mending import ServiceMend
     from isolang.foresee.service import RunDecision
     from isolang.foresee.split import Counterexample, RanStatement
 
@@ -76,7 +76,7 @@ class RobustProgram(Struct, frozen=True, kw_only=True):
 
 
 def program_reports(
-    decision: RunDecision, mends: Mapping[str, Sequence[ProgramMend]]
+    decision: RunDecision, mends: Mapping[str, Sequence[ServiceMend]]
 ) -> Iterator[RobustProgram]:
     """Yield the report of each program. ``mends`` has the mends of programs that are not safe."""
     from isolang.foresee.service import SQL

@@ -72,7 +72,7 @@ class Change(Struct, frozen=True, kw_only=True):
     sql: str
 
 
-class ProgramMend(Struct, frozen=True, kw_only=True):
+class ServiceMend(Struct, frozen=True, kw_only=True):
     """Changes that together make a program safe at a level, as the decision confirmed.
 
     Attributes:
@@ -122,23 +122,23 @@ class MendSearch:
         self._budget = SearchBudget(self._work)
         self._with_index: dict[tuple[str, tuple[str, ...]], Extracted | None] = {}
 
-    def of(self, program: str) -> list[ProgramMend]:
+    def of(self, program: str) -> list[ServiceMend]:
         """Return the changes that make a program safe, which it is not, the smallest first.
 
         If the search gives up, larger changes may be missing.
         """
         self._budget = SearchBudget(self._work)
-        mends: list[ProgramMend] = []
+        mends: list[ServiceMend] = []
         with suppress(UnsupportedError):
             for changes in self._choices(program):
-                mend = ProgramMend(
+                mend = ServiceMend(
                     program=program, level=self._of_programs[program], changes=tuple(changes)
                 )
                 if not any(set(_keys(other)) <= set(_keys(mend)) for other in mends):
                     mends.append(mend)
         return sorted(mends, key=lambda mend: mend.size)
 
-    def all_together(self, mends: Sequence[ProgramMend]) -> tuple[str, ...]:
+    def all_together(self, mends: Sequence[ServiceMend]) -> tuple[str, ...]:
         """Return the programs that are not safe if all changes are made.
 
         Raises:
@@ -391,7 +391,7 @@ class MendSearch:
         return replace(templates, branches=tuple(branches))
 
 
-def _keys(mend: ProgramMend) -> Iterator[tuple[str, str]]:
+def _keys(mend: ServiceMend) -> Iterator[tuple[str, str]]:
     return ((change.kind, change.sql) for change in mend.changes)
 
 

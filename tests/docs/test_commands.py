@@ -42,6 +42,7 @@ SERVER = re.compile(
     r"\b(?:run|--run|observe) [\"']?(?:postgres|mariadb|mysql|redis|etcd|galera|mongodb)"
 )
 LONG = {"docs/report.md", "docs/run.md", "docs/testing.md"}  # pages: a second of CPU time each
+EACH_WEEK = {"docs/adding-an-encoding.md", "docs/encodings.md", "docs/engines.md"}
 MISSING = ("no server is installed", "no driver", "is not installed", "install the package")
 
 
@@ -193,7 +194,13 @@ def test_the_commands_of_a_page(page, folder, capfd):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", page_names(to_run(server=False, slow=True)))
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=pytest.mark.campaign) if page in EACH_WEEK else page
+        for page in page_names(to_run(server=False, slow=True))
+    ],
+)
 def test_the_slow_commands_of_a_page(page, folder, capfd):
     """They compare solvers, run embedded databases, or compile an application."""
     prepare(page, folder)
