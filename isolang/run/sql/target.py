@@ -330,7 +330,8 @@ class SqlTarget(MarkedTarget):
         Raises:
             TargetError: the run is still alive.
         """
-        self.start()
+        if getattr(self, "server", None) is None:  # a server that isocheck has started runs
+            self.start()
         owner, alive = self._previous_owner()
         if alive:
             raise not_removed_error(owner, self.address)
