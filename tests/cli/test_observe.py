@@ -190,6 +190,7 @@ def races(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_all_kinds_of_violations_are_named(races, tmp_path):
     """The first one is explained, with the statement of each operation."""
     run = run_there(

@@ -74,6 +74,7 @@ def test_lists_whose_reads_contradict_each_other() -> None:
     assert min(verdicts["valid"], verdicts["invalid"]) > 100
 
 
+@pytest.mark.slow
 def test_histories_that_separate_neighbours() -> None:
     """The weak levels, the session guarantees and what is next to them; and each is told apart."""
     names = ("rc", "ra", "cc", "cc-vis", "psi", "pc", "si", "ser", "ra-nosession", *GUARANTEES)
@@ -178,6 +179,7 @@ def test_an_initial_value_that_is_written_too(levels: Levels, seed: int) -> None
     assert differ, "the initial value never mattered"
 
 
+@pytest.mark.slow
 def test_sources_that_the_format_names(levels: Levels) -> None:
     """Cobra's logs name the write of each read: then values do not matter.
 

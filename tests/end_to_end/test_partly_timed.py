@@ -65,6 +65,7 @@ def test_databases_are_judged_as_the_oracle_does(part: int) -> None:
 # --- specifications as users write them ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(4), rest="campaign"))
 def test_specifications_as_users_write_them(part: int) -> None:
     """Whatever the words, filters and names, on any mixture of features."""

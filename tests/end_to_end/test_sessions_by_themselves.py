@@ -78,6 +78,7 @@ def random_level(rng: random.Random) -> str:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(3), rest="campaign"))
 def test_walks_back_to_a_source_by_definition(part: int) -> None:
     rng = random.Random(f"source {part}")

@@ -34,6 +34,7 @@ EVERY = 40  # one of so many verdicts is compared with that by another encoding
 ADYA = 'include "adya.iso"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", quick_first([7_106, 7_107], rest="campaign"))
 def test_random_levels(seed: int) -> None:
     """Tool, oracle and both checkers agree on random levels and histories."""

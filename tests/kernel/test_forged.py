@@ -74,6 +74,7 @@ def test_a_changed_proof_changes_no_verdict(program, texts):
     assert accepted < 160
 
 
+@pytest.mark.slow
 def test_malformed_text(program, texts):
     """Exit code 2 and one line that names the place, whatever the text is."""
     rng = random.Random(3)

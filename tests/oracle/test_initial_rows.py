@@ -72,6 +72,7 @@ def read_back(history: ToolHistory) -> ToolHistory:
     return load_history(io.BytesIO(out.getvalue()), format="edn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", quick_first(range(4), rest="campaign"))
 def test_the_tool_judges_rows_from_the_start_as_the_oracle_does(part: int) -> None:
     """At every level, certified by both checkers, and the same after a way through a file."""

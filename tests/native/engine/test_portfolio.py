@@ -66,6 +66,7 @@ def accepted(history, spec, result):
     return verdicts_of_both(history, spec, result.result) == ("accepted", "accepted")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", FORCED)
 def test_forced_they_agree_with_brute_force(plans, strategy):
     """With clocks too small to prune, so that there is something left to search."""
@@ -171,6 +172,7 @@ def serial(rng, *, transactions, keys, values, sessions, changes=0):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["auto", *FORCED])
 def test_equal_seeds_give_equal_runs(plans, strategy):
     rng = random.Random(11)
@@ -450,6 +452,7 @@ def test_an_unknown_for_lack_of_memory_explains_itself(monkeypatch):
     assert "rho = " in verdict.reason
 
 
+@pytest.mark.slow
 def test_cdcl_refutes_from_where_annealing_froze(plans):
     """The refutation of a second search, begun from another order, is one that checkers accept."""
     rng = random.Random(2)
@@ -481,6 +484,7 @@ def test_large_and_dense():
     check_natively(history, plan.spec, result.result)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("level", "rule"),
     [("ser", "serializable"), pytest.param("si", "snapshot", marks=pytest.mark.slow)],

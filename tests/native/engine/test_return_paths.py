@@ -75,12 +75,14 @@ def test_generated_histories(levels: Levels, seed: int) -> None:
         assert not wrong, "\n".join(map(str, wrong))
 
 
+@pytest.mark.slow
 def test_every_small_history_sampled(levels: Levels) -> None:
     """Every 30,000th of all 536,575 histories of at most three transactions and two registers."""
     for history in every_small_history(offset=411, step=30_000):
         assert not levels.compare(history)[1]
 
 
+@pytest.mark.slow
 def test_search_by_itself() -> None:
     """Most histories have a model that is found with stronger checks; here there is no presolve.
 

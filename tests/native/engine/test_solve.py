@@ -217,6 +217,7 @@ ROWS_OF_KNOTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ROWS_OF_KNOTS)
 def test_conflicts_leave_distant_decisions_alone(name):
     """Levels taken out from below many that stay: edges that stayed, too, would be in lemmas."""

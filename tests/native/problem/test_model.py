@@ -201,6 +201,7 @@ def compare(columns) -> None:
     assert problem.unfinished.tolist() == [int(s == 2) for s in columns.txn_status] + [0]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(registers())
 def test_register_histories(columns):
@@ -292,6 +293,7 @@ class Mixed:
         self.add(READ_LIST, self.y, columns.add_list(seen), ok)
 
 
+@pytest.mark.slow
 def test_mixed_histories():
     """A register and a list in one history; and the generator reaches every kind of result."""
     reached = Counter()
