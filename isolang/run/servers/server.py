@@ -161,7 +161,7 @@ class Server:
             lines = Path(self.folder, "log").read_text(errors="replace").strip().splitlines()
         except OSError:
             lines = []
-        return f"its log ends with: {lines[-1]}" if lines else "its log is empty"
+        return f"its log ends with: {' | '.join(lines[-2:])}" if lines else "its log is empty"
 
     def stop(self) -> None:
         """Stop the server, and remove its folder."""
