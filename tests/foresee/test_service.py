@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -148,6 +149,44 @@ def test_a_version_that_repeats_does_not_tell_versions_apart(tmp_path) -> None:
     path = tmp_path / "repeats.edn"
     path.write_text(text)
     assert levels_of(path)["/edit"] == "si"
+
+
+def standing_of(folder, label: str, *changes: tuple[str, str]) -> str:
+    """The answer at READ COMMITTED about one program of IDIOMS, after replacing some patterns."""
+    lines = IDIOMS.read_text().splitlines(keepends=True)
+    text = "".join(
+        line
+        for number, line in enumerate(lines)
+        if number < 6 or line.startswith(";") or label in line
+    )
+    for pattern, new in changes:
+        assert re.search(pattern, text)
+        text = re.sub(pattern, new, text)
+    path = folder / "run.edn"
+    path.write_text(text)
+    return decide_run(read_history(str(path)), "mvrc").standing
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "where id = (select id from doc where id = $2 and version = $3)",
+        "from draft where doc.id = $2 and draft.version = $3",
+    ],
+)
+def test_a_version_in_another_query_is_not_compared_again(tmp_path, where) -> None:
+    """At READ COMMITTED, an UPDATE that waited compares only its row again."""
+    old = r"where id = \$2 and version = \$3"
+    assert standing_of(tmp_path, "/edit", (old, "WHERE id = $2 and version = $3")) == "robust"
+    assert standing_of(tmp_path, "/edit", (old, where)) == "not robust"
+
+
+def test_a_version_that_was_set_back_does_not_tell_versions_apart(tmp_path) -> None:
+    """Neither do the versions if the whole row is again what it was."""
+    plain = (r' "xmin" "[^"]*"', "")
+    assert standing_of(tmp_path, "/edit", plain) == "robust"
+    back = ('"version" 3 "body" "c"', '"version" 1 "body" "a"')
+    assert standing_of(tmp_path, "/edit", plain, back) == "not robust"
 
 
 def row(n: int) -> str:
