@@ -544,12 +544,13 @@ class _TemplateNames:
         statements: list[TemplateStatement] = []
         places: list[int] = []
         taken: set[str] = set()
+        held_until_end = _locks_until_end(sent)
         # A row inserted by a transaction that was rolled back does not exist afterwards.
         present = set(self._present) if transaction.status == "aborted" else self._present
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
-            for name in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
+            for name in held_until_end.get(number, ()):
                 if name not in taken and (lock := self._session_lock(name, parameters, ops)):
                     statements.append(replace(lock, step=len(statements)))
                     places.append(-1)
@@ -672,6 +673,21 @@ class _TemplateNames:
             text=f"lock({word}{f'[{keys[0]}]' if keys else ''})",
             lock="share" if shared else "update",
         )
+
+
+def _locks_until_end(sent: Statements) -> dict[int, Sequence[str]]:
+    """Return the locks, other than those of rows, that each later statement holds, too.
+
+    The result has them for each operation whose statement is known. A session may release a lock
+    before its transaction ends; others then see what the transaction did only after its commit.
+    """
+    locks: dict[int, Sequence[str]] = {}
+    later: Sequence[str] | None = None
+    for number in reversed(range(len(sent))):
+        if (statement := sent[number]) is not None:
+            later = [name for name in statement.holds if later is None or name in later]
+            locks[number] = later
+    return locks
 
 
 def _row_lock(op: tuple[Any, ...], number: int, sent: Statements) -> RowLock:

@@ -168,6 +168,16 @@ def standing_of(folder, label: str, *changes: tuple[str, str]) -> str:
 
 
 @pytest.mark.parametrize(
+    ("second", "standing"), [("2 holding advisory/", "robust"), ("2 holding table/", "not robust")]
+)
+def test_a_lock_that_is_released_before_the_end_protects_nothing(
+    tmp_path, second, standing
+) -> None:
+    """Others see what the transaction writes only after its commit."""
+    assert standing_of(tmp_path, "/adv", ("2 holding advisory/", second)) == standing
+
+
+@pytest.mark.parametrize(
     "where",
     [
         "where id = (select id from doc where id = $2 and version = $3)",
