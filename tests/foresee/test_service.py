@@ -178,6 +178,17 @@ def test_a_lock_that_is_released_before_the_end_protects_nothing(
 
 
 @pytest.mark.parametrize(
+    ("numbers", "standing"),
+    [('"2"\t"3"]', "robust"), ('"1"\t"2"]', "not robust"), ('"1"\t"1"]', "not robust")],
+)
+def test_a_statement_does_not_see_what_was_committed_while_it_waited(
+    tmp_path, numbers, standing
+) -> None:
+    """A row locked by a statement protects only what later statements read."""
+    assert standing_of(tmp_path, "/book", (r'"2"\t"3"]', numbers)) == standing
+
+
+@pytest.mark.parametrize(
     "where",
     [
         "where id = (select id from doc where id = $2 and version = $3)",
