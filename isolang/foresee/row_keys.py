@@ -225,10 +225,11 @@ class RunRows:
         Return an empty string if there is none. The UPDATE finds the row only if it has not been
         written since the program read the value.
         """
-        before, _, where = sql.lower().rpartition(" where ")
+        before, _, where = sql.lower().partition("/*")[0].rpartition(" where ")
         # At READ COMMITTED, only the row that an UPDATE waited for is read and compared again.
         is_of_others = _OTHER_ROWS.search(before) or _OTHER_ROWS.search(where)
-        if not where or is_of_others or re.search(r"\b(or|not)\b", where):
+        is_cut_off = where.endswith("…")
+        if not where or is_of_others or is_cut_off or re.search(r"\b(or|not)\b", where):
             return ""
         table = self._table(key)
         for column, of_rows in self._values.get(table, {}).items():
