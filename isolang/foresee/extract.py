@@ -388,7 +388,7 @@ class _ProgramNames:
     """
 
     def __init__(self, transactions: Sequence[Transaction]) -> None:
-        labels = [_labels(label) for label in transactions]
+        labels = [_labels(transaction) for transaction in transactions]
         named = [frozenset(some) for some in labels if some]
         shared = frozenset.intersection(*named) if named else frozenset()
         # A label of all transactions, such as the application's name, distinguishes nothing.
@@ -551,7 +551,9 @@ class _TemplateNames:
             if number in failed or number in merged:
                 continue
             for name in held_until_end.get(number, ()):
-                if name not in taken and (lock := self._session_lock(name, parameters, ops)):
+                if name not in taken and (
+                    lock := self._session_lock(name, parameters, transaction)
+                ):
                     statements.append(replace(lock, step=len(statements)))
                     places.append(-1)
                 taken.add(name)
@@ -649,19 +651,13 @@ class _TemplateNames:
         self,
         name: str,
         parameters: dict[tuple[tuple[str, object], str], str],
-        ops: Sequence[tuple[Any, ...]],
+        transaction: Transaction,
     ) -> TemplateStatement | None:
         """Return the statement that takes another lock than that of a row."""
         relation, domain, shared = self.locks.key(name)
         keys: tuple[str | None, ...] = ()
         if domain is not None:
-            values = {
-                value
-                for op in ops
-                for table, some in [self._identity_of(op)]
-                for of, value in zip(self._domains_of(table, len(some)), some, strict=True)
-                if of == domain and value is not None
-            }
+            values = {value for of, value in self.identities(transaction) if of == domain}
             if len(values) != 1:
                 return None
             keys = (self._parameter((domain, values.pop()), parameters),)
