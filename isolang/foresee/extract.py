@@ -45,6 +45,7 @@ from isolang.foresee.templates import (
     RowLock,
     Templates,
     TemplateStatement,
+    reads_before_locks,
     templates_of_branches,
 )
 from isolang.history.objects import numbered_operations
@@ -564,7 +565,11 @@ class _TemplateNames:
                 lock_of_read = "version"
             places.append(number)
             statements.append(self._statement(op, kind, lock_of_read, len(statements), parameters))
-        order = _as_of_snapshots(places, statements, sent)
+        numbers = [
+            statement.number if 0 <= place < len(sent) and (statement := sent[place]) else None
+            for place in places
+        ]
+        order = reads_before_locks(statements, numbers)
         return [places[at] for at in order], tuple(
             replace(statements[at], step=step) for step, at in enumerate(order)
         )
@@ -687,30 +692,6 @@ def _locks_until_end(sent: Statements) -> dict[int, Sequence[str]]:
             later = [name for name in statement.holds if later is None or name in later]
             locks[number] = later
     return locks
-
-
-def _as_of_snapshots(
-    places: Sequence[int], statements: Sequence[TemplateStatement], sent: Statements
-) -> list[int]:
-    """Return the order of a transaction's statements in which plain reads precede locks.
-
-    SOUND BECAUSE: at READ COMMITTED, one SQL statement reads the snapshot that it took at its
-    beginning, even if it waited for a lock since. Only the row that it waited for is read again.
-    """
-    groups: list[int] = []
-    last: int | None = None
-    for at, place in enumerate(places):
-        statement = sent[place] if 0 <= place < len(sent) else None
-        number = None if statement is None else statement.number
-        is_same = bool(groups) and number is not None and number == last
-        groups.append(groups[-1] if is_same else at)
-        last = number
-
-    def rank(at: int) -> tuple[int, bool]:
-        is_plain = statements[at].kind == "read" and statements[at].lock in ("", "version")
-        return groups[at], not is_plain
-
-    return sorted(range(len(places)), key=rank)
 
 
 def _row_lock(op: tuple[Any, ...], number: int, sent: Statements) -> RowLock:

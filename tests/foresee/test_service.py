@@ -437,6 +437,29 @@ def test_a_row_that_is_not_there_cannot_be_locked() -> None:
         assert ("lock" in kinds(search.of("check"))) is is_there
 
 
+@pytest.mark.parametrize("texts", [("room", "booking"), ("room, booking", "room, booking")])
+def test_a_lock_does_not_make_the_rest_of_its_statement_newer(tmp_path, texts) -> None:
+    """FOR UPDATE of a row is no mend if the same statement reads what else its writers wrote."""
+    room, rows = '["room" "7"] {"id" 7 "n" %d}', '["booking" "%d"] {"id" %d "room" 7}'
+    lines = [f"{{:type :ok, :process 0, :f :init, :value {{{room % 0}}}}}"]
+    for number in (1, 2):
+        booked = " ".join(rows % (one, one) for one in range(1, number))
+        value = (
+            f"[:r {room % (number - 1)}]"
+            f' [:rp {{:table "booking" :where [:= :room 7]}} {{{booked}}}]'
+            f" [:insert {rows % (number, number)}] [:w {room % number}]"
+        )
+        lines.append(
+            f'{{:type :ok, :process {number}, :f :txn, :label "book", :value [{value}],'
+            f' :callers ["select from {texts[0]}" "select from {texts[1]}" "insert" "update"]}}'
+        )
+    lines += [IDIOMS.read_text().splitlines()[at] for at in (-3, -2)]  # the keys
+    path = tmp_path / "book.edn"
+    path.write_text("\n".join(lines) + "\n")
+    mends = kinds(mends_of(path)[0]["book"])
+    assert ("lock" in mends) is (texts[0] != texts[1])
+
+
 def test_each_mend_is_decided_again() -> None:
     """What is left of the templates after a mend has no split schedule of the program."""
     history = read_history(str(SEVEN))
