@@ -545,13 +545,13 @@ class _TemplateNames:
         statements: list[TemplateStatement] = []
         places: list[int] = []
         taken: set[str] = set()
-        held_until_end = _locks_until_end(sent)
+        lasting_locks = _locks_until_end(sent)
         # A row inserted by a transaction that was rolled back does not exist afterwards.
         present = set(self._present) if transaction.status == "aborted" else self._present
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
-            for name in held_until_end.get(number, ()):
+            for name in lasting_locks.get(number, ()):
                 if name not in taken and (
                     lock := self._session_lock(name, parameters, transaction)
                 ):

@@ -80,7 +80,7 @@ class RunRows:
         self._conditions: dict[str, Condition | None] = {}
         self._tested: Counter[tuple[str, frozenset[str]]] = Counter()
         self._written: set[str] = set()
-        self._writes: Counter[_Row] = Counter()  # with what was there at the start
+        self._writes: Counter[_Row] = Counter()  # and of its first versions
         self._partial: dict[str, set[str]] = {}  # by table, the columns that are NULL in some row
         self._unlisted: set[str] = set()
         self._versions: set[tuple[str, str]] = set()  # the columns that compared() returned

@@ -443,7 +443,7 @@ def test_a_lock_does_not_make_the_rest_of_its_statement_newer(tmp_path, texts) -
     room, rows = '["room" "7"] {"id" 7 "n" %d}', '["booking" "%d"] {"id" %d "room" 7}'
     lines = [f"{{:type :ok, :process 0, :f :init, :value {{{room % 0}}}}}"]
     for number in (1, 2):
-        booked = " ".join(rows % (one, one) for one in range(1, number))
+        booked = " ".join(rows % (key, key) for key in range(1, number))
         value = (
             f"[:r {room % (number - 1)}]"
             f' [:rp {{:table "booking" :where [:= :room 7]}} {{{booked}}}]'
