@@ -45,6 +45,7 @@ from isolang.foresee.templates import (
     RowLock,
     Templates,
     TemplateStatement,
+    reads_before_locks,
     templates_of_branches,
 )
 from isolang.history.objects import numbered_operations
@@ -388,7 +389,7 @@ class _ProgramNames:
     """
 
     def __init__(self, transactions: Sequence[Transaction]) -> None:
-        labels = [_labels(label) for label in transactions]
+        labels = [_labels(transaction) for transaction in transactions]
         named = [frozenset(some) for some in labels if some]
         shared = frozenset.intersection(*named) if named else frozenset()
         # A label of all transactions, such as the application's name, distinguishes nothing.
@@ -544,13 +545,16 @@ class _TemplateNames:
         statements: list[TemplateStatement] = []
         places: list[int] = []
         taken: set[str] = set()
+        lasting_locks = _locks_until_end(sent)
         # A row inserted by a transaction that was rolled back does not exist afterwards.
         present = set(self._present) if transaction.status == "aborted" else self._present
         for number, op in enumerate(ops):
             if number in failed or number in merged:
                 continue
-            for name in sent[number].holds if number < len(sent) and sent[number] else ():  # type: ignore[union-attr]
-                if name not in taken and (lock := self._session_lock(name, parameters, ops)):
+            for name in lasting_locks.get(number, ()):
+                if name not in taken and (
+                    lock := self._session_lock(name, parameters, transaction)
+                ):
                     statements.append(replace(lock, step=len(statements)))
                     places.append(-1)
                 taken.add(name)
@@ -561,7 +565,14 @@ class _TemplateNames:
                 lock_of_read = "version"
             places.append(number)
             statements.append(self._statement(op, kind, lock_of_read, len(statements), parameters))
-        return places, tuple(statements)
+        numbers = [
+            statement.number if 0 <= place < len(sent) and (statement := sent[place]) else None
+            for place in places
+        ]
+        order = reads_before_locks(statements, numbers)
+        return [places[at] for at in order], tuple(
+            replace(statements[at], step=step) for step, at in enumerate(order)
+        )
 
     def _statement(
         self,
@@ -645,19 +656,13 @@ class _TemplateNames:
         self,
         name: str,
         parameters: dict[tuple[tuple[str, object], str], str],
-        ops: Sequence[tuple[Any, ...]],
+        transaction: Transaction,
     ) -> TemplateStatement | None:
         """Return the statement that takes another lock than that of a row."""
         relation, domain, shared = self.locks.key(name)
         keys: tuple[str | None, ...] = ()
         if domain is not None:
-            values = {
-                value
-                for op in ops
-                for table, some in [self._identity_of(op)]
-                for of, value in zip(self._domains_of(table, len(some)), some, strict=True)
-                if of == domain and value is not None
-            }
+            values = {value for of, value in self.identities(transaction) if of == domain}
             if len(values) != 1:
                 return None
             keys = (self._parameter((domain, values.pop()), parameters),)
@@ -672,6 +677,21 @@ class _TemplateNames:
             text=f"lock({word}{f'[{keys[0]}]' if keys else ''})",
             lock="share" if shared else "update",
         )
+
+
+def _locks_until_end(sent: Statements) -> dict[int, Sequence[str]]:
+    """Return the locks, other than those of rows, that each later statement holds, too.
+
+    The result has them for each operation whose statement is known. A session may release a lock
+    before its transaction ends; others then see what the transaction did only after its commit.
+    """
+    locks: dict[int, Sequence[str]] = {}
+    later: Sequence[str] | None = None
+    for number in reversed(range(len(sent))):
+        if (statement := sent[number]) is not None:
+            later = [name for name in statement.holds if later is None or name in later]
+            locks[number] = later
+    return locks
 
 
 def _row_lock(op: tuple[Any, ...], number: int, sent: Statements) -> RowLock:

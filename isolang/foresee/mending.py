@@ -27,7 +27,7 @@ from isolang.errors import IsolangError, UnsupportedError
 from isolang.foresee.extract import Extracted
 from isolang.foresee.robust import candidates, partners
 from isolang.foresee.schedules import Level, SearchBudget, SplitSchedule
-from isolang.foresee.templates import Branch, Templates, TemplateStatement
+from isolang.foresee.templates import Branch, Templates, TemplateStatement, reads_before_locks
 
 ChangeKind: TypeAlias = Literal[
     "unique index", "one statement", "lock", "lock parent", "advisory lock", "serializable"
@@ -402,7 +402,10 @@ def _with_row_locks(branch: Branch, locked: set[tuple[str, int]]) -> Branch:
         else statement
         for statement in branch.statements
     )
-    return replace(branch, statements=statements)
+    if statements == branch.statements:
+        return branch
+    order = reads_before_locks(statements, [statement.source for statement in statements])
+    return replace(branch, statements=tuple(statements[at] for at in order))
 
 
 def _with_merged(branch: Branch, merged: Mapping[tuple[str, int], int]) -> Branch:

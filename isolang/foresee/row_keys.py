@@ -35,6 +35,8 @@ MOST_ADDED: Final = 2
 
 _MOST_KEY_COLUMNS: Final = 4  # the largest key whose columns are found by trying all orders
 
+_OTHER_ROWS: Final = re.compile(r"\b(select|from|using)\b")
+
 _Row: TypeAlias = tuple[int, object]  # the number of a run, and a key
 Component: TypeAlias = int | str
 """A part of a row's identity: a position in the primary key, or the name of a column."""
@@ -78,6 +80,7 @@ class RunRows:
         self._conditions: dict[str, Condition | None] = {}
         self._tested: Counter[tuple[str, frozenset[str]]] = Counter()
         self._written: set[str] = set()
+        self._writes: Counter[_Row] = Counter()  # and of its first versions
         self._partial: dict[str, set[str]] = {}  # by table, the columns that are NULL in some row
         self._unlisted: set[str] = set()
         self._versions: set[tuple[str, str]] = set()  # the columns that compared() returned
@@ -97,6 +100,7 @@ class RunRows:
         present: set[object] = set(self.initial[self.run])
         for key, value in history.initial_values().items():
             self._note(key, value)
+            self._writes[self.run, key] += 1
         for transaction in transactions:
             for op in transaction.ops:
                 if op[0] == "w":
@@ -112,6 +116,8 @@ class RunRows:
                     self._note(op[1], op[2])
                     if op[0] != "r":
                         self._written.add(self._table(op[1]))
+                        is_lasting = transaction.status not in ("initial", "aborted")
+                        self._writes[self.run, op[1]] += is_lasting
 
     # --- what identifies a row ---
 
@@ -219,8 +225,11 @@ class RunRows:
         Return an empty string if there is none. The UPDATE finds the row only if it has not been
         written since the program read the value.
         """
-        where = sql.lower().rpartition(" where ")[2]
-        if not where or re.search(r"\b(or|not)\b", where):
+        before, _, where = sql.lower().partition("/*")[0].rpartition(" where ")
+        # At READ COMMITTED, only the row that an UPDATE waited for is read and compared again.
+        is_of_others = _OTHER_ROWS.search(before) or _OTHER_ROWS.search(where)
+        is_cut_off = where.endswith("…")
+        if not where or is_of_others or is_cut_off or re.search(r"\b(or|not)\b", where):
             return ""
         table = self._table(key)
         for column, of_rows in self._values.get(table, {}).items():
@@ -229,7 +238,7 @@ class RunRows:
                 and column not in self._columns.get(table, ())
                 and column not in self._partial.get(table, ())
                 and all(
-                    len(contents) == len(of_rows.get(row, ()))
+                    len(of_rows.get(row, ())) == len(contents) >= self._writes[row]
                     for row, contents in self._contents[table].items()
                 )
             ):

@@ -90,6 +90,29 @@ class TemplateStatement(Struct, frozen=True, kw_only=True):
         return bool(strength and of_other and "update" in (strength, of_other))
 
 
+def reads_before_locks(
+    statements: Sequence[TemplateStatement], sent: Sequence[object]
+) -> list[int]:
+    """Return the order in which what one SQL statement reads precedes what it locks.
+
+    SOUND BECAUSE: at READ COMMITTED, an SQL statement reads the snapshot that it took at its
+    beginning, even if it waited for a lock since. Only the row that it waited for is read again.
+
+    Args:
+        sent: for each statement, what only those of the same SQL statement have in common, or a
+            false value if that is unknown.
+    """
+    begins: list[int] = []
+    for at, same in enumerate(sent):
+        begins.append(begins[-1] if at and same and same == sent[at - 1] else at)
+
+    def rank(at: int) -> tuple[int, bool]:
+        is_plain = statements[at].kind == "read" and statements[at].lock in ("", "version")
+        return begins[at], not is_plain
+
+    return sorted(range(len(statements)), key=rank)
+
+
 class Branch(Struct, frozen=True, kw_only=True):
     """One path through a program, as a sequence of statements.
 

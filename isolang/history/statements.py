@@ -10,11 +10,12 @@ templates use them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, Literal, TypeAlias, get_args
 
 from msgspec import DecodeError, Struct, json
+from msgspec.structs import replace
 
 from isolang.errors import HistoryError
 from isolang.history.line_fields import fields_of_file, fields_of_text
@@ -117,6 +118,19 @@ def _texts(line: bytes) -> Sequence[object] | None:
         return None
     field = event.get("statements") if isinstance(event, dict) else None
     return field if field is None or isinstance(field, list) else [f"{field!r}, no list"]
+
+
+def without_locks(text: str, names: Collection[str]) -> str:
+    """Return the text of a statement that does not hold some locks, other than those of rows.
+
+    >>> without_locks("3 holding advisory/7 table/t", {"advisory/7"})
+    '3 holding table/t'
+    """
+    (statement,) = _parsed([text], "")
+    if statement is None:
+        return text
+    holds = tuple(name for name in statement.holds if name not in names)
+    return str(replace(statement, holds=holds))
 
 
 def _parsed(texts: Sequence[object], where: str) -> Iterator[SentStatement | None]:

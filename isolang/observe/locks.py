@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from isolang.history.statements import SHARED
+from msgspec.structs import replace
+
+from isolang.history.statements import SHARED, without_locks
 from isolang.observe.history.seen import SeenTransaction
 from isolang.observe.sql.executed import ExecutedStatement
 from isolang.observe.sql.locks import lock_name
@@ -27,17 +29,27 @@ class SessionLocks:
         if done.refused:
             return
         for call in statement.locks:
-            if call.until == "now" and call.arguments == (0, 0):
-                self.current.clear()
-                continue
             name = lock_name(call, statement.part, done.parameters)
-            if not name:
+            full_name = name + SHARED * call.shared
+            if call.until == "now":
+                self._release(full_name if name else "", one)
+            elif not name:
                 continue
-            name += SHARED * call.shared
-            if call.until == "session":
-                self.current[name] += 1
-            elif call.until == "now":
-                self.current[name] -= 1
-                self.current = +self.current
+            elif call.until == "session":
+                self.current[full_name] += 1
             elif one is not None:
-                one.locks.setdefault(name, len(one.savepoints))
+                one.locks.setdefault(full_name, len(one.savepoints))
+
+    def _release(self, name: str, one: SeenTransaction | None) -> None:
+        """Note the release of a lock; of all locks if its name is empty, which may be unknown."""
+        before = {*self.current}
+        if name:
+            self.current[name] -= 1
+            self.current = +self.current
+        else:
+            self.current.clear()
+        if one is not None and (released := before - {*self.current, *one.locks}):
+            one.operations[:] = [
+                replace(operation, statement=without_locks(operation.statement, released))
+                for operation in one.operations
+            ]

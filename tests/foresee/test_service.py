@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from itertools import islice
 from pathlib import Path
 
@@ -148,6 +149,69 @@ def test_a_version_that_repeats_does_not_tell_versions_apart(tmp_path) -> None:
     path = tmp_path / "repeats.edn"
     path.write_text(text)
     assert levels_of(path)["/edit"] == "si"
+
+
+def standing_of(folder, label: str, *changes: tuple[str, str]) -> str:
+    """The answer at READ COMMITTED about one program of IDIOMS, after replacing some patterns."""
+    lines = IDIOMS.read_text().splitlines(keepends=True)
+    text = "".join(
+        line
+        for number, line in enumerate(lines)
+        if number < 6 or line.startswith(";") or label in line
+    )
+    for pattern, new in changes:
+        assert re.search(pattern, text)
+        text = re.sub(pattern, new, text)
+    path = folder / "run.edn"
+    path.write_text(text)
+    return decide_run(read_history(str(path)), "mvrc").standing
+
+
+@pytest.mark.parametrize(
+    ("second", "standing"), [("2 holding advisory/", "robust"), ("2 holding table/", "not robust")]
+)
+def test_a_lock_that_is_released_before_the_end_protects_nothing(
+    tmp_path, second, standing
+) -> None:
+    """Others see what the transaction writes only after its commit."""
+    assert standing_of(tmp_path, "/adv", ("2 holding advisory/", second)) == standing
+
+
+@pytest.mark.parametrize(
+    ("numbers", "standing"),
+    [('"2"\t"3"]', "robust"), ('"1"\t"2"]', "not robust"), ('"1"\t"1"]', "not robust")],
+)
+def test_a_statement_does_not_see_what_was_committed_while_it_waited(
+    tmp_path, numbers, standing
+) -> None:
+    """A row locked by a statement protects only what later statements read."""
+    assert standing_of(tmp_path, "/book", (r'"2"\t"3"]', numbers)) == standing
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "where id = (select id from doc where id = $2 and version = $3)",
+        "from draft where doc.id = $2 and draft.version = $3",
+        "where id = $2 and version = $3 …",  # the recording may have cut off OR
+    ],
+)
+def test_a_version_that_may_not_be_compared_again(tmp_path, where) -> None:
+    """At READ COMMITTED, an UPDATE that waited compares only its row again."""
+    old = r"where id = \$2 and version = \$3"
+    assert (
+        standing_of(tmp_path, "/edit", (old, "WHERE id = $2 and version = $3 /* … */")) == "robust"
+    )
+    sql = rf"{old} /\*route='/edit'\*/"
+    assert standing_of(tmp_path, "/edit", (sql, where)) == "not robust"
+
+
+def test_a_version_that_was_set_back_does_not_tell_versions_apart(tmp_path) -> None:
+    """Neither do the versions if the whole row is again what it was."""
+    plain = (r' "xmin" "[^"]*"', "")
+    assert standing_of(tmp_path, "/edit", plain) == "robust"
+    back = ('"version" 3 "body" "c"', '"version" 1 "body" "a"')
+    assert standing_of(tmp_path, "/edit", plain, back) == "not robust"
 
 
 def row(n: int) -> str:
@@ -371,6 +435,29 @@ def test_a_row_that_is_not_there_cannot_be_locked() -> None:
         levels = dict.fromkeys(run.templates.programs, "mvrc")
         search = MendSearch(run, levels, lambda _, run=run: run, sessions=True, work=200_000)
         assert ("lock" in kinds(search.of("check"))) is is_there
+
+
+@pytest.mark.parametrize("texts", [("room", "booking"), ("room, booking", "room, booking")])
+def test_a_lock_does_not_make_the_rest_of_its_statement_newer(tmp_path, texts) -> None:
+    """FOR UPDATE of a row is no mend if the same statement reads what else its writers wrote."""
+    room, rows = '["room" "7"] {"id" 7 "n" %d}', '["booking" "%d"] {"id" %d "room" 7}'
+    lines = [f"{{:type :ok, :process 0, :f :init, :value {{{room % 0}}}}}"]
+    for number in (1, 2):
+        booked = " ".join(rows % (key, key) for key in range(1, number))
+        value = (
+            f"[:r {room % (number - 1)}]"
+            f' [:rp {{:table "booking" :where [:= :room 7]}} {{{booked}}}]'
+            f" [:insert {rows % (number, number)}] [:w {room % number}]"
+        )
+        lines.append(
+            f'{{:type :ok, :process {number}, :f :txn, :label "book", :value [{value}],'
+            f' :callers ["select from {texts[0]}" "select from {texts[1]}" "insert" "update"]}}'
+        )
+    lines += [IDIOMS.read_text().splitlines()[at] for at in (-3, -2)]  # the keys
+    path = tmp_path / "book.edn"
+    path.write_text("\n".join(lines) + "\n")
+    mends = kinds(mends_of(path)[0]["book"])
+    assert ("lock" in mends) is (texts[0] != texts[1])
 
 
 def test_each_mend_is_decided_again() -> None:

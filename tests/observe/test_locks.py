@@ -34,12 +34,15 @@ LOCK, TRY = "SELECT pg_advisory_xact_lock(7)", "SELECT pg_try_advisory_lock(1, 2
 
 
 def test_locks_are_held_to_the_end(held):
-    """A transaction keeps its locks, and a session its own, until it releases them."""
-    assert held(LOCK, (TRY, b"t"), "SELECT pg_advisory_unlock(1, 2)") == [
-        "advisory/7", "advisory/1,2 advisory/7", "advisory/7",
-    ]  # fmt: skip
+    """What a session releases before the end of its transaction was not held to the end."""
+    assert held(LOCK, (TRY, b"t")) == ["advisory/7", "advisory/1,2 advisory/7"]
+    assert held(LOCK, "SELECT pg_advisory_unlock(1, 2)") == ["advisory/7", "advisory/7"]
     assert held("SELECT 1", (TRY, b"\1")) == ["", "advisory/1,2"]
-    assert held("SELECT 1", "SELECT pg_advisory_unlock_all()") == ["advisory/1,2", ""]
+    assert held("SELECT 1") == ["advisory/1,2"]
+    for release in ("_all()", "((SELECT 2))"):  # any lock
+        assert held((TRY, b"t"), f"SELECT pg_advisory_unlock{release}") == ["", ""]
+    twice = "SELECT pg_advisory_lock(7)"
+    assert held(LOCK, twice, "SELECT pg_advisory_unlock(7)") == ["advisory/7"] * 3
     assert held((TRY, b"f"), (TRY, b"\0")) == ["", ""]
     assert held((TRY, b"t"), (TRY, b"t"), "SELECT pg_advisory_unlock(1, 2)")[2:] == ["advisory/1,2"]
 

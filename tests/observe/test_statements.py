@@ -41,8 +41,14 @@ def of_both(connection):
     connection.execute("INSERT INTO t VALUES (9, 9)")
 
 
+def of_subquery(connection):
+    """One statement, which does not read the row again if it waits for it."""
+    connection.execute("UPDATE t SET v = v + (SELECT v FROM t WHERE id = 1) WHERE id = 1")
+
+
 ROWS = {
     "update": increment,
+    "subquery": of_subquery,
     "select and update": two_steps,
     "for update": lambda connection: two_steps(connection, "FOR NO KEY UPDATE"),
     "for share": lambda connection: two_steps(connection, "FOR SHARE NOWAIT"),
@@ -51,6 +57,7 @@ ROWS = {
 }
 STEPS = {
     "update": "u(t[t1], 0)",
+    "subquery": "r(t[t1]) w(t[t1], 0)",
     "select and update": "r(t[t1]) w(t[t1], 0)",
     "for update": "u(t[t1], 0) w(t[t1], 0)",
     "for share": "u(t[t1], 0) w(t[t1], 0)",
@@ -59,6 +66,7 @@ STEPS = {
 }
 STATEMENTS = {
     "update": ["1", "1"],
+    "subquery": ["None", "1"],
     "select and update": ["1", "2"],
     "for update": ["1 for no key update", "2"],
     "for share": ["1 for share", "2"],

@@ -199,7 +199,8 @@ class SeenTransaction(Struct, kw_only=True, gc=False):
         first_line: the number of the line of its begin in the file; 0 before.
         locks: the advisory locks and locks of tables that it holds until its end, by name, each
             with the number of savepoints that were set before.
-        holds: the locks that it or its session held at its current statement.
+        holds: the locks that it or its session held at its current statement. If the session
+            releases one before the end, the operations recorded so far no longer name it.
         open_cursors: how many cursors may still return rows after its end; -1 if it was written
             before.
     """

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+from msgspec.structs import replace
+
 from isolang.observe.history.seen import ReadRow, SeenTransaction, WrittenRow
 from isolang.observe.observation import Observation
 from isolang.observe.sql.executed import ExecutedStatement, PortalPosition
@@ -143,11 +145,14 @@ class StatementOperations:
         """Note the rows read and written by the queries of a statement.
 
         SOUND BECAUSE: all its queries read the snapshot of the statement, without its own writes.
+        A row that a plain query read may have changed before the statement writes it, because only
+        the query that writes it waits for it. So the read counts as that of another statement.
         """
         one, before = self._facts.transaction, self._facts.transaction.operations
         one.operations = []
         if self._facts.statement.blocks:
             SelectOperations(self._facts).add_rows_of_blocks(in_part=self._facts.done.cut)
+        is_plain = [True] * len(one.operations)
         rows: dict[str, int] = {}
         for query in self._facts.statement.members:
             assert query.member is not None
@@ -158,7 +163,22 @@ class StatementOperations:
                 SelectOperations(facts).add()
             else:
                 WriteOperations(facts).add()
-        added, one.operations = one.operations, before
+            reads_only = query.plan.kind == "select" and not query.plan.locks
+            is_plain += [reads_only] * (len(one.operations) - len(is_plain))
+        replaced = {
+            (operation.table.name, operation.old.number)
+            for operation in one.operations
+            if isinstance(operation, WrittenRow) and operation.old is not None
+        }
+        added = [
+            replace(operation, statement="")
+            if plain
+            and isinstance(operation, ReadRow)
+            and (operation.table.name, operation.version.number) in replaced
+            else operation
+            for operation, plain in zip(one.operations, is_plain, strict=True)
+        ]
+        one.operations = before
         one.operations += sorted(added, key=lambda operation: isinstance(operation, WrittenRow))
 
     def _executed(self, query: PreparedStatement, rows: Mapping[str, int]) -> ExecutedStatement:
