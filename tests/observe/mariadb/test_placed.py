@@ -11,7 +11,7 @@ def event(kind, mark="", changed=0):
     statement = SimpleNamespace(
         mark=mark, is_binary=False, unseen="", tables=[], plan=SimpleNamespace(kind=kind)
     )
-    return SimpleNamespace(statement=statement, changed=changed, matched=0)
+    return SimpleNamespace(statement=statement, changed=changed, matched=changed)
 
 
 def placed(events, *marks):
@@ -37,3 +37,14 @@ def test_as_many_calls_as_statements_are_not_certain():
     """The first call may have been rolled back to a savepoint, and the second wrote both."""
     events = [event("call"), event("select"), event("call")]
     assert placed(events, "", "") == ([[], [], [0, 1]], 0)
+
+
+def test_a_statement_whose_trigger_took_its_comment_is_not_a_procedure_s():
+    """The log has the comment of what a BEFORE trigger wrote, and no other."""
+    events = [event("call"), event("select"), event("update", "i1.2", 1)]
+    assert placed(events, "", "") == ([[], [], [0, 1]], 0)
+
+
+def test_a_statement_alone_wrote_what_its_trigger_took_the_comment_from():
+    events = [event("select"), event("insert", "i1.2", 1), event("select")]
+    assert placed(events, "") == ([[], [0], []], None)
