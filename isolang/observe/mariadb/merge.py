@@ -151,6 +151,8 @@ class Merger:
         if lost and group is None:
             # The server has rolled the statements back, or the session does not log them.
             self._unseen.note(IN_NO_LOG, lost[0].statement.text)
+            for table in (table for event in lost for table in event.statement.tables):
+                self.doubtful |= self.tables.labels_of(table.name)
             return []
         for event in transaction.events:
             numbers = placed[id(event)]
