@@ -65,7 +65,7 @@ ROWS: Final = WRITES | UPDATES | DELETES
 _SECOND_VERSION: Final = frozenset({30, 31, 32, 169, 170, 171})
 _COMPRESSED: Final = frozenset(range(166, 172))
 
-_IGNORES_FOREIGN_KEYS: Final = 2  # a flag of rows
+_ENDS_STATEMENT, _IGNORES_FOREIGN_KEYS = 1, 2  # flags of rows
 _STANDALONE, _GROUPED, _PREPARED, _COMPLETED = 1, 2, 64, 128  # flags of a GTID
 
 _TYPES: Final = {
@@ -369,6 +369,7 @@ class RowsEvent(Struct, frozen=True):
 
     Attributes:
         table: the number of the table map.
+        ends_statement: whether the statement wrote no more rows.
         ignores_foreign_keys: whether the session had disabled the checks and cascades of foreign
             keys.
         present: the positions of the columns in the rows, before and after an update.
@@ -377,6 +378,7 @@ class RowsEvent(Struct, frozen=True):
 
     kind: int
     table: int
+    ends_statement: bool
     ignores_foreign_keys: bool
     before: list[int]
     after: list[int]
@@ -400,7 +402,10 @@ def parse_rows(event: Event) -> RowsEvent:
         after = [n for n, bit in enumerate(_bits(body, at, count)) if bit]
         at += size
     rows = uncompressed(body[at:]) if kind in _COMPRESSED else body[at:]
-    return RowsEvent(kind, number, bool(flags & _IGNORES_FOREIGN_KEYS), present, after, rows)
+    return RowsEvent(
+        kind, number, bool(flags & _ENDS_STATEMENT), bool(flags & _IGNORES_FOREIGN_KEYS),
+        present, after, rows,
+    )  # fmt: skip
 
 
 Texts = dict[int, str | None]  # the texts of a row by the positions of their columns
