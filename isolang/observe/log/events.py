@@ -53,7 +53,7 @@ from isolang.observe.log.values import (
 
 HEADER_BYTES: Final = 19
 
-QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT = 2, 3, 4, 15, 16, 19, 26, 27
+QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, HEARTBEAT = 2, 3, 4, 15, 16, 19, 27
 XA_PREPARE, ANNOTATE, CHECKPOINT, GTID, GTID_LIST, ENCRYPTION = 38, 160, 161, 162, 163, 164
 QUERY_COMPRESSED = 165
 INTVAR, RAND, USER_VAR = 5, 13, 14
@@ -372,7 +372,8 @@ class RowsEvent(Struct, frozen=True):
         ends_statement: whether the statement wrote no more rows.
         ignores_foreign_keys: whether the session had disabled the checks and cascades of foreign
             keys.
-        present: the positions of the columns in the rows, before and after an update.
+        before: the positions of the columns that a row has before its change.
+        after: the positions of those that it has behind it.
         rows: the bytes of the rows.
     """
 
@@ -411,16 +412,12 @@ def parse_rows(event: Event) -> RowsEvent:
 Texts = dict[int, str | None]  # the texts of a row by the positions of their columns
 
 
-def decoders_of(table: TableMap, columns: Sequence[LoggedColumn] | None) -> list[Decoder]:
-    """Return a decoder for each column of a table.
-
-    Args:
-        columns: the columns' definitions, if they are known.
-    """
+def decoders_of(table: TableMap, columns: Sequence[LoggedColumn]) -> list[Decoder]:
+    """Return a decoder for each column of a table."""
     decoders = []
-    for n, (kind, metadata) in enumerate(zip(table.types, table.metadata, strict=True)):
-        column = columns[n] if columns else None
-        unsigned = table.unsigned[n] if table.unsigned else column is not None and column.unsigned
+    described = zip(table.types, table.metadata, columns, strict=True)
+    for n, (kind, metadata, column) in enumerate(described):
+        unsigned = table.unsigned[n] if table.unsigned else column.unsigned
         decoders.append(decoder(kind, metadata, unsigned=unsigned, column=column))
     return decoders
 

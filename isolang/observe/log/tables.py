@@ -52,7 +52,8 @@ _DAY: Final = 86_400_000_000  # microseconds
 _EXACT: Final = Context(prec=65)  # the digits of the longest DECIMAL; by default, Python keeps 28
 _SCALE: Final = 6  # digits after the point that a number in a history may have
 _ATTEMPTS: Final = 3  # how often definitions are loaded if they change meanwhile
-_SYSTEM: Final = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+SYSTEM_SCHEMAS: Final = ("mysql", "information_schema", "performance_schema", "sys")
+_SYSTEM: Final = str(SYSTEM_SCHEMAS)  # a list in SQL, too
 
 Row = dict[str, Any]
 Name = tuple[str, str]  # a schema, and a table in it
@@ -86,6 +87,7 @@ class LoggedColumn(Struct, kw_only=True):
     Attributes:
         type: the data type without its length: ``varchar``.
         scale: the digits after the decimal point, of a decimal or of a second.
+        length: the bytes of its longest text; a change may cut texts, or pad them.
         charset: the character set of a text; empty for other types.
         elements: the texts of an ENUM or SET.
         virtual: whether no storage holds the column, so that the log does not contain it.
