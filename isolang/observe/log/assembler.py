@@ -17,6 +17,7 @@ class WrittenRows(Struct):
     """The rows of a statement, not yet decoded."""
 
     comment: str = ""
+    is_whole: bool = False
     rows: list[tuple[TableMap, RowsEvent]] = []
 
 
@@ -99,10 +100,13 @@ class Assembler:
         self._maps[number] = table
 
     def _add_rows(self, transaction: EventGroup, rows: RowsEvent) -> None:
-        if not transaction.statements:
+        # A session may stop to log comments; the last one is not that of the next statement.
+        if not transaction.statements or transaction.statements[-1].is_whole:
             transaction.statements.append(WrittenRows())
+        written = transaction.statements[-1]
+        written.is_whole = rows.ends_statement
         if rows.rows:  # an event without rows only ends its statement
-            transaction.statements[-1].rows.append((self._maps[rows.table], rows))
+            written.rows.append((self._maps[rows.table], rows))
 
     def _add_query(self, transaction: EventGroup, query: LoggedQuery) -> EventGroup | None:
         words = query.text.split()

@@ -53,7 +53,7 @@ from isolang.observe.log.values import (
 
 HEADER_BYTES: Final = 19
 
-QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, INCIDENT, HEARTBEAT = 2, 3, 4, 15, 16, 19, 26, 27
+QUERY, STOP, ROTATE, FORMAT, XID, TABLE_MAP, HEARTBEAT = 2, 3, 4, 15, 16, 19, 27
 XA_PREPARE, ANNOTATE, CHECKPOINT, GTID, GTID_LIST, ENCRYPTION = 38, 160, 161, 162, 163, 164
 QUERY_COMPRESSED = 165
 INTVAR, RAND, USER_VAR = 5, 13, 14
@@ -65,7 +65,7 @@ ROWS: Final = WRITES | UPDATES | DELETES
 _SECOND_VERSION: Final = frozenset({30, 31, 32, 169, 170, 171})
 _COMPRESSED: Final = frozenset(range(166, 172))
 
-_IGNORES_FOREIGN_KEYS: Final = 2  # a flag of rows
+_ENDS_STATEMENT, _IGNORES_FOREIGN_KEYS = 1, 2  # flags of rows
 _STANDALONE, _GROUPED, _PREPARED, _COMPLETED = 1, 2, 64, 128  # flags of a GTID
 
 _TYPES: Final = {
@@ -369,14 +369,17 @@ class RowsEvent(Struct, frozen=True):
 
     Attributes:
         table: the number of the table map.
+        ends_statement: whether the statement wrote no more rows.
         ignores_foreign_keys: whether the session had disabled the checks and cascades of foreign
             keys.
-        present: the positions of the columns in the rows, before and after an update.
+        before: the positions of the columns that a row has before its change.
+        after: the positions of those that it has behind it.
         rows: the bytes of the rows.
     """
 
     kind: int
     table: int
+    ends_statement: bool
     ignores_foreign_keys: bool
     before: list[int]
     after: list[int]
@@ -400,22 +403,21 @@ def parse_rows(event: Event) -> RowsEvent:
         after = [n for n, bit in enumerate(_bits(body, at, count)) if bit]
         at += size
     rows = uncompressed(body[at:]) if kind in _COMPRESSED else body[at:]
-    return RowsEvent(kind, number, bool(flags & _IGNORES_FOREIGN_KEYS), present, after, rows)
+    return RowsEvent(
+        kind, number, bool(flags & _ENDS_STATEMENT), bool(flags & _IGNORES_FOREIGN_KEYS),
+        present, after, rows,
+    )  # fmt: skip
 
 
 Texts = dict[int, str | None]  # the texts of a row by the positions of their columns
 
 
-def decoders_of(table: TableMap, columns: Sequence[LoggedColumn] | None) -> list[Decoder]:
-    """Return a decoder for each column of a table.
-
-    Args:
-        columns: the columns' definitions, if they are known.
-    """
+def decoders_of(table: TableMap, columns: Sequence[LoggedColumn]) -> list[Decoder]:
+    """Return a decoder for each column of a table."""
     decoders = []
-    for n, (kind, metadata) in enumerate(zip(table.types, table.metadata, strict=True)):
-        column = columns[n] if columns else None
-        unsigned = table.unsigned[n] if table.unsigned else column is not None and column.unsigned
+    described = zip(table.types, table.metadata, columns, strict=True)
+    for n, (kind, metadata, column) in enumerate(described):
+        unsigned = table.unsigned[n] if table.unsigned else column.unsigned
         decoders.append(decoder(kind, metadata, unsigned=unsigned, column=column))
     return decoders
 

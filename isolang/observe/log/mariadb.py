@@ -13,7 +13,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import closing, suppress
 from queue import Empty, Full, Queue
 from typing import Any, Final
@@ -334,6 +334,11 @@ class LogReader:
     def problems(self) -> Sequence[LogProblem]:
         """Return examples of each kind of problem: if there are any, no verdict is VALID."""
         return self.replay.problems.examples
+
+    @property
+    def doubtful(self) -> Collection[str]:
+        """Return the names of all tables with a problem; an empty one if all may have it."""
+        return self.replay.problems.tables
 
     def close(self) -> None:
         """End the thread."""

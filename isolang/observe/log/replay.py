@@ -71,12 +71,17 @@ EVENTS: Final = "events of the log that are not understood"
 
 
 class LogProblems:
-    """The problems of an observation: their number for each kind, and a few examples."""
+    """The problems of an observation: their number for each kind, and a few examples.
+
+    Attributes:
+        tables: the names of all tables that have a problem; empty for one that may concern all.
+    """
 
     def __init__(self) -> None:
         """Start without problems."""
         self.counts: Counter[str] = Counter()
         self.examples: list[LogProblem] = []
+        self.tables: set[str] = set()
 
     def add(self, kind: str, table: LoggedTable | None, text: str) -> None:
         """Count a problem."""
@@ -85,11 +90,9 @@ class LogProblems:
     def store(self, problem: LogProblem) -> None:
         """Count a problem, and keep the first ones of its kind."""
         self.counts[problem.kind] += 1
+        self.tables.add(problem.table)
         if self.counts[problem.kind] <= _EXAMPLES:
             self.examples.append(problem)
-
-    def __bool__(self) -> bool:
-        return bool(self.counts)
 
 
 class LogReplay:

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import datetime
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any, Final
 from uuid import UUID
 
@@ -49,9 +49,11 @@ _MOMENT: Final = re.compile(
 _PLAIN: Final = re.compile(r"[\t\n\r -~]*")  # other control characters have no weight
 _EPOCH: Final = datetime(1970, 1, 1)
 _DAY: Final = 86_400_000_000  # microseconds
+_EXACT: Final = Context(prec=65)  # the digits of the longest DECIMAL; by default, Python keeps 28
 _SCALE: Final = 6  # digits after the point that a number in a history may have
 _ATTEMPTS: Final = 3  # how often definitions are loaded if they change meanwhile
-_SYSTEM: Final = "('mysql', 'information_schema', 'performance_schema', 'sys')"
+SYSTEM_SCHEMAS: Final = ("mysql", "information_schema", "performance_schema", "sys")
+_SYSTEM: Final = str(SYSTEM_SCHEMAS)  # a list in SQL, too
 
 Row = dict[str, Any]
 Name = tuple[str, str]  # a schema, and a table in it
@@ -85,6 +87,7 @@ class LoggedColumn(Struct, kw_only=True):
     Attributes:
         type: the data type without its length: ``varchar``.
         scale: the digits after the decimal point, of a decimal or of a second.
+        length: the bytes of its longest text; a change may cut texts, or pad them.
         charset: the character set of a text; empty for other types.
         elements: the texts of an ENUM or SET.
         virtual: whether no storage holds the column, so that the log does not contain it.
@@ -155,7 +158,7 @@ class LoggedColumn(Struct, kw_only=True):
             return int(text)
         if self.type == "decimal":
             if self.scale <= _SCALE:
-                return int(Decimal(text).scaleb(self.scale))
+                return int(Decimal(text).scaleb(self.scale, _EXACT))
             return str(Decimal(text))
         if self.type in ("float", "double"):
             return repr(float(text))

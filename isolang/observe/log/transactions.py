@@ -39,7 +39,15 @@ from isolang.observe.log.replay import (
     difference,
 )
 from isolang.observe.log.stream import LogPosition
-from isolang.observe.log.tables import SEQUENCE, Catalogue, LoggedColumn, LoggedTable, Name, Row
+from isolang.observe.log.tables import (
+    SEQUENCE,
+    SYSTEM_SCHEMAS,
+    Catalogue,
+    LoggedColumn,
+    LoggedTable,
+    Name,
+    Row,
+)
 from isolang.observe.log.values import Decoder, UnknownTypeError
 
 _ALTERED_AGAIN: Final = "altered again before its rows could be read"
@@ -80,7 +88,7 @@ class _Bound(Struct):
     """A table map with the table that it describes.
 
     Attributes:
-        names: the names of the stored columns, by their positions; ``None`` for virtual ones.
+        columns: the stored columns, by their positions; ``None`` for virtual ones.
     """
 
     table: LoggedTable
@@ -177,7 +185,7 @@ class Transactions:
         """
         name = table_map.schema, table_map.name
         table = LoggedTable(schema=name[0], name=name[1])
-        if name[0] in _SYSTEM_SCHEMAS:
+        if name[0] in SYSTEM_SCHEMAS:
             table.why = _SYSTEM_TABLE
         elif not self._catalogue.observes(name[0]):
             table.why = "another database"
@@ -358,9 +366,6 @@ def _alike(table: LoggedTable, other: LoggedTable) -> bool:
 
 def _only(names: Iterable[str], row: Row | None) -> Row | None:
     return None if row is None else {name: row[name] for name in names if name in row}
-
-
-_SYSTEM_SCHEMAS: Final = ("mysql", "information_schema", "performance_schema", "sys")
 
 
 def _row(bound: _Bound, texts: events.Texts | None) -> Row | None:

@@ -14,7 +14,7 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from isolang.observe.sql.predicates import Predicate
-from isolang.observe.sql.values import BOOL, NUMERIC, UnknownValueError, short_text
+from isolang.observe.sql.values import BOOL, NUMERIC, UnknownValueError, shifted, short_text
 
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint"})
 _TEXTS: Final = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext", "enum"})
@@ -150,7 +150,7 @@ class ComparedColumn:
     def _number(self, value: str, oid: int) -> int:
         if not _NUMBER.fullmatch(value):
             raise UnknownValueError("a text of another form")
-        scaled = Decimal(value).scaleb(self._digits())
+        scaled = shifted(Decimal(value), self._digits())
         if scaled != scaled.to_integral_value():
             raise UnknownValueError("a fraction finer than the column's")
         # SOUND BECAUSE: a decimal is compared with a text as a float, which has 15 digits.

@@ -197,11 +197,8 @@ class NamedTables:
         return fitting[0] if len(fitting) == 1 else None
 
     def labels_of(self, name: str) -> set[str]:
-        """Return the labels of all tables with a name, in any schema."""
-        return {
-            generation.label for (_, table), named in self._by_name.items() if table == name
-            for generation in named
-        }  # fmt: skip
+        """Return the labels of all tables with a name, in any schema; of all if it is empty."""
+        return {named.label for named in self.all() if name in ("", named.table.name)}
 
     def all(self) -> list[NamedTable]:
         """Return all tables that occurred."""

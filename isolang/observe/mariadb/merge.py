@@ -151,6 +151,8 @@ class Merger:
         if lost and group is None:
             # The server has rolled the statements back, or the session does not log them.
             self._unseen.note(IN_NO_LOG, lost[0].statement.text)
+            for table in (table for event in lost for table in event.statement.tables):
+                self.doubtful |= self.tables.labels_of(table.name)
             return []
         for event in transaction.events:
             numbers = placed[id(event)]
@@ -261,6 +263,8 @@ def _may_write_more(event: RecordedStatement, *, is_matched: bool) -> bool:
     statement = event.statement
     if statement.plan.kind in ("call", "other") or statement.unseen == CALLED:
         return True
-    is_write = statement.plan.kind in ("insert", "update", "delete")
-    has_triggers = is_write and any(table.triggers for table in statement.tables)
-    return not is_matched and has_triggers and not event.changed and event.matched != 0
+    if is_matched or statement.plan.kind not in ("insert", "update", "delete"):
+        return False
+    # A trigger that writes before the statement's first row takes the comment from all rows.
+    has_triggers = any(table.triggers for table in statement.tables)
+    return (event.changed > 0 or has_triggers) and event.matched != 0

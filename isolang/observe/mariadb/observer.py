@@ -186,7 +186,8 @@ class MariaDBObserver:
         merged = [*merger.transactions(self._groups)]
         for problem in problems:
             recording.unseen.note(CONTRADICTED, f"{problem.kind}: {problem.text}")
-            merger.doubtful.update(merger.tables.labels_of(problem.table))
+        for name in self._log.doubtful:
+            merger.doubtful.update(merger.tables.labels_of(name))
         write_history(
             self._path, merger.initial, merged, doubtful=merger.doubtful,
             keeps_snapshots=self._keeps_snapshots, processes=recording.process(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from itertools import count
+from random import SystemRandom
 from time import monotonic_ns
 from typing import Literal, TypeAlias
 
@@ -115,6 +116,7 @@ class Recording:
 
     Attributes:
         level: the isolation level of new connections.
+        first_connection: the number from which connections are counted in comments.
         rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
         definitions: the positions at which a statement that changed definitions was sent and
             answered, by its name in the log.
@@ -129,6 +131,8 @@ class Recording:
         self.outcomes: Counter[str] = Counter()
         self.unseen = Unseen()
         self._positions, self._processes = count(), count(1)
+        # The log has the comments of all proxies in front of a server: none may have our numbers.
+        self.first_connection = SystemRandom().randrange(1 << 40)
         self._began = monotonic_ns()
 
     def ticket(self) -> tuple[int, int]:

@@ -40,7 +40,8 @@ class FollowedSession:
     def __init__(self, recording: Recording) -> None:
         """Begin a session."""
         self._recording = recording
-        self.connection = self._process = recording.process()
+        self._process = recording.process()
+        self.connection = recording.first_connection + self._process
         self.temporaries: set[str] = set()
         self.in_transaction = False
         self.level, self._next_level = recording.level, ""

@@ -14,7 +14,7 @@ from typing import Final
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from isolang.observe.log.tables import Catalogue, LoggedTable
+from isolang.observe.log.tables import SYSTEM_SCHEMAS, Catalogue, LoggedTable
 from isolang.observe.mariadb.lexer import statements, tokens
 from isolang.observe.mariadb.plan import (
     SentPlan,
@@ -41,7 +41,7 @@ from isolang.observe.unseen import (
     VIEWS,
 )
 
-_SYSTEM: Final = frozenset({"information_schema", "mysql", "performance_schema", "sys"})
+_SYSTEM: Final = frozenset(SYSTEM_SCHEMAS)
 _WRITES: Final = frozenset({"insert", "update", "delete", "call", "other"})
 _LONGEST: Final = 1 << 20  # the longest text to examine, in characters
 _READS: Final = re.compile(

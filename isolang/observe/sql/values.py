@@ -11,7 +11,7 @@ import re
 import struct
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
+from decimal import Context, Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import UUID
 
@@ -131,7 +131,10 @@ class RecordedColumn(Struct, frozen=True, kw_only=True):
         if self.oid == NUMERIC and not isinstance(plain, float):
             return _scaled(Decimal(plain), self.scale)
         if isinstance(plain, Decimal):
-            plain = int(plain) if plain == plain.to_integral_value() else float(plain)
+            is_integer = plain == plain.to_integral_value()
+            if not is_integer and float(plain).is_integer():
+                raise UnknownValueError("a fraction with more digits than a float has")
+            plain = int(plain) if is_integer else float(plain)
         if isinstance(plain, float):
             if self.oid == NUMERIC or not abs(plain) < _EXACT:
                 raise UnknownValueError("a float")
@@ -325,8 +328,13 @@ def _microseconds(text: str) -> int:
     return (gone.days * 86_400 + gone.seconds) * 1_000_000 + gone.microseconds
 
 
+def shifted(value: Decimal, digits: int) -> Decimal:
+    """Return a number whose decimal point moves right, with all digits: Python would keep 28."""
+    return value.scaleb(digits, Context(prec=max(1, len(value.as_tuple().digits))))
+
+
 def _scaled(value: Decimal, scale: int) -> int:
-    scaled = value.scaleb(scale)
+    scaled = shifted(value, scale)
     if scaled != scaled.to_integral_value() or abs(scaled) >= _LARGEST:
         raise UnknownValueError("a decimal with more digits than the column has")
     return int(scaled)

@@ -346,3 +346,14 @@ def test_the_rows_of_an_xa_transaction_are_replayed_when_it_commits():
     assert group.gtid == "0-7-3"
     assert group.statements[0].mark == "i1.1"
     assert log.contents("account") == [(1, 11)]
+
+
+def test_rows_without_a_comment_are_not_those_of_the_statement_in_front():
+    """A session may stop to log comments within a transaction."""
+    log = account()
+    (group,) = log.read(
+        *transaction(1, ("/*i1.1*/", ACCOUNT, rows(UPDATE, (1, 10), (1, 11), flags=0),
+                         rows(INSERT, (3, 3)), rows(INSERT, (4, 4)))),
+    )  # fmt: skip
+    assert [(each.mark, len(each.changes)) for each in group.statements] == [("i1.1", 2), ("", 1)]
+    assert COMMENTS in log.replay.problems.counts

@@ -68,6 +68,7 @@ def test_a_type_of_another_server_is_refused():
         ({"type": "enum", "elements": ("x", "y")}, "0", ""),
         ({"type": "enum", "elements": ("x", "y")}, "2", "y"),
         ({"type": "decimal", "scale": 2}, "-0.01", -1),
+        ({"type": "decimal", "scale": 2}, f"1{'0' * 40}.01", 10**42 + 1),
         ({"type": "decimal", "scale": 9}, "-1.000000001", "-1.000000001"),
         ({"type": "double"}, "1e300", "1e+300"),
         ({"type": "date"}, "0000-00-00", "0000-00-00"),

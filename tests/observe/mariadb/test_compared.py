@@ -60,6 +60,7 @@ def test_what_is_certain(condition, column, expected):
     [
         ("c = 'x'", Column("int")),
         ("c = 1.5", Column("int")),
+        (f"c = 7.{'0' * 30}1", Column("int")),
         ("c = 9007199254740993", Column("bigint")),
         ("c = '1234567890.123456'", Column("decimal", 6)),
         ("c = 1", Column("varchar", 0, GENERAL)),

@@ -38,6 +38,15 @@ def test_a_statement_read_the_definition_that_was_in_force(names, sent, answered
     assert (named and named.label) == label
 
 
+def test_a_name_has_the_labels_of_each_definition_and_no_name_has_all_labels():
+    """A problem of the log that names no table may concern each of them."""
+    tables = NamedTables()
+    for each in (table("id"), table("id", "v"), LoggedTable(schema="s", name="u")):
+        tables.of(each)
+    assert tables.labels_of("t") == {"t", "t#2"}
+    assert tables.labels_of("") == {"t", "t#2", "u"}
+
+
 def test_behind_a_definition_that_nobody_observed_only_new_columns_are_certain():
     """A client that bypasses the proxy may alter a table at any time."""
     tables = NamedTables()

@@ -3,7 +3,7 @@
 import re
 import struct
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 import pytest
 
@@ -447,7 +447,13 @@ def test_faults_of_our_own_convict_nobody(mariadb, tmp_path, monkeypatch, fault)
             FAULTS[fault](monkeypatch)
         transfers(application)
         if FAULTS[fault] is None:
-            mariadb.run("SET sql_log_bin = 0", "UPDATE account SET balance = 7 WHERE id = 1")
+            mariadb.run(
+                "SET sql_log_bin = 0", "UPDATE account SET balance = 7",
+                "INSERT INTO account VALUES (5, 5), (6, 6)", "DELETE FROM room",
+            )  # fmt: skip
+            with closing(application.connect()) as client:
+                run(client, "SELECT * FROM room WHERE id = 0")
+                client.commit()
         application.stop()
     expected = "valid" if fault == "nothing" else "unknown"
     assert application.outcome("sser") == expected, application.unseen

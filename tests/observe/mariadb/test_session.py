@@ -43,6 +43,12 @@ def test_transactions_end_as_the_status_says():
     assert play((BEGIN, BUSY), (SELECT, BUSY), (SELECT, 1205), (COMMIT, IDLE))[0] == [("ok", 1)]
 
 
+def test_two_observers_of_a_server_do_not_write_the_same_comments():
+    """Each finds the comments of both in the log."""
+    first, second = (FollowedSession(Recording(None, "serializable")) for _ in range(2))
+    assert first.connection != second.connection
+
+
 def test_a_lost_connection():
     """The log decides about a COMMIT without an answer; what another statement read is not seen."""
     outcomes, unseen = play((BEGIN, BUSY), (SELECT, BUSY), (COMMIT, None))
