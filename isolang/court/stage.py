@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +21,7 @@ from isolang.harm.outcome import CallAnswer, Effects, Operation, RunOutcome, out
 from isolang.harm.state import PreparedState
 from isolang.observe.observer import Observer, unobserved
 from isolang.observe.unseen import accepted_kinds
-from isolang.observe.wire.holds import Holds, Turn
+from isolang.observe.wire.holds import Holds, Turn, released_early
 from isolang.observe.wire.unobserved import HERE
 
 if TYPE_CHECKING:
@@ -66,15 +66,31 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
         """Return whether a call committed a write."""
         return bool(writers_of(history, self.call_of(history)))
 
-    def transactions(self, history: History) -> Counter[int]:
-        """Return how many committed transactions with operations each call ran."""
+    def transactions(self, history: History) -> dict[int, list[bool]]:
+        """Return, for each transaction of each call, whether it committed.
+
+        A committed one without operations does not count. The operations of others are not known.
+        """
         from isolang.history.columns import COMMITTED
 
         status = history.columns.txn_status
-        return Counter(
-            call
-            for txn, call in self.call_of(history).items()
-            if int(status[txn]) == COMMITTED and len(history.operations_of(txn))
+        committed = defaultdict[int, list[bool]](list)
+        for txn, call in self.call_of(history).items():
+            has_committed = int(status[txn]) == COMMITTED
+            if not has_committed or len(history.operations_of(txn)):
+                committed[call].append(has_committed)
+        return committed
+
+    def is_judged_by(self, history: History) -> bool:
+        """Return whether the history has all that answers and rows depend on.
+
+        It lacks what was read and then rolled back, which the call may still use, unless it fails
+        after its only transaction.
+        """
+        answers = self.outcome.answers if self.outcome is not None else {}
+        return not released_early(self.turns) and all(
+            len(committed) == 1 and (committed[0] or (call in answers and answers[call].error))
+            for call, committed in self.transactions(history).items()
         )
 
 
@@ -168,7 +184,7 @@ class _Performance:
 
     def _may_go_on(self, call: int, stranger: int) -> bool:
         """Note why a call waits while another one is held; return whether it waits for a lock."""
-        if self.holds.awaits_server(call + 1):
+        if self.holds.awaits_server(call + 1) and self._waits_for_lock():
             self.waited.append(call)
             return True
         self.events.append(

@@ -99,6 +99,14 @@ def test_turns_have_their_statements(holds):
     ]
 
 
+def test_statements_of_one_message_share_a_ticket(holds):
+    """Each is a statement of the turn all the same."""
+    ann = Client(1)
+    ann.send(holds, "a; b", [(1, 1), (1, 1)])
+    ann.answer(holds)
+    assert len(holds.of_call(1)[0].statements) == 2
+
+
 def test_a_call_without_turns_does_not_hold_up_the_court(holds):
     """Its end is not awaited for ever."""
     assert not holds.await_stop(1, 0.01, lambda: False)
