@@ -43,6 +43,7 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
         events: why the calls did not run as the schedule says; empty if they did.
         waited: the calls that waited for a lock of another call.
         calls: the call of each line of the history.
+        complaints: for each call whose command failed, its exit code and last line of errors.
     """
 
     schedule: CallSchedule
@@ -52,6 +53,7 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
     events: tuple[str, ...]
     waited: tuple[int, ...]
     calls: Mapping[int, int]
+    complaints: Mapping[int, str]
 
     def of_call(self, call: int) -> list[Turn]:
         """Return the turns of a call."""
@@ -110,6 +112,11 @@ class _RunningCall:
     def has_ended(self) -> bool:
         """Return whether the command has ended."""
         return not self._thread.is_alive()
+
+    @property
+    def complaint(self) -> str:
+        """Why the command failed; empty if it did not."""
+        return self._started.complaint
 
     def stop(self) -> None:
         """End the command if it still runs."""
@@ -207,6 +214,10 @@ class _Performance:
         for call in self._running.values():
             call.stop()
 
+    def complaints(self) -> dict[int, str]:
+        """Return why the commands of calls failed."""
+        return {n: call.complaint for n, call in self._running.items() if call.complaint}
+
     def answers(self) -> dict[int, CallAnswer] | None:
         """Return the answers of the calls; ``None`` if one did not end."""
         answers = {n: call.answer for n, call in self._running.items()}
@@ -297,5 +308,5 @@ class CourtStage:
         return PlayedCalls(
             schedule=schedule, path=path, turns=tuple(performance.holds.turns), outcome=outcome,
             events=tuple(performance.events), waited=tuple(performance.waited),
-            calls=observer.history.clients,
+            calls=observer.history.clients, complaints=performance.complaints(),
         )  # fmt: skip

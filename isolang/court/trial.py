@@ -108,6 +108,7 @@ class Trial:
     def _record(self) -> None:
         orders = serial_orders(len(self._case.calls))
         committing: set[int] = set()
+        complaints: dict[int, str] = {}
         for order in orders:
             self._progress("record", self.evidence.recorded, len(orders))
             played = self._stage.play(serial_schedule(order))
@@ -116,6 +117,7 @@ class Trial:
             self.evidence.recorded += 1
             history, verdict, _ = self._judged(played)
             self._recorded[order] = played, history
+            complaints |= played.complaints
             answers = played.outcome.answers
             self._errors |= {(n, answer.shown()) for n, answer in answers.items() if answer.error}
             for call, committed in played.transactions(history).items():
@@ -136,9 +138,10 @@ class Trial:
                         self.evidence.looking_away.append(statement.text)
         for number, call_of_case in enumerate(self._case.calls):
             if number not in committing:
+                connect = f"hint: it must connect to $PGHOST and $PGPORT, or ${self._case.variable}"
                 self.evidence.unseen.append(
-                    f"{call_of_case.name} committed no transaction when it ran alone; hint: it "
-                    f"must connect to $PGHOST and $PGPORT, or ${self._case.variable}"
+                    f"{call_of_case.name} committed no transaction when it ran alone; "
+                    f"{complaints.get(number, connect)}"
                 )
 
     def _stops(self, before: tuple[int, ...], call: int) -> Sequence[int]:

@@ -31,7 +31,7 @@ def judged(tmp_path):
         )
         history = isolang.load_history(path)
         played = PlayedCalls(
-            schedule=CallSchedule(0), path=path, events=(), waited=(),
+            schedule=CallSchedule(0), path=path, events=(), waited=(), complaints={},
             turns=(Turn(1, 0, 0, [TurnStatement(kind, "")]),),
             outcome=SimpleNamespace(answers={0: SimpleNamespace(error=error)}),
             calls=dict.fromkeys(history.columns.txn_position.tolist(), 1),
