@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 Standing: TypeAlias = Literal["proved", "not convicted", "unknown", "acquitted"]
-STANDINGS: Final[tuple[Standing, ...]] = ("proved", "unknown", "not convicted", "acquitted")
-"""The rulings, the worst first."""
 
 _LOOKS_AWAY: Final = re.compile(
     r"\b(skip\s+locked|nowait|pg_try_advisory\w*|lock_timeout|statement_timeout)\b", re.IGNORECASE

@@ -115,10 +115,6 @@ class Holds:
         """Return how many turns a call has had."""
         return sum(turn.call == call for turn in self.turns)
 
-    def of_call(self, call: int) -> list[Turn]:
-        """Return the turns of a call."""
-        return [turn for turn in self.turns if turn.call == call]
-
     def stop_before(self, call: int, turn: int) -> None:
         """Let a call wait before one of its turns, counted from 0."""
         self._stops[call] = turn
