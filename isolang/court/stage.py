@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _MOST_ROWS: Final = 10_000  # the most rows of a table to read at the start
 _LONGEST_START: Final = 30.0  # the seconds that a command may take until its first statement
 _LONGEST: Final = 60.0  # the seconds that a call may take
+_WAITS: Final = (
+    "SELECT FROM pg_catalog.pg_locks JOIN pg_catalog.pg_stat_activity USING (pid) "
+    "WHERE NOT granted AND datname = pg_catalog.current_database() "
+    "AND backend_type = 'client backend' LIMIT 1"
+)
 
 
 class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
@@ -115,7 +120,7 @@ class _RunningCall:
 
     @property
     def complaint(self) -> str:
-        """Why the command failed; empty if it did not."""
+        """Return why the command failed; empty if it did not."""
         return self._started.complaint
 
     def stop(self) -> None:
@@ -261,11 +266,10 @@ class CourtStage:
         )
 
     def _waits_for_lock(self) -> bool:
-        """Return whether some session of the server waits for a lock."""
+        """Return whether some client of the database waits for a lock."""
         if self._watch is None:
             self._watch = self._server.connect()
-        query = "SELECT FROM pg_catalog.pg_locks WHERE NOT granted LIMIT 1"
-        return self._watch.execute(query).fetchone() is not None
+        return self._watch.execute(_WAITS).fetchone() is not None
 
     def operations(self, numbers: Sequence[int]) -> dict[int, Operation]:
         """Return calls that can be made again, alone."""
