@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from isolang.verdict import Invalid
 
 Standing: TypeAlias = Literal["proved", "not convicted", "unknown", "acquitted"]
-STANDINGS: Final[tuple[Standing, ...]] = ("proved", "unknown", "not convicted", "acquitted")
-"""The rulings, the worst first."""
 
 _LOOKS_AWAY: Final = re.compile(
     r"\b(skip\s+locked|nowait|pg_try_advisory\w*|lock_timeout|statement_timeout)\b", re.IGNORECASE
@@ -51,11 +49,13 @@ class Evidence(Struct, kw_only=True, eq=False):
         undecided: why verdicts are unknown for other reasons, or schedules were not played.
         strange: the harm of played schedules that no order of the calls explains, although their
             histories satisfy the level.
-        transactions: for each call, the most transactions that it ran in a recorded order.
+        transactions: for each call, the most transactions that it ran in a recorded order, with
+            those that it rolled back.
         looking_away: statements whose answers depend on the locks of others.
         writes: whether a call wrote anything in a recorded order.
         level: the weakest level of the recorded transactions.
         at_once: statements that may write, and that are sent together with their COMMIT.
+        together: statements that are sent together with an earlier one that sees or changes rows.
         deadlocks: whether a call met a deadlock.
         failures: the harm of schedules in which a call failed as in no order.
         refused: the calls that the database rolled back because of another one, and that then
@@ -75,6 +75,7 @@ class Evidence(Struct, kw_only=True, eq=False):
     transactions: list[int] = []
     looking_away: list[str] = []
     at_once: list[str] = []
+    together: list[str] = []
     writes: bool = True
     level: str = ""
     deadlocks: bool = False
@@ -178,6 +179,8 @@ def why_incomplete(evidence: Evidence) -> Iterator[str]:
         yield f"a statement depends on the locks of others: {evidence.looking_away[0]}"
     if evidence.at_once:
         yield f"a call cannot be held between this and its COMMIT: {evidence.at_once[0]}"
+    if evidence.together:
+        yield f"a call cannot be held before this, sent with others: {evidence.together[0]}"
     if evidence.deadlocks:
         yield "a call met a deadlock"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +21,7 @@ from isolang.harm.outcome import CallAnswer, Effects, Operation, RunOutcome, out
 from isolang.harm.state import PreparedState
 from isolang.observe.observer import Observer, unobserved
 from isolang.observe.unseen import accepted_kinds
-from isolang.observe.wire.holds import Holds, Turn
+from isolang.observe.wire.holds import Holds, Turn, released_early
 from isolang.observe.wire.unobserved import HERE
 
 if TYPE_CHECKING:
@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 _MOST_ROWS: Final = 10_000  # the most rows of a table to read at the start
 _LONGEST_START: Final = 30.0  # the seconds that a command may take until its first statement
 _LONGEST: Final = 60.0  # the seconds that a call may take
+_WAITS: Final = (
+    "SELECT FROM pg_catalog.pg_locks JOIN pg_catalog.pg_stat_activity USING (pid) "
+    "WHERE NOT granted AND datname = pg_catalog.current_database() "
+    "AND backend_type = 'client backend' LIMIT 1"
+)
 
 
 class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
@@ -43,6 +48,7 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
         events: why the calls did not run as the schedule says; empty if they did.
         waited: the calls that waited for a lock of another call.
         calls: the call of each line of the history.
+        complaints: for each call whose command failed, its exit code and last line of errors.
     """
 
     schedule: CallSchedule
@@ -52,6 +58,7 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
     events: tuple[str, ...]
     waited: tuple[int, ...]
     calls: Mapping[int, int]
+    complaints: Mapping[int, str]
 
     def of_call(self, call: int) -> list[Turn]:
         """Return the turns of a call."""
@@ -66,15 +73,31 @@ class PlayedCalls(Struct, frozen=True, kw_only=True, eq=False):
         """Return whether a call committed a write."""
         return bool(writers_of(history, self.call_of(history)))
 
-    def transactions(self, history: History) -> Counter[int]:
-        """Return how many committed transactions with operations each call ran."""
+    def transactions(self, history: History) -> dict[int, list[bool]]:
+        """Return, for each transaction of each call, whether it committed.
+
+        A committed one without operations does not count. The operations of others are not known.
+        """
         from isolang.history.columns import COMMITTED
 
         status = history.columns.txn_status
-        return Counter(
-            call
-            for txn, call in self.call_of(history).items()
-            if int(status[txn]) == COMMITTED and len(history.operations_of(txn))
+        committed = defaultdict[int, list[bool]](list)
+        for txn, call in self.call_of(history).items():
+            has_committed = int(status[txn]) == COMMITTED
+            if not has_committed or len(history.operations_of(txn)):
+                committed[call].append(has_committed)
+        return committed
+
+    def is_judged_by(self, history: History) -> bool:
+        """Return whether the history has all that answers and rows depend on.
+
+        It lacks what was read and then rolled back, which the call may still use, unless it fails
+        after its only transaction.
+        """
+        answers = self.outcome.answers if self.outcome is not None else {}
+        return not released_early(self.turns) and all(
+            len(committed) == 1 and (committed[0] or (call in answers and answers[call].error))
+            for call, committed in self.transactions(history).items()
         )
 
 
@@ -94,6 +117,11 @@ class _RunningCall:
     def has_ended(self) -> bool:
         """Return whether the command has ended."""
         return not self._thread.is_alive()
+
+    @property
+    def complaint(self) -> str:
+        """Return why the command failed; empty if it did not."""
+        return self._started.complaint
 
     def stop(self) -> None:
         """End the command if it still runs."""
@@ -168,7 +196,7 @@ class _Performance:
 
     def _may_go_on(self, call: int, stranger: int) -> bool:
         """Note why a call waits while another one is held; return whether it waits for a lock."""
-        if self.holds.awaits_server(call + 1):
+        if self.holds.awaits_server(call + 1) and self._waits_for_lock():
             self.waited.append(call)
             return True
         self.events.append(
@@ -190,6 +218,10 @@ class _Performance:
         """End the commands that still run."""
         for call in self._running.values():
             call.stop()
+
+    def complaints(self) -> dict[int, str]:
+        """Return why the commands of calls failed."""
+        return {n: call.complaint for n, call in self._running.items() if call.complaint}
 
     def answers(self) -> dict[int, CallAnswer] | None:
         """Return the answers of the calls; ``None`` if one did not end."""
@@ -234,11 +266,10 @@ class CourtStage:
         )
 
     def _waits_for_lock(self) -> bool:
-        """Return whether some session of the server waits for a lock."""
+        """Return whether some client of the database waits for a lock."""
         if self._watch is None:
             self._watch = self._server.connect()
-        query = "SELECT FROM pg_catalog.pg_locks WHERE NOT granted LIMIT 1"
-        return self._watch.execute(query).fetchone() is not None
+        return self._watch.execute(_WAITS).fetchone() is not None
 
     def operations(self, numbers: Sequence[int]) -> dict[int, Operation]:
         """Return calls that can be made again, alone."""
@@ -281,5 +312,5 @@ class CourtStage:
         return PlayedCalls(
             schedule=schedule, path=path, turns=tuple(performance.holds.turns), outcome=outcome,
             events=tuple(performance.events), waited=tuple(performance.waited),
-            calls=observer.history.clients,
+            calls=observer.history.clients, complaints=performance.complaints(),
         )  # fmt: skip

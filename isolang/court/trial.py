@@ -23,7 +23,7 @@ from isolang.foresee.played import PROFILES
 from isolang.foresee.schedules import Level
 from isolang.foresee.service import SQL
 from isolang.history.columns import COMMITTED
-from isolang.observe.wire.holds import commits_at_once, stops_of
+from isolang.observe.wire.holds import commits_at_once, released_early, sent_together, stops_of
 
 if TYPE_CHECKING:
     from isolang.court.case import CourtCase
@@ -63,6 +63,7 @@ class Trial:
         self._schedules: dict[CallSchedule, None] = {}
         self._searched_harms = 0
         self._errors: set[tuple[int, str]] = set()  # of calls one after another
+        self._released: list[str] = []  # the statements that release locks before COMMIT
 
     def hold(self) -> Evidence:
         """Return the evidence.
@@ -78,6 +79,9 @@ class Trial:
         level = _weakest(histories)
         evidence.level = SQL[level].lower()
         evidence.robust, evidence.not_robust = robustness_of(histories, level)
+        if self._released:
+            why = f"this releases locks before the transaction ends: {self._released[0]}"
+            evidence.robust, evidence.not_robust = (), why
         for schedule in self._predicted():
             self._schedules[schedule] = None
         evidence.predicted = len(self._schedules)
@@ -103,6 +107,8 @@ class Trial:
 
     def _record(self) -> None:
         orders = serial_orders(len(self._case.calls))
+        committing: set[int] = set()
+        complaints: dict[int, str] = {}
         for order in orders:
             self._progress("record", self.evidence.recorded, len(orders))
             played = self._stage.play(serial_schedule(order))
@@ -111,25 +117,31 @@ class Trial:
             self.evidence.recorded += 1
             history, verdict, _ = self._judged(played)
             self._recorded[order] = played, history
+            complaints |= played.complaints
             answers = played.outcome.answers
             self._errors |= {(n, answer.shown()) for n, answer in answers.items() if answer.error}
-            for call, count in played.transactions(history).items():
+            for call, committed in played.transactions(history).items():
                 most = self.evidence.transactions
-                most[call] = max(most[call], count)
+                most[call] = max(most[call], len(committed))
+                if any(committed):
+                    committing.add(call)
             if verdict.outcome == "invalid":  # the calls ran one after another
                 self.evidence.unseen.append("calls that ran one after another violated the level")
             for call in order:
-                self.evidence.at_once += commits_at_once(played.of_call(call))
+                turns = played.of_call(call)
+                self.evidence.at_once += commits_at_once(turns)
+                self.evidence.together += sent_together(turns)
+                self._released += released_early(turns)
             for turn in played.turns:
                 for statement in turn.statements:
                     if depends_on_locks(statement.text):
                         self.evidence.looking_away.append(statement.text)
-        for call, count in enumerate(self.evidence.transactions):
-            if not count:
-                name = self._case.calls[call].name
+        for number, call_of_case in enumerate(self._case.calls):
+            if number not in committing:
+                connect = f"hint: it must connect to $PGHOST and $PGPORT, or ${self._case.variable}"
                 self.evidence.unseen.append(
-                    f"{name} committed no transaction when it ran alone; hint: it must connect to "
-                    f"$PGHOST and $PGPORT, or ${self._case.variable}"
+                    f"{call_of_case.name} committed no transaction when it ran alone; "
+                    f"{complaints.get(number, connect)}"
                 )
 
     def _stops(self, before: tuple[int, ...], call: int) -> Sequence[int]:
@@ -174,9 +186,10 @@ class Trial:
         played = self._stage.play(schedule)
         evidence = self.evidence
         evidence.undecided += played.events
-        _, verdict, option = self._judged(played)
+        history, verdict, option = self._judged(played)
         evidence.deadlocks |= _DEADLOCK in played.path.read_text("utf-8", errors="replace")
         is_plain = all(count == 1 for count in evidence.transactions)
+        is_plain = is_plain and played.is_judged_by(history)
         answers = played.outcome.answers if played.outcome is not None else {}
         names = {n: call.name for n, call in enumerate(self._case.calls)}
         evidence.refused |= {names[n] for n, answer in answers.items() if answer.refused}

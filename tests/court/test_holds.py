@@ -93,10 +93,18 @@ def test_turns_have_their_statements(holds):
     assert not holds.awaits_server(2)
     ann.answer(holds)
     ann.send(holds, "b")
-    assert [[held.text for held in turn.statements] for turn in holds.of_call(1)] == [
+    assert [[held.text for held in turn.statements] for turn in holds.turns] == [
         ["a", "a"],
         [],
     ]
+
+
+def test_statements_of_one_message_share_a_ticket(holds):
+    """Each is a statement of the turn all the same."""
+    ann = Client(1)
+    ann.send(holds, "a; b", [(1, 1), (1, 1)])
+    ann.answer(holds)
+    assert len(holds.turns[0].statements) == 2
 
 
 def test_a_call_without_turns_does_not_hold_up_the_court(holds):

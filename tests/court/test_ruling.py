@@ -49,6 +49,7 @@ def test_robust_programs_are_acquitted_under_conditions():
         ({"writes": False, "robust": ("x",)}, "not convicted", "no call wrote anything"),
         ({"played": 0, "possible": 0, "at_once": ["x"]}, "not convicted", "no call can be held"),
         ({"at_once": ["UPDATE job …"]}, "not convicted", "its COMMIT: UPDATE job"),
+        ({"together": ["SELECT 2"]}, "not convicted", "sent with others: SELECT 2"),
         ({"deadlocks": True}, "not convicted", "deadlock"),
         ({"unseen": ["functions"]}, "unknown", "functions"),
         ({"unseen": ["functions"], "robust": ("x",)}, "unknown", "functions"),

@@ -3,7 +3,14 @@
 from isolang.court.case import parse_case
 from isolang.court.schedules import CallSchedule, serial_orders, serial_schedule, split_schedules
 from isolang.court.words import script_lines
-from isolang.observe.wire.holds import Turn, TurnStatement, commits_at_once, stops_of
+from isolang.observe.wire.holds import (
+    Turn,
+    TurnStatement,
+    commits_at_once,
+    released_early,
+    sent_together,
+    stops_of,
+)
 
 
 def turns(*kinds, call=1):
@@ -22,6 +29,28 @@ def test_a_call_is_held_after_each_statement_that_reads_or_writes():
     assert [*stops_of(turns("update"))] == []
     two = turns("begin", "select", "commit", "begin", "update", "commit")
     assert [*stops_of(two)] == [2, 3, 5]
+
+
+def test_a_call_is_held_after_it_releases_locks():
+    """Another call need not wait any more, although the first one has not committed."""
+    assert [*stops_of(turns("begin select", "rollback", "begin update", "commit"))] == [1, 2, 3]
+    assert [*stops_of(turns("begin", "savepoint", "select", "back", "update", "commit"))] == [
+        3, 4, 5,
+    ]  # fmt: skip
+    locking = turns("quiet", "begin select", "quiet", "commit")
+    locking[2].executed = 1
+    assert ([*stops_of(locking)], released_early(locking)) == ([2], [])
+    locking[2].statements[0] = TurnStatement("quiet", "SELECT pg_advisory_unlock(7)")
+    assert [*stops_of(locking)] == [2, 3]
+    assert released_early(locking) == ["SELECT pg_advisory_unlock(7)"]
+    locking[2].executed = 0  # after COMMIT
+    assert released_early(locking) == []
+
+
+def test_a_call_cannot_be_held_between_statements_of_a_message():
+    """Only what reads or writes counts."""
+    assert sent_together(turns("begin level select", "update commit")) == []
+    assert sent_together(turns("begin", "select update")) == ["UPDATE"]
 
 
 def test_a_write_that_commits_at_once_cannot_be_held():

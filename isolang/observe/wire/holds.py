@@ -75,7 +75,7 @@ class Holds:
         self._stops: dict[int, int] = {}
         self._waiting: list[tuple[CallClient, bytes]] = []
         self._latest: dict[int, Turn] = {}  # by the identity of the client
-        self._known: set[tuple[int, int]] = set()  # the statements that a turn has, by ticket
+        self._known: dict[int, Any] = {}  # the executions that a turn has, by their identity
         self._clients: dict[int, CallClient] = {}
         self._changed = threading.Condition()
 
@@ -104,8 +104,8 @@ class Holds:
         """Note the statements that the server is about to answer."""
         turn = self._latest.get(id(client))
         for execution in client.wire.executions() if turn is not None else ():
-            if execution.ticket not in self._known:
-                self._known.add(execution.ticket)
+            if id(execution) not in self._known:  # those of one message share a ticket
+                self._known[id(execution)] = execution
                 statement = TurnStatement(execution.statement.plan.kind, execution.statement.text)
                 turn.statements.append(statement)  # type: ignore[union-attr]
 
@@ -114,10 +114,6 @@ class Holds:
     def count(self, call: int) -> int:
         """Return how many turns a call has had."""
         return sum(turn.call == call for turn in self.turns)
-
-    def of_call(self, call: int) -> list[Turn]:
-        """Return the turns of a call."""
-        return [turn for turn in self.turns if turn.call == call]
 
     def stop_before(self, call: int, turn: int) -> None:
         """Let a call wait before one of its turns, counted from 0."""
@@ -180,7 +176,7 @@ class Holds:
 def stops_of(turns: Sequence[Turn]) -> Iterator[int]:
     """Yield the turns of a call before which a stop may make a difference.
 
-    These are the turns after one that has read or written.
+    These are the turns after one that has read or written, or that has released locks.
 
     >>> select, commit = TurnStatement("select", ""), TurnStatement("commit", "")
     >>> [*stops_of([Turn(1, 0), Turn(1, 1, 0, [select]), Turn(1, 2, 1, [commit]), Turn(1, 3)])]
@@ -188,8 +184,51 @@ def stops_of(turns: Sequence[Turn]) -> Iterator[int]:
     """
     last = max((n for n, turn in enumerate(turns) if turn.statements), default=-1)
     for number in range(1, last + 1):
-        if any(statement.kind not in _CHANGE_NOTHING for statement in turns[number - 1].statements):
+        if any(map(_changes, turns[number - 1].statements)):
             yield number
+
+
+def _changes(statement: TurnStatement) -> bool:
+    """Return whether a call has seen or changed more, or has fewer locks, after a statement."""
+    return statement.kind not in _CHANGE_NOTHING or _releases(statement)
+
+
+def _releases(statement: TurnStatement) -> bool:
+    return statement.kind == "back" or _UNLOCKS.search(statement.text) is not None
+
+
+def released_early(turns: Sequence[Turn]) -> list[str]:
+    """Return the statements of a call that release locks before the transaction ends.
+
+    >>> back = TurnStatement("back", "ROLLBACK TO s")
+    >>> unlock = TurnStatement("quiet", "SELECT pg_advisory_unlock(7)")
+    >>> released_early([Turn(1, 0, 2, [back]), Turn(1, 1, 3, [unlock]), Turn(1, 2, 0, [unlock])])
+    ['ROLLBACK TO s', 'SELECT pg_advisory_unlock(7)']
+    """
+    return [
+        statement.text
+        for turn in turns
+        for statement in turn.statements
+        if _releases(statement) and (turn.executed or statement.kind == "back")
+    ]
+
+
+def sent_together(turns: Sequence[Turn]) -> list[str]:
+    """Return the later statements of a call's turns that have several that see or change rows.
+
+    The call cannot be held between them.
+
+    >>> begin, select = TurnStatement("begin", "BEGIN"), TurnStatement("select", "SELECT …")
+    >>> sent_together([Turn(1, 0, 0, [begin, select])])
+    []
+    >>> sent_together([Turn(1, 0, 0, [begin, select, select])])
+    ['SELECT …']
+    """
+    listed = []
+    for turn in turns:
+        changing = [s for s in turn.statements if s.kind not in _ENDS and _changes(s)]
+        listed += [statement.text for statement in changing[1:]]
+    return listed
 
 
 def commits_at_once(turns: Sequence[Turn]) -> list[str]:
@@ -215,7 +254,8 @@ def commits_at_once(turns: Sequence[Turn]) -> list[str]:
 
 _LOCKS: Final = re.compile(r"\bfor\s+(no\s+key\s+update|update|key\s+share|share)\b", re.IGNORECASE)
 _ENDS: Final = frozenset({"commit", "rollback"})
+_UNLOCKS: Final = re.compile(r"\bpg_advisory_unlock|\bdiscard\s+all\b", re.IGNORECASE)
 _CHANGE_NOTHING: Final = frozenset(
-    {"quiet", "begin", "level", "forget", "savepoint", "release", "back", "rollback"}
+    {"quiet", "begin", "level", "forget", "savepoint", "release", "back"}
 )
 """The kinds of statements after which a call has seen and changed no more than before."""
