@@ -115,7 +115,7 @@ def _has_one_row(reader: Reader) -> bool:
 
 
 def limit_around(reader: Reader, at: int, lowest: int = 1) -> int:
-    """Return the position of the LIMIT or FETCH that may leave out rows of the SELECT at one.
+    """Return where LIMIT or FETCH is that may leave out rows of the SELECT at a position.
 
     Return 0 if there is none, and -1 if it is not certain which rows a LIMIT leaves out. The LIMIT
     of EXISTS does not count, and none in fewer parentheses than ``lowest``.
