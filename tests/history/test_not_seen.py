@@ -1,5 +1,6 @@
 """What the observer of a recorded application did not see, as comments of the recording say."""
 
+import gzip
 import io
 import json
 
@@ -192,6 +193,21 @@ def test_a_watch_of_a_recording_judges_as_a_check_does(tmp_path, capfd, text, co
     run = run_here(capfd, "watch", *asked, "--until-idle", "0", path)
     assert run.code == run_here(capfd, "check", *asked, path).code == code, run.out
     assert ("the recording has no end" in " ".join(run.out.split())) == (code == 3)
+
+
+def test_a_compressed_recording_without_an_end_does_not_convict(tmp_path, capfd):
+    """The watch looks for the end in the decompressed files, also if they were rotated."""
+    asked = ("watch", "-s", "ser", "--from", "edn", "--until-idle", "0")
+    packed, log = tmp_path / "log.edn.gz", tmp_path / "rotated.edn"
+    packed.write_bytes(gzip.compress((RECORDED + MISSED).encode()))
+    (tmp_path / "rotated.edn.1").write_text(RECORDED)
+    log.write_text(MISSED)
+    for path in (packed, log):
+        assert run_here(capfd, *asked, path).code == 3
+    packed.write_bytes(gzip.compress((RECORDED + MISSED + END).encode()))
+    log.write_text(MISSED + END)
+    for path in (packed, log):
+        assert run_here(capfd, *asked, path).code == 1
 
 
 def test_a_chain_of_a_recording_without_an_end_is_not_accepted(tmp_path, capfd, monkeypatch):

@@ -115,7 +115,7 @@ def _has_one_row(reader: Reader) -> bool:
 
 
 def limit_around(reader: Reader, at: int, lowest: int = 1) -> int:
-    """Return the position of the LIMIT that may leave out rows of the SELECT at a position.
+    """Return where LIMIT or FETCH is that may leave out rows of the SELECT at a position.
 
     Return 0 if there is none, and -1 if it is not certain which rows a LIMIT leaves out. The LIMIT
     of EXISTS does not count, and none in fewer parentheses than ``lowest``.
@@ -127,7 +127,7 @@ def limit_around(reader: Reader, at: int, lowest: int = 1) -> int:
             begin -= 1
         while end < len(reader.part) and reader.depth[end] >= depth:
             end += 1
-        place = reader.find({"limit"}, begin, end, depth)
+        place = reader.find({"limit", "fetch"}, begin, end, depth)
         # SOUND BECAUSE: EXISTS counts as a read of all rows that its query selects.
         exists = depth and reader.word(begin - 2) == "exists" and limits_to_some(reader, place)
         if place < end and not exists:

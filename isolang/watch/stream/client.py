@@ -11,11 +11,11 @@ from msgspec import Struct
 
 from isolang.errors import HistoryError
 from isolang.history import columns as c
-from isolang.history.not_seen import lacks_end
+from isolang.history.not_seen import RecordingState, recording_after
 from isolang.watch.stream.batch import LogSpan
 from isolang.watch.stream.formats import followed_format
 from isolang.watch.stream.operations import Block, Follower, FollowState
-from isolang.watch.stream.segments import Segment
+from isolang.watch.stream.segments import Segment, open_bytes, read_some, rotated_files
 from isolang.watch.stream.tail import Piece, Tail
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ class LogClient:
         if not self.follower.state.recording:
             return False
         if self._is_whole is None:
-            self._is_whole = self._file is not None and not lacks_end(self._file.read_bytes())
+            self._is_whole = self._file is not None and _has_ends(self._file)
         return not self._is_whole
 
     @property
@@ -300,3 +300,18 @@ class LogClient:
         self.last = self.follower.open_transactions()
         self.format = "edn" if self.follower.state.clock else ""
         self._yielded = yielded
+
+
+def _has_ends(log: Path) -> bool:
+    """Return whether each recording in a log, of which some files may be compressed, has its end.
+
+    Raises:
+        HistoryError: a file cannot be read.
+    """
+    state: RecordingState = ""
+    for path in (*(older for _, older in rotated_files(log)), log):
+        if path.exists():  # the log is missing while it is rotated
+            file, _ = open_bytes(path)
+            with file:
+                state = recording_after(read_some(file, -1, str(path)), state)
+    return not state
