@@ -177,6 +177,10 @@ class FollowedSession:
             self._finish("fail", error=str(code))
             self.in_transaction = False
         else:
+            # The server commits before it runs a definition, and so may a procedure before it
+            # fails. CREATE TEMPORARY TABLE, the only definition with a name, commits nothing.
+            commits = statement.plan.kind == "definition" and not statement.plan.name
+            transaction.is_unclear |= commits or statement.ends_unclear
             if statement.mark and not statement.is_binary:
                 transaction.numbers.discard(int(statement.mark.partition(".")[2]))
             if code in _DUPLICATE:

@@ -1,5 +1,7 @@
 """Transactions are followed by the status in each answer."""
 
+import pytest
+
 from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION
 from isolang.observe.mariadb.plan import SentPlan, SourceTable
 from isolang.observe.mariadb.recording import Recording, StatementAnswer
@@ -57,3 +59,20 @@ def test_a_transaction_that_may_be_several():
     """It counts, as its statements may belong to another one."""
     unclear = Statement("EXECUTE s", (), SentPlan("other"), ends_unclear=True)
     assert NO_END in play((BEGIN, BUSY), (unclear, BUSY), (COMMIT, IDLE))[1]
+
+
+@pytest.mark.parametrize(
+    ("statement", "counts"),
+    [
+        (Statement("CREATE TABLE t", (), SentPlan("definition")), True),
+        (Statement("CALL p()", (), SentPlan("call"), ends_unclear=True), True),
+        (Statement("CREATE TEMPORARY TABLE t", (), SentPlan("definition", name="t")), False),
+        (SELECT, False),
+    ],
+)
+@pytest.mark.parametrize("end", ["COMMIT", "ROLLBACK"])
+def test_a_statement_that_fails_may_have_committed_before(statement, counts, end):
+    """What the session reads behind it may belong to another transaction."""
+    ending = Statement(end, (), SentPlan(end.lower()))
+    steps = (BEGIN, BUSY), (SELECT, BUSY), (statement, 1050), (SELECT, BUSY), (ending, IDLE)
+    assert (NO_END in play(*steps)[1]) is counts
