@@ -62,7 +62,7 @@ class Merger:
             named = self.tables.of(table)
             for key, row in rows.get(name, {}).items():
                 text = named.add(key, row)
-                named.initial[named.key(key)] = text, None
+                named.initial[named.key(key)] = text
                 self.initial.append((named.label, f"{named.key_edn(key)} {text}"))
 
     def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:

@@ -366,11 +366,10 @@ class StatementReads(TableReads):
                 return None
             key[name] = equal[2]
         values = table.table.key_of(key)
-        version = table.locked_version(values, transaction, event.answered)
-        if version is None:
-            return None
-        text = f"[:r {table.key_edn(values)} {version[0]}]"
-        return self._operation(text, table, event, transaction)
+        version = table.locked_version(values, transaction, event)
+        return (
+            None if version is None else self._row_read(table, values, version, event, transaction)
+        )
 
     def _conflicts(
         self,
