@@ -21,7 +21,8 @@ _TIMEOUT: Final = 1205
 _READERS: Final = frozenset({"select", "insert", "update", "delete", "call", "other"})
 _DUPLICATE: Final = frozenset({1062, 1586})
 _ISOLATION: Final = re.compile(
-    r"(global|@@global\s*\.)?\W*(?:tx|transaction)_isolation\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
+    r"(global\s+|@@(?:(?:global|session|local)\s*\.\s*)?|(?<![\w$@]))(?:tx|transaction)_isolation"
+    r"\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
     re.IGNORECASE,
 )
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)  Changed: (\d+)")
@@ -198,11 +199,14 @@ class FollowedSession:
             self._transaction = None
 
     def _set_isolation(self, statement: Statement) -> None:
-        """Note the level that a SET of a variable gives to the session."""
-        for is_global, level in _ISOLATION.findall(statement.text):
-            words = level.lower().replace("-", " ").strip()
-            if not is_global:
-                self.level = self._recording.level if words == "default" else words
+        """Note the level that a SET of a variable gives to the session or its next transaction."""
+        for scope, named in _ISOLATION.findall(statement.text):
+            words = named.lower().replace("-", " ").strip()
+            level = self._recording.level if words == "default" else words
+            if scope == "@@":
+                self._next_level = level
+            elif "global" not in scope.lower():
+                self.level = level
 
     def _record(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         transaction, plan = self._transaction, statement.plan

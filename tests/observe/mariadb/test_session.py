@@ -76,3 +76,29 @@ def test_a_statement_that_fails_may_have_committed_before(statement, counts, end
     ending = Statement(end, (), SentPlan(end.lower()))
     steps = (BEGIN, BUSY), (SELECT, BUSY), (statement, 1050), (SELECT, BUSY), (ending, IDLE)
     assert (NO_END in play(*steps)[1]) is counts
+
+
+@pytest.mark.parametrize(
+    ("text", "levels"),
+    [
+        ("SET tx_isolation = 'SERIALIZABLE'", ["serializable", "serializable"]),
+        ("SET @@session.transaction_isolation='READ-COMMITTED'", ["read committed"] * 2),
+        ("SET autocommit = 0, SESSION tx_isolation := serializable", ["serializable"] * 2),
+        ("SET @@tx_isolation = 'SERIALIZABLE'", ["serializable", "repeatable read"]),
+        ("SET GLOBAL tx_isolation = 'SERIALIZABLE'", ["repeatable read"] * 2),
+        ("SET @@global.tx_isolation = 'SERIALIZABLE'", ["repeatable read"] * 2),
+        ("SET @old_tx_isolation = 'SERIALIZABLE'", ["repeatable read"] * 2),
+        ("SET @tx_isolation = 'SERIALIZABLE'", ["repeatable read"] * 2),
+    ],
+)
+def test_levels_that_a_variable_gives(text, levels):
+    """The variable behind @@ alone is that of the next transaction; others are no levels."""
+    recording = Recording(None, "repeatable read")
+    session = FollowedSession(recording)
+    setting = Statement(text, (), SentPlan("set"))
+    for statement, status in (
+        (setting, IDLE), (BEGIN, BUSY), (SELECT, BUSY), (COMMIT, IDLE), (SELECT, IDLE),
+    ):  # fmt: skip
+        session.begin(statement)
+        session.answered(statement, StatementAnswer(status=status))
+    assert [transaction.level for transaction in recording.transactions] == levels
