@@ -86,7 +86,7 @@ class SentPlan(Struct, frozen=True):
         name: the savepoint, level or way of an INSERT.
         computes: whether an UPDATE depends on values of the row besides its condition.
         functions: the names of the functions that it calls.
-        chains: whether another transaction begins at once.
+        restarts: whether it ends its transaction, although another one may be open behind it.
     """
 
     kind: Kind
@@ -102,7 +102,7 @@ class SentPlan(Struct, frozen=True):
     name: str = ""
     computes: bool = False
     functions: tuple[str, ...] = ()
-    chains: bool = False
+    restarts: bool = False
 
 
 class _OtherFormError(Exception):
@@ -218,12 +218,11 @@ def _plan(reader: _Reader) -> SentPlan:
     if first == "begin" and second == "not":
         return SentPlan("call", unseen=PROCEDURES)
     if first == "begin" or (first == "start" and second == "transaction"):
-        return SentPlan("begin")
+        return SentPlan("begin", restarts=True)
     if first in ("commit", "rollback"):
         if first == "rollback" and "to" in (second, reader.word(2)):
             return SentPlan("back", name=reader.name(len(reader) - 1).lower())
-        chains = reader.has("chain") and not (reader.has("no") and _follows(reader, "no", "chain"))
-        return SentPlan("commit" if first == "commit" else "rollback", chains=chains)
+        return SentPlan("commit" if first == "commit" else "rollback")
     if first in ("savepoint", "release"):
         return SentPlan("savepoint" if first == "savepoint" else "release",
                     name=reader.name(len(reader) - 1).lower())  # fmt: skip
@@ -249,7 +248,8 @@ def _plan(reader: _Reader) -> SentPlan:
             at += 3 * (reader.word(at) == "if")
             at += 2 * (reader.mark(at + 1) == ".")
             name = reader.name(at) if reader.is_name(at) else ""
-        return SentPlan("definition", unseen=COPIED if copies else "", name=name)
+        return SentPlan("definition", unseen=COPIED if copies else "", name=name,
+                        restarts=first == "lock")  # fmt: skip
     if first == "call":
         return SentPlan("call", unseen=PROCEDURES)
     if first == "select":

@@ -124,10 +124,10 @@ class FollowedSession:
         event = None
         kind = statement.plan.kind
         self._transaction.is_unclear |= statement.ends_unclear
+        if was and statement.plan.restarts:  # the server has committed the transaction before
+            self._finish("ok", answer.gtid)
+            self.begin(statement)
         if kind == "begin":
-            if was:  # the server has committed the transaction before
-                self._finish("ok", answer.gtid)
-                self.begin(statement)
             self._transaction.is_explicit = True
         elif kind in ("commit", "rollback"):
             self._transaction.is_explicit = True

@@ -11,7 +11,8 @@ from isolang.observe.unseen import NO_ANSWER, NO_END
 
 SELECT = Statement("SELECT", (), SentPlan("select", (SourceTable("", "t", "t"),)), mark="i1.7")
 COMMIT = Statement("COMMIT", (), SentPlan("commit"))
-BEGIN = Statement("BEGIN", (), SentPlan("begin"))
+BEGIN = Statement("BEGIN", (), SentPlan("begin", restarts=True))
+LOCK = Statement("LOCK TABLES t READ", (), SentPlan("definition", restarts=True))
 IDLE, BUSY = AUTOCOMMITS, AUTOCOMMITS | IN_TRANSACTION
 
 
@@ -38,6 +39,9 @@ def test_transactions_end_as_the_status_says():
     assert play((SELECT, IN_TRANSACTION), (COMMIT, 0))[0] == [("ok", 1)]
     begun = (BEGIN, BUSY), (SELECT, BUSY)
     assert play(*begun, *begun, (COMMIT, IDLE))[0] == [("ok", 1), ("ok", 1)]
+    # Without autocommit, a transaction is open behind LOCK TABLES, which has committed another one.
+    opened = (SELECT, IN_TRANSACTION)
+    assert play(opened, (LOCK, IN_TRANSACTION), opened, (COMMIT, 0))[0] == [("ok", 1), ("ok", 1)]
     # After a deadlock, the transaction is gone, although no status says so; not after a timeout.
     assert play((BEGIN, BUSY), (SELECT, BUSY), (SELECT, 1213), (SELECT, IDLE))[0] == [
         ("fail", 1), ("ok", 1),
