@@ -170,6 +170,8 @@ class FollowedSession:
         """Note an error; its packet does not say whether the transaction goes on."""
         transaction, recording = self._transaction, self._recording
         assert transaction is not None
+        if statement.plan.kind == "call":  # what it did before the error may have happened
+            recording.unseen.note(statement.unseen, statement.text)
         times_out = code == _TIMEOUT and recording.rolls_back_on_timeout
         if statement.plan.kind == "commit":
             self._finish("info", error=str(code))

@@ -7,7 +7,7 @@ from isolang.observe.mariadb.plan import SentPlan, SourceTable
 from isolang.observe.mariadb.recording import Recording, StatementAnswer
 from isolang.observe.mariadb.session import FollowedSession
 from isolang.observe.mariadb.statements import Statement
-from isolang.observe.unseen import NO_ANSWER, NO_END
+from isolang.observe.unseen import NO_ANSWER, NO_END, PROCEDURES
 
 SELECT = Statement("SELECT", (), SentPlan("select", (SourceTable("", "t", "t"),)), mark="i1.7")
 COMMIT = Statement("COMMIT", (), SentPlan("commit"))
@@ -69,7 +69,7 @@ def test_a_transaction_that_may_be_several():
     ("statement", "counts"),
     [
         (Statement("CREATE TABLE t", (), SentPlan("definition")), True),
-        (Statement("CALL p()", (), SentPlan("call"), ends_unclear=True), True),
+        (Statement("CALL p()", (), SentPlan("call"), unseen=PROCEDURES, ends_unclear=True), True),
         (Statement("CREATE TEMPORARY TABLE t", (), SentPlan("definition", name="t")), False),
         (SELECT, False),
     ],
@@ -80,6 +80,13 @@ def test_a_statement_that_fails_may_have_committed_before(statement, counts, end
     ending = Statement(end, (), SentPlan(end.lower()))
     steps = (BEGIN, BUSY), (SELECT, BUSY), (statement, 1050), (SELECT, BUSY), (ending, IDLE)
     assert (NO_END in play(*steps)[1]) is counts
+
+
+def test_a_procedure_that_fails_may_have_read():
+    """What it did before the error stays as it is, unless the application rolls back."""
+    call = Statement("CALL p()", (), SentPlan("call"), unseen=PROCEDURES)
+    assert PROCEDURES in play((call, 1644), (SELECT, IDLE))[1]
+    assert PROCEDURES in play((BEGIN, BUSY), (call, 1644), (COMMIT, IDLE))[1]
 
 
 @pytest.mark.parametrize(
