@@ -109,6 +109,11 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
     units: dict[str, str] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
 
+    @property
+    def first_text(self) -> str:
+        """Return the text of its first statement; empty if it has none."""
+        return self.events[0].statement.text if self.events else ""
+
 
 class Recording:
     """The transactions of all connections.

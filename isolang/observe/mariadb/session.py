@@ -65,7 +65,7 @@ class FollowedSession:
         """Note that the connection has ended, or that the server rolled back what was open."""
         if self._transaction is not None:
             if self._is_committing and self._may_read:
-                self._recording.unseen.note(NO_ANSWER, _shown(self._transaction))
+                self._recording.unseen.note(NO_ANSWER, self._transaction.first_text)
             self._finish("info" if self._is_committing else "fail")
         self.in_transaction = False
 
@@ -102,9 +102,9 @@ class FollowedSession:
             return
         recording = self._recording
         if not transaction.is_explicit and not self.in_transaction and outcome == "ok":
-            recording.unseen.note(AUTOCOMMIT, _shown(transaction))
+            recording.unseen.note(AUTOCOMMIT, transaction.first_text)
         if transaction.is_unclear:
-            recording.unseen.note(NO_END, _shown(transaction))
+            recording.unseen.note(NO_END, transaction.first_text)
         transaction.outcome, transaction.gtid, transaction.error = outcome, gtid, error
         transaction.end, transaction.ended = recording.ticket()
         recording.transactions.append(transaction)
@@ -248,8 +248,3 @@ def _note_savepoint(transaction: FollowedTransaction, kind: str, name: str) -> N
         else:
             del transaction.events[transaction.savepoints[at][1] :]
             del transaction.savepoints[at + 1 :]
-
-
-def _shown(transaction: FollowedTransaction) -> str:
-    """Return the text of a transaction's first statement; empty if it has none."""
-    return transaction.events[0].statement.text if transaction.events else ""
