@@ -149,8 +149,13 @@ class FollowedSession:
             event = self._record(statement, answer)
         self.in_transaction = now
         if self._transaction is not None and not now:
-            # The name that comes with a definition is that of the definition in the log.
-            self._finish("ok", "" if kind == "definition" else answer.gtid)
+            # The name that comes with a definition, or OPTIMIZE, is its own in the log. Then only
+            # comments name the transaction, which those of prepared statements do not do.
+            is_unnamed = kind in ("definition", "quiet")
+            self._transaction.is_unclear |= is_unnamed and any(
+                event.statement.is_binary and event.changed for event in self._transaction.events
+            )
+            self._finish("ok", "" if is_unnamed else answer.gtid)
         elif self._transaction is None and now:
             self.begin(statement)
         return event

@@ -82,6 +82,24 @@ def test_a_statement_that_fails_may_have_committed_before(statement, counts, end
     assert (NO_END in play(*steps)[1]) is counts
 
 
+@pytest.mark.parametrize("is_binary", [True, False])
+def test_only_comments_name_a_transaction_that_a_definition_ends(is_binary):
+    """The comment of a prepared statement does not say in which transaction it was executed."""
+    recording = Recording(None, "repeatable read")
+    session = FollowedSession(recording)
+    mark = "i1.p7" if is_binary else "i1.7"
+    insert = Statement("REPLACE", (), SentPlan("insert"), mark=mark, is_binary=is_binary)
+    create = Statement("CREATE TABLE t", (), SentPlan("definition"))
+    for statement, answer in (
+        (insert, StatementAnswer(status=BUSY, affected=1)),
+        (create, StatementAnswer(status=IDLE, gtid="0-1-5")),
+    ):
+        session.begin(statement)
+        session.answered(statement, answer)
+    (transaction,) = recording.transactions
+    assert (transaction.gtid, transaction.is_unclear) == ("", is_binary)
+
+
 def test_a_procedure_that_fails_may_have_read():
     """What it did before the error stays as it is, unless the application rolls back."""
     call = Statement("CALL p()", (), SentPlan("call"), unseen=PROCEDURES)
