@@ -27,7 +27,6 @@ _TRACKING: Final = (
     "',last_gtid,sql_mode,character_set_client')"
 )
 _SETTINGS: Final = "SELECT @@sql_mode,@@character_set_client,@@tx_isolation"
-_ENDS_ROWS: Final = 9  # an EOF packet is shorter
 _INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a packet of another form
 
 
@@ -155,7 +154,9 @@ class ProxiedConnection:
         while True:
             definition = await self._server.read()
             self._client.write(definition)
-            if definition[0] == 0xFF or (definition[0] == 0xFE and len(definition) < _ENDS_ROWS):
+            if definition[0] == 0xFF or (
+                definition[0] == 0xFE and len(definition) < packets.ENDS_ROWS
+            ):
                 return
 
     # --- statements as texts ---

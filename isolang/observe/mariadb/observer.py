@@ -33,7 +33,6 @@ from isolang.observe.mariadb.streams import PacketStream
 from isolang.observe.unseen import CONTRADICTED, Unseen
 
 _SECONDS_BETWEEN_TASKS: Final = 0.2
-_OLDEST: Final = (10, 6)
 
 
 class ObservedRun(Struct):

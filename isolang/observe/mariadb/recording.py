@@ -24,7 +24,6 @@ class StatementAnswer(Struct, kw_only=True):
         affected: the number of rows that it changed.
         info: what the server says about its rows.
         gtid: the name of the transaction that it ended, in the log; empty if unknown.
-        columns: the number of columns of its rows; 0 if it has no rows.
         rows: the values of the added columns, for each row.
         count: the number of its rows.
         is_refused: whether the server did not accept the added columns.
@@ -36,7 +35,6 @@ class StatementAnswer(Struct, kw_only=True):
     affected: int = 0
     info: bytes = b""
     gtid: str = ""
-    columns: int = 0
     rows: list[list[bytes | None]] = field(default_factory=list)
     count: int = 0
     is_refused: bool = False
@@ -101,7 +99,6 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
     outcome: Outcome = "info"
     end: int = 0
     ended: int = 0
-    error: str = ""
     gtid: str = ""
     numbers: set[int] = field(default_factory=set)
     is_explicit: bool = False

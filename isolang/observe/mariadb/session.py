@@ -92,7 +92,7 @@ class FollowedSession:
         if statement.mark and not statement.is_binary:
             self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
 
-    def _finish(self, outcome: Outcome, gtid: str = "", error: str = "") -> None:
+    def _finish(self, outcome: Outcome, gtid: str = "") -> None:
         """End the transaction."""
         transaction, self._transaction = self._transaction, None
         assert transaction is not None
@@ -105,7 +105,7 @@ class FollowedSession:
             recording.unseen.note(AUTOCOMMIT, transaction.first_text)
         if transaction.is_unclear:
             recording.unseen.note(NO_END, transaction.first_text)
-        transaction.outcome, transaction.gtid, transaction.error = outcome, gtid, error
+        transaction.outcome, transaction.gtid = outcome, gtid
         transaction.end, transaction.ended = recording.ticket()
         recording.transactions.append(transaction)
         recording.outcomes[outcome] += 1
@@ -179,10 +179,10 @@ class FollowedSession:
             recording.unseen.note(statement.unseen, statement.text)
         times_out = code == _TIMEOUT and recording.rolls_back_on_timeout
         if statement.plan.kind == "commit":
-            self._finish("info", error=str(code))
+            self._finish("info")
             self.in_transaction = False
         elif code in _ROLLED_BACK or times_out or not self.in_transaction:
-            self._finish("fail", error=str(code))
+            self._finish("fail")
             self.in_transaction = False
         else:
             # The server commits before it runs a definition, and so may a procedure before it
