@@ -118,6 +118,7 @@ class Recording:
     Attributes:
         level: the isolation level of new connections.
         rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
+        keeps_snapshots: whether REPEATABLE READ is snapshot isolation in all sessions.
         definitions: the positions at which a statement that changed definitions was sent and
             answered, by its name in the log.
     """
@@ -125,7 +126,7 @@ class Recording:
     def __init__(self, preparation: Preparation, level: str) -> None:
         """Create an empty recording."""
         self.preparation, self.level = preparation, level
-        self.rolls_back_on_timeout = False
+        self.rolls_back_on_timeout = self.keeps_snapshots = False
         self.definitions: dict[str, tuple[int, int]] = {}
         self.transactions: list[FollowedTransaction] = []
         self.outcomes: Counter[str] = Counter()

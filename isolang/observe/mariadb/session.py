@@ -207,6 +207,8 @@ class FollowedSession:
 
     def _set_isolation(self, statement: Statement) -> None:
         """Note the level that a SET of a variable gives to the session or its next transaction."""
+        if "innodb_snapshot_isolation" in statement.text.lower():
+            self._recording.keeps_snapshots = False
         for scope, named in _ISOLATION.findall(statement.text):
             words = named.lower().replace("-", " ").strip()
             level = self._recording.level if words == "default" else words

@@ -131,3 +131,15 @@ def test_levels_that_a_variable_gives(text, levels):
         session.begin(statement)
         session.answered(statement, StatementAnswer(status=status))
     assert [transaction.level for transaction in recording.transactions] == levels
+
+
+def test_a_session_may_give_up_its_snapshots():
+    """Then REPEATABLE READ is not snapshot isolation in each session."""
+    recording = Recording(None, "repeatable read")
+    recording.keeps_snapshots = True
+    session = FollowedSession(recording)
+    for text, keeps in (("SET a = 1", True), ("SET SESSION innodb_snapshot_isolation=0", False)):
+        setting = Statement(text, (), SentPlan("set"))
+        session.begin(setting)
+        session.answered(setting, StatementAnswer(status=IDLE))
+        assert recording.keeps_snapshots is keeps
