@@ -103,7 +103,7 @@ class NamedTable:
         statement after the lock was granted has it after. A statement without a transaction gets
         and loses its lock between its sending and its answer.
         """
-        held = event.answered if transaction.is_explicit else event.sent
+        lock_position = event.answered if transaction.is_explicit else event.sent
         versions = self._versions.get(self.key(key), [])
         if any(version.writer is transaction for version in versions):
             return None
@@ -112,7 +112,7 @@ class NamedTable:
             writer = version.writer
             if writer is None or writer.is_unclear or not writer.events:
                 is_certain = False
-            elif (writer.last_sent if writer.is_explicit else writer.end) < held:
+            elif (writer.last_sent if writer.is_explicit else writer.end) < lock_position:
                 text, is_certain = version.text, True
             elif writer.last_sent > event.answered:
                 break
