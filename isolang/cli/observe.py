@@ -252,7 +252,6 @@ def observe(
     """Record what an application does on PostgreSQL or MariaDB through a proxy, and check it."""
     from isolang.jobs.routes import load_routes
     from isolang.observe.mariadb.address import is_mariadb
-    from isolang.observe.mariadb.observer import MariaDBObserver
     from isolang.observe.observer import Observer
     from isolang.observe.unseen import accepted_kinds, reason_for_unknown
     from isolang.observe.wire.address import ServerAddress
@@ -309,15 +308,17 @@ def observe(
                 application_is_unit=unit_from == "application_name",
             )  # fmt: skip
 
-        observer = (
-            observer_at(path, host, port)
-            if isinstance(where, ServerAddress)
-            else MariaDBObserver(where, path, listen=(host, port), most_rows=most_rows)
-        )
+        observer: Observer | MariaDBObserver
+        if isinstance(where, ServerAddress):
+            observer = observer_at(path, host, port)
+        else:
+            from isolang.observe.mariadb.observer import MariaDBObserver
+
+            observer = MariaDBObserver(where, path, listen=(host, port), most_rows=most_rows)
         observer.start()
         code = None
         try:
-            at_end = versions or isinstance(observer, MariaDBObserver)
+            at_end = versions or is_mariadb(target)
             with _live_check(observer, path, () if at_end else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
@@ -377,10 +378,15 @@ def _address(text: str) -> tuple[str, int]:
 def _observed_server(target: str) -> Iterator[ServerAddress | MariaDBAddress]:
     """Yield the address of the PostgreSQL or MariaDB server named by the target."""
     from isolang.observe.mariadb.address import is_mariadb
+
+    if not is_mariadb(target):
+        with server_of(target) as address:
+            yield address
+        return
     from isolang.observe.mariadb.server import server_named
 
-    with server_named(target) if is_mariadb(target) else server_of(target) as address:
-        yield address
+    with server_named(target) as mariadb_address:
+        yield mariadb_address
 
 
 @contextmanager

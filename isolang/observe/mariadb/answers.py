@@ -32,7 +32,6 @@ NOT_AS_SENT: Final = frozenset({
     1305, 1365, 1370, 1461,
 })  # fmt: skip
 _EOF_SIZE: Final = 5
-_ENDS_ROWS: Final = 9  # an EOF packet is shorter
 
 
 class PreparedOnWire(Struct):
@@ -135,7 +134,7 @@ class AnswerForwarder:
             return StatementAnswer(code=code)
         if first[0] == 0xFE and len(first) == _EOF_SIZE:  # of COM_SET_OPTION
             return StatementAnswer(status=self.eof(first))
-        if first[0] == 0 or (first[0] == 0xFE and len(first) < _ENDS_ROWS):
+        if first[0] == 0 or (first[0] == 0xFE and len(first) < packets.ENDS_ROWS):
             ok = self.ok(first)
             client.write(ok.packed(tracks=self.tracks))
             return StatementAnswer(
@@ -158,10 +157,8 @@ class AnswerForwarder:
         if prepared is not None:
             prepared.types, prepared.keep = types, keep
         if status & CURSOR_EXISTS:
-            return StatementAnswer(status=status, columns=number, has_cursor=True)
-        answer = await self.rows(keep, hidden, types if prepared is not None else None)
-        answer.columns = number
-        return answer
+            return StatementAnswer(status=status, has_cursor=True)
+        return await self.rows(keep, hidden, types if prepared is not None else None)
 
     async def rows(self, keep: int, hidden: int, types: Sequence[int] | None) -> StatementAnswer:
         """Forward the rows of an answer.
@@ -171,7 +168,7 @@ class AnswerForwarder:
             types: the types of all columns of a prepared statement; ``None`` for texts.
         """
         client, server = self.client, self.server
-        longest = packets.LONGEST if self.has_no_eof else _ENDS_ROWS
+        longest = packets.LONGEST if self.has_no_eof else packets.ENDS_ROWS
         rows, count = list[list[bytes | None]](), 0
         while True:
             data = await server.read()

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from isolang.observe.mariadb import packets
 from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
 from isolang.observe.mariadb.packets import MORE_RESULTS, parameters_of
-from isolang.observe.mariadb.recording import Recording
+from isolang.observe.mariadb.recording import Recording, StatementAnswer
 from isolang.observe.mariadb.session import FollowedSession
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
@@ -27,7 +27,6 @@ _TRACKING: Final = (
     "',last_gtid,sql_mode,character_set_client')"
 )
 _SETTINGS: Final = "SELECT @@sql_mode,@@character_set_client,@@tx_isolation"
-_ENDS_ROWS: Final = 9  # an EOF packet is shorter
 _INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a packet of another form
 
 
@@ -155,7 +154,9 @@ class ProxiedConnection:
         while True:
             definition = await self._server.read()
             self._client.write(definition)
-            if definition[0] == 0xFF or (definition[0] == 0xFE and len(definition) < _ENDS_ROWS):
+            if definition[0] == 0xFF or (
+                definition[0] == 0xFE and len(definition) < packets.ENDS_ROWS
+            ):
                 return
 
     # --- statements as texts ---
@@ -222,16 +223,19 @@ class ProxiedConnection:
             is_inner = statement.plan.kind in ("call", "other") and more
             if not is_inner:  # the answers inside a procedure end nothing
                 self._session.answered(statement, answer)
-                await self._follow(statement)
+                await self._follow(statement, answer)
             if not more:
                 return -1
             at += not is_inner
 
-    async def _follow(self, statement: Statement) -> None:
-        """Take over what a statement that was executed has changed for the next ones."""
+    async def _follow(self, statement: Statement, answer: StatementAnswer) -> None:
+        """Take over what a statement has changed for the next ones.
+
+        A definition that fails may have changed something: DROP drops the tables that there are.
+        """
         if statement.plan.kind == "definition":
             await self._refresh()
-        elif statement.plan.kind == "use":
+        elif statement.plan.kind == "use" and not answer.code:
             self._forwarder.database = statement.plan.name
 
     # --- prepared statements ---
@@ -289,7 +293,7 @@ class ProxiedConnection:
             if not answer.status & MORE_RESULTS:
                 break
         prepared.event = self._session.answered(statement, answer)
-        await self._follow(statement)
+        await self._follow(statement, answer)
 
     def _parameters(self, prepared: PreparedOnWire, data: bytes) -> Parameters:
         """Return the parameters of an execution; none of them if they are not certain."""

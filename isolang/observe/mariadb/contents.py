@@ -55,7 +55,7 @@ class NamedTable:
         self.compared = {column.name: ComparedColumn(column) for column in table.logged}
         self.form = form_of(table)
         self.defined = _START
-        self.initial: dict[str, tuple[str, None]] = {}
+        self.initial: dict[str, str] = {}
         self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
         self._versions: dict[str, list[WrittenVersion]] = {}
 
@@ -92,32 +92,33 @@ class NamedTable:
         return number == before + 1
 
     def locked_version(
-        self, key: tuple[Any, ...], transaction: FollowedTransaction, answered: int
-    ) -> tuple[str, int] | None:
-        """Return the version of a row that a transaction had locked, and its number.
+        self, key: tuple[Any, ...], transaction: FollowedTransaction, event: RecordedStatement
+    ) -> str | None:
+        """Return the version of a row that a statement had locked.
 
         Return ``None`` if it is not certain, or if the transaction has written the row itself.
 
         SOUND BECAUSE: each writer of the row has it locked from its write to its commit. So one
-        that sent its COMMIT before this lock was granted had it before, and others have it after.
-
-        Args:
-            answered: the position of the answer that said that the row was locked.
+        that sent its COMMIT before this lock was granted had it before, and one that sent its last
+        statement after the lock was granted has it after. A statement without a transaction gets
+        and loses its lock between its sending and its answer.
         """
-        versions = [WrittenVersion(*self.initial.get(self.key(key), (None, None)))]
-        versions += self._versions.get(self.key(key), [])
+        lock_position = event.answered if transaction.is_explicit else event.sent
+        versions = self._versions.get(self.key(key), [])
         if any(version.writer is transaction for version in versions):
             return None
-        certain = [n for n, version in enumerate(versions) if n == 0 or version.writer is not None]
-        before = [
-            n for n in certain if (w := versions[n].writer) is None or w.last_sent < answered
-        ]  # fmt: skip
-        number = before[-1]
-        following = versions[number + 1 :]
-        if following and following[0].writer is None:
-            return None
-        text = versions[number].text
-        return None if text is None else (text, number)
+        text, is_certain = self.initial.get(self.key(key)), True
+        for version in versions:
+            writer = version.writer
+            if writer is None or writer.is_unclear or not writer.events:
+                is_certain = False
+            elif (writer.last_sent if writer.is_explicit else writer.end) < lock_position:
+                text, is_certain = version.text, True
+            elif writer.last_sent > event.answered:
+                break
+            else:
+                is_certain = False
+        return text if is_certain else None
 
     def find(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str | None:
         """Return a row that was read in EDN; ``None`` if the key never had this content."""

@@ -22,7 +22,7 @@ from isolang.observe.log.tables import LoggedTable, Name
 from isolang.observe.mariadb.contents import NamedTables
 from isolang.observe.mariadb.reads import SeenOperation, StatementReads, statement_name
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
-from isolang.observe.unseen import CALLED, CONTRADICTED, IN_NO_LOG, TABLES, UNPLACED
+from isolang.observe.unseen import CALLED, CONTRADICTED, IN_NO_LOG, NO_END, TABLES, UNPLACED
 
 _MARK: Final = re.compile(r"i(\d+)\.(p?)(\d+)")
 
@@ -62,7 +62,7 @@ class Merger:
             named = self.tables.of(table)
             for key, row in rows.get(name, {}).items():
                 text = named.add(key, row)
-                named.initial[named.key(key)] = text, None
+                named.initial[named.key(key)] = text
                 self.initial.append((named.label, f"{named.key_edn(key)} {text}"))
 
     def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:
@@ -72,14 +72,18 @@ class Merger:
         others = []
         find = _Finder(self._recording.transactions)
         for group in groups:
-            transaction_seen = None if group.ddl else find.transaction_of(group)
-            if transaction_seen is not None and id(transaction_seen) not in written:
-                written[id(transaction_seen)], writers[id(group)] = group, transaction_seen
-                # The log says that it committed; but not which of its statements did.
-                transaction_seen.is_unclear |= transaction_seen.outcome == "fail"
-                self._count_outcome(transaction_seen)
-            else:
+            transaction_seen = find.transaction_of(group) if _has_known_changes(group) else None
+            if transaction_seen is None:
                 others.append(group)
+                continue
+            is_another = id(transaction_seen) in written
+            if is_another or transaction_seen.outcome == "fail":
+                self._note_unclear(transaction_seen)
+            if is_another:
+                others.append(group)
+                continue
+            written[id(transaction_seen)], writers[id(group)] = group, transaction_seen
+            self._count_outcome(transaction_seen)
         for group in groups:
             if group.ddl:
                 self.tables.define(group.defined, self._recording.definitions.get(group.gtid))
@@ -99,6 +103,12 @@ class Merger:
             yield MergedTransaction(operations, None if transaction.is_unclear else transaction)
         for group in others:
             yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
+
+    def _note_unclear(self, transaction: FollowedTransaction) -> None:
+        """Note that the log does not say which statements of a transaction committed together."""
+        if not transaction.is_unclear:
+            transaction.is_unclear = True
+            self._unseen.note(NO_END, transaction.first_text)
 
     def _count_outcome(self, transaction: FollowedTransaction) -> None:
         """Note that a transaction committed."""
@@ -176,6 +186,15 @@ class Merger:
         if event.statement.plan.kind == "select":
             return self._reads.of_select(event, transaction)
         return self._reads.of_write(event, transaction, changes)
+
+
+def _has_known_changes(group: Group) -> bool:
+    """Return whether a transaction of the log changed rows of tables that are observed.
+
+    Tables without transactions, such as those of MyISAM, are in groups of their own.
+    """
+    changes = [change for statement in group.statements for change in statement.changes]
+    return not group.ddl and any(change.kind != "unknown" for change in changes)
 
 
 def _must_be_logged(event: RecordedStatement) -> bool:

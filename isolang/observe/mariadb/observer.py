@@ -33,7 +33,6 @@ from isolang.observe.mariadb.streams import PacketStream
 from isolang.observe.unseen import CONTRADICTED, Unseen
 
 _SECONDS_BETWEEN_TASKS: Final = 0.2
-_OLDEST: Final = (10, 6)
 
 
 class ObservedRun(Struct):
@@ -82,7 +81,7 @@ class MariaDBObserver:
             Preparation(catalogue, programs, version[0] * 10_000 + version[1] * 100 + version[2]),
             level,
         )
-        self._recording.rolls_back_on_timeout, self._keeps_snapshots = timeouts, keeps
+        self._recording.rolls_back_on_timeout, self._recording.keeps_snapshots = timeouts, keeps
         self._merger = Merger(self._recording, self._most_rows)
         self._merger.add_initial(catalogue.tables, rows)
         # The reader of the log loads definitions in its own time.
@@ -190,7 +189,7 @@ class MariaDBObserver:
             merger.doubtful.update(merger.tables.labels_of(name))
         write_history(
             self._path, merger.initial, merged, doubtful=merger.doubtful,
-            keeps_snapshots=self._keeps_snapshots, processes=recording.process(),
+            keeps_snapshots=recording.keeps_snapshots, processes=recording.process(),
         )  # fmt: skip
         unseen = recording.unseen.settled()
         write_end(self._path, merger.tables.all(), unseen)

@@ -38,11 +38,13 @@ STATE_CHANGED: Final = 0x4000
 # The commands that differ from each other in their answers.
 QUIT, INIT_DB, QUERY, FIELD_LIST, STATISTICS = 1, 2, 3, 4, 9
 CHANGE_USER, BINLOG_DUMP, TABLE_DUMP = 17, 18, 19
-PREPARE, EXECUTE, LONG_DATA, CLOSE, RESET_STATEMENT, FETCH = 22, 23, 24, 25, 26, 28
+PREPARE, EXECUTE, LONG_DATA, CLOSE, FETCH = 22, 23, 24, 25, 28
 RESET_CONNECTION, BULK_EXECUTE = 31, 250
 
 LONGEST: Final = 0xFFFFFF
 """The length of a packet that goes on in the next one."""
+ENDS_ROWS: Final = 9
+"""The length that an EOF packet does not reach, unlike a row that begins with the same byte."""
 
 # The types of columns and parameters.
 _FIXED_SIZES: Final = {1: 1, 2: 2, 3: 4, 4: 4, 5: 8, 8: 8, 9: 4, 13: 2}
@@ -108,12 +110,10 @@ class Greeting(Struct, frozen=True):
     Attributes:
         data: the packet to send to the client.
         offers: the server's capabilities.
-        version: the server's version.
     """
 
     data: bytes
     offers: int
-    version: str
 
 
 def greeting_of(data: bytes) -> Greeting:
@@ -128,7 +128,7 @@ def greeting_of(data: bytes) -> Greeting:
     changed[at : at + 2] = (masked & 0xFFFF).to_bytes(2, "little")
     changed[at + 5 : at + 7] = (masked >> 16).to_bytes(2, "little")
     changed[at + 14 : at + 18] = bytes(4)  # MariaDB's own capabilities, such as bulk execution
-    return Greeting(bytes(changed), offers, data[1:end].decode("latin1"))
+    return Greeting(bytes(changed), offers)
 
 
 class Login(Struct, frozen=True):

@@ -86,7 +86,7 @@ class SentPlan(Struct, frozen=True):
         name: the savepoint, level or way of an INSERT.
         computes: whether an UPDATE depends on values of the row besides its condition.
         functions: the names of the functions that it calls.
-        chains: whether another transaction begins at once.
+        restarts: whether it ends its transaction, although another one may be open behind it.
     """
 
     kind: Kind
@@ -102,7 +102,7 @@ class SentPlan(Struct, frozen=True):
     name: str = ""
     computes: bool = False
     functions: tuple[str, ...] = ()
-    chains: bool = False
+    restarts: bool = False
 
 
 class _OtherFormError(Exception):
@@ -181,16 +181,18 @@ class _Reader:
                 return at
         return end
 
+    def table(self, at: int) -> tuple[str, str, int]:
+        """Return the schema and name of the table named at a position, and the position behind."""
+        if self.mark(at + 1) == "." and self.is_name(at + 2):
+            return self.name(at), self.name(at + 2), at + 3
+        return "", self.name(at), at + 1
+
     def source(self, at: int) -> tuple[SourceTable, int]:
         """Return the table whose name begins at a position, and the position behind it."""
         if not self.is_name(at):
             raise _OtherFormError("FROM of another shape")
-        schema, name = "", self.name(at)
-        alias = _quoted(name)
-        at += 1
-        if self.mark(at) == "." and self.is_name(at + 1):
-            schema, name, at = name, self.name(at + 1), at + 2
-            alias = f"{_quoted(schema)}.{_quoted(name)}"
+        schema, name, at = self.table(at)
+        alias = f"{_quoted(schema)}.{_quoted(name)}" if schema else _quoted(name)
         is_old = self.word(at) == "for" and self.word(at + 1) in ("system_time", "portion")
         if self.mark(at) == "(" or self.word(at) == "partition" or is_old:
             raise _OtherFormError("FROM of another shape")
@@ -218,12 +220,11 @@ def _plan(reader: _Reader) -> SentPlan:
     if first == "begin" and second == "not":
         return SentPlan("call", unseen=PROCEDURES)
     if first == "begin" or (first == "start" and second == "transaction"):
-        return SentPlan("begin")
+        return SentPlan("begin", restarts=True)
     if first in ("commit", "rollback"):
         if first == "rollback" and "to" in (second, reader.word(2)):
             return SentPlan("back", name=reader.name(len(reader) - 1).lower())
-        chains = reader.has("chain") and not (reader.has("no") and _follows(reader, "no", "chain"))
-        return SentPlan("commit" if first == "commit" else "rollback", chains=chains)
+        return SentPlan("commit" if first == "commit" else "rollback")
     if first in ("savepoint", "release"):
         return SentPlan("savepoint" if first == "savepoint" else "release",
                     name=reader.name(len(reader) - 1).lower())  # fmt: skip
@@ -249,7 +250,8 @@ def _plan(reader: _Reader) -> SentPlan:
             at += 3 * (reader.word(at) == "if")
             at += 2 * (reader.mark(at + 1) == ".")
             name = reader.name(at) if reader.is_name(at) else ""
-        return SentPlan("definition", unseen=COPIED if copies else "", name=name)
+        return SentPlan("definition", unseen=COPIED if copies else "", name=name,
+                        restarts=first == "lock")  # fmt: skip
     if first == "call":
         return SentPlan("call", unseen=PROCEDURES)
     if first == "select":
@@ -383,17 +385,11 @@ def _insert(reader: _Reader) -> SentPlan:
     at = 1
     while reader.word(at) in ("low_priority", "delayed", "high_priority", "ignore", "into"):
         at += 1
-    source, _ = _inserted(reader, at)
-    return SentPlan("insert", (source,), unseen=unseen, name=way)
-
-
-def _inserted(reader: _Reader, at: int) -> tuple[SourceTable, int]:
     if not reader.is_name(at):
         raise _OtherFormError(SHAPES)
-    schema, name = "", reader.name(at)
-    if reader.mark(at + 1) == "." and reader.is_name(at + 2):
-        schema, name, at = name, reader.name(at + 2), at + 2
-    return SourceTable(schema, name, _quoted(name)), at + 1
+    schema, name, _ = reader.table(at)
+    source = SourceTable(schema, name, _quoted(name))
+    return SentPlan("insert", (source,), unseen=unseen, name=way)
 
 
 def _change(reader: _Reader) -> SentPlan:

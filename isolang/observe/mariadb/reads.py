@@ -182,7 +182,7 @@ class TableReads:
         part = statement.part
         if not statement.charset and any(not token.text.isascii() for token in part[begin:end]):
             return ParsedCondition(why="a text of another character set")
-        alias = source.alias.replace("`", "").replace('"', "").lower().rpartition(".")[2]
+        alias = _bare(source.alias)
 
         def column(names: Sequence[str]) -> str | None:
             name = names[-1].lower()
@@ -366,11 +366,10 @@ class StatementReads(TableReads):
                 return None
             key[name] = equal[2]
         values = table.table.key_of(key)
-        version = table.locked_version(values, transaction, event.answered)
-        if version is None:
-            return None
-        text = f"[:r {table.key_edn(values)} {version[0]}]"
-        return self._operation(text, table, event, transaction)
+        version = table.locked_version(values, transaction, event)
+        return (
+            None if version is None else self._row_read(table, values, version, event, transaction)
+        )
 
     def _conflicts(
         self,
@@ -435,6 +434,7 @@ def _joined_columns(
 
 
 def _bare(alias: str) -> str:
+    """Return the name behind which SQL names a table's columns, without its schema and quotes."""
     return alias.replace("`", "").replace('"', "").lower().rpartition(".")[2]
 
 

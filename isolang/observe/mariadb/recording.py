@@ -25,7 +25,6 @@ class StatementAnswer(Struct, kw_only=True):
         affected: the number of rows that it changed.
         info: what the server says about its rows.
         gtid: the name of the transaction that it ended, in the log; empty if unknown.
-        columns: the number of columns of its rows; 0 if it has no rows.
         rows: the values of the added columns, for each row.
         count: the number of its rows.
         is_refused: whether the server did not accept the added columns.
@@ -37,7 +36,6 @@ class StatementAnswer(Struct, kw_only=True):
     affected: int = 0
     info: bytes = b""
     gtid: str = ""
-    columns: int = 0
     rows: list[list[bytes | None]] = field(default_factory=list)
     count: int = 0
     is_refused: bool = False
@@ -102,13 +100,17 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
     outcome: Outcome = "info"
     end: int = 0
     ended: int = 0
-    error: str = ""
     gtid: str = ""
     numbers: set[int] = field(default_factory=set)
     is_explicit: bool = False
     is_unclear: bool = False
     units: dict[str, str] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
+
+    @property
+    def first_text(self) -> str:
+        """Return the text of its first statement; empty if it has none."""
+        return self.events[0].statement.text if self.events else ""
 
 
 class Recording:
@@ -118,6 +120,7 @@ class Recording:
         level: the isolation level of new connections.
         first_connection: the number from which connections are counted in comments.
         rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
+        keeps_snapshots: whether REPEATABLE READ is snapshot isolation in all sessions.
         definitions: the positions at which a statement that changed definitions was sent and
             answered, by its name in the log.
     """
@@ -125,7 +128,7 @@ class Recording:
     def __init__(self, preparation: Preparation, level: str) -> None:
         """Create an empty recording."""
         self.preparation, self.level = preparation, level
-        self.rolls_back_on_timeout = False
+        self.rolls_back_on_timeout = self.keeps_snapshots = False
         self.definitions: dict[str, tuple[int, int]] = {}
         self.transactions: list[FollowedTransaction] = []
         self.outcomes: Counter[str] = Counter()

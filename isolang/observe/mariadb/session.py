@@ -21,7 +21,8 @@ _TIMEOUT: Final = 1205
 _READERS: Final = frozenset({"select", "insert", "update", "delete", "call", "other"})
 _DUPLICATE: Final = frozenset({1062, 1586})
 _ISOLATION: Final = re.compile(
-    r"(global|@@global\s*\.)?\W*(?:tx|transaction)_isolation\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
+    r"(global\s+|@@(?:(?:global|session|local)\s*\.\s*)?|(?<![\w$@]))(?:tx|transaction)_isolation"
+    r"\s*:?=\s*['\"]?([a-z]+[- ]?[a-z]*)",
     re.IGNORECASE,
 )
 _MATCHED: Final = re.compile(rb"Rows matched: (\d+)  Changed: (\d+)")
@@ -65,7 +66,7 @@ class FollowedSession:
         """Note that the connection has ended, or that the server rolled back what was open."""
         if self._transaction is not None:
             if self._is_committing and self._may_read:
-                self._recording.unseen.note(NO_ANSWER, _shown(self._transaction))
+                self._recording.unseen.note(NO_ANSWER, self._transaction.first_text)
             self._finish("info" if self._is_committing else "fail")
         self.in_transaction = False
 
@@ -92,7 +93,7 @@ class FollowedSession:
         if statement.mark and not statement.is_binary:
             self._transaction.numbers.add(int(statement.mark.partition(".")[2]))
 
-    def _finish(self, outcome: Outcome, gtid: str = "", error: str = "") -> None:
+    def _finish(self, outcome: Outcome, gtid: str = "") -> None:
         """End the transaction."""
         transaction, self._transaction = self._transaction, None
         assert transaction is not None
@@ -102,10 +103,10 @@ class FollowedSession:
             return
         recording = self._recording
         if not transaction.is_explicit and not self.in_transaction and outcome == "ok":
-            recording.unseen.note(AUTOCOMMIT, _shown(transaction))
+            recording.unseen.note(AUTOCOMMIT, transaction.first_text)
         if transaction.is_unclear:
-            recording.unseen.note(NO_END, _shown(transaction))
-        transaction.outcome, transaction.gtid, transaction.error = outcome, gtid, error
+            recording.unseen.note(NO_END, transaction.first_text)
+        transaction.outcome, transaction.gtid = outcome, gtid
         transaction.end, transaction.ended = recording.ticket()
         recording.transactions.append(transaction)
         recording.outcomes[outcome] += 1
@@ -124,10 +125,10 @@ class FollowedSession:
         event = None
         kind = statement.plan.kind
         self._transaction.is_unclear |= statement.ends_unclear
+        if was and statement.plan.restarts:  # the server has committed the transaction before
+            self._finish("ok", answer.gtid)
+            self.begin(statement)
         if kind == "begin":
-            if was:  # the server has committed the transaction before
-                self._finish("ok", answer.gtid)
-                self.begin(statement)
             self._transaction.is_explicit = True
         elif kind in ("commit", "rollback"):
             self._transaction.is_explicit = True
@@ -149,8 +150,13 @@ class FollowedSession:
             event = self._record(statement, answer)
         self.in_transaction = now
         if self._transaction is not None and not now:
-            # The name that comes with a definition is that of the definition in the log.
-            self._finish("ok", "" if kind == "definition" else answer.gtid)
+            # The name that comes with a definition, or OPTIMIZE, is its own in the log. Then only
+            # comments name the transaction, which those of prepared statements do not do.
+            is_unnamed = kind in ("definition", "quiet")
+            self._transaction.is_unclear |= is_unnamed and any(
+                event.statement.is_binary and event.changed for event in self._transaction.events
+            )
+            self._finish("ok", "" if is_unnamed else answer.gtid)
         elif self._transaction is None and now:
             self.begin(statement)
         return event
@@ -170,14 +176,20 @@ class FollowedSession:
         """Note an error; its packet does not say whether the transaction goes on."""
         transaction, recording = self._transaction, self._recording
         assert transaction is not None
+        if statement.plan.kind == "call":  # what it did before the error may have happened
+            recording.unseen.note(statement.unseen, statement.text)
         times_out = code == _TIMEOUT and recording.rolls_back_on_timeout
         if statement.plan.kind == "commit":
-            self._finish("info", error=str(code))
+            self._finish("info")
             self.in_transaction = False
         elif code in _ROLLED_BACK or times_out or not self.in_transaction:
-            self._finish("fail", error=str(code))
+            self._finish("fail")
             self.in_transaction = False
         else:
+            # The server commits before it runs a definition, and so may a procedure before it
+            # fails. CREATE TEMPORARY TABLE, the only definition with a name, commits nothing.
+            commits = statement.plan.kind == "definition" and not statement.plan.name
+            transaction.is_unclear |= commits or statement.ends_unclear
             if statement.mark and not statement.is_binary:
                 transaction.numbers.discard(int(statement.mark.partition(".")[2]))
             if code in _DUPLICATE:
@@ -195,11 +207,16 @@ class FollowedSession:
             self._transaction = None
 
     def _set_isolation(self, statement: Statement) -> None:
-        """Note the level that a SET of a variable gives to the session."""
-        for is_global, level in _ISOLATION.findall(statement.text):
-            words = level.lower().replace("-", " ").strip()
-            if not is_global:
-                self.level = self._recording.level if words == "default" else words
+        """Note the level that a SET of a variable gives to the session or its next transaction."""
+        if "innodb_snapshot_isolation" in statement.text.lower():
+            self._recording.keeps_snapshots = False
+        for scope, named in _ISOLATION.findall(statement.text):
+            words = named.lower().replace("-", " ").strip()
+            level = self._recording.level if words == "default" else words
+            if scope == "@@":
+                self._next_level = level
+            elif "global" not in scope.lower():
+                self.level = level
 
     def _record(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         transaction, plan = self._transaction, statement.plan
@@ -239,8 +256,3 @@ def _note_savepoint(transaction: FollowedTransaction, kind: str, name: str) -> N
         else:
             del transaction.events[transaction.savepoints[at][1] :]
             del transaction.savepoints[at + 1 :]
-
-
-def _shown(transaction: FollowedTransaction) -> str:
-    """Return the text of a transaction's first statement; empty if it has none."""
-    return transaction.events[0].statement.text if transaction.events else ""

@@ -6,6 +6,7 @@ import pytest
 
 from isolang.observe.log.tables import LoggedColumn, LoggedTable
 from isolang.observe.mariadb.contents import NamedTables
+from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement
 
 
 def table(*names):
@@ -55,3 +56,46 @@ def test_behind_a_definition_that_nobody_observed_only_new_columns_are_certain()
     event = SimpleNamespace(sent=1, answered=2)
     assert tables.read_from(table("id", "v"), event) is None
     assert tables.read_from(table("id", "v", "w"), event).label == "t#2"
+
+
+def transaction(last_sent=0, end=0, **more):
+    """Return a transaction with one statement, which sent its last one and ended at positions."""
+    return FollowedTransaction(
+        process=1, connection=1, begin=0, began=0, level="repeatable read", last_sent=last_sent,
+        end=end, events=[RecordedStatement(statement=None)], **more,
+    )  # fmt: skip
+
+
+BEFORE = transaction(3, 4, is_explicit=True)
+DURING = transaction(12, 30)
+AFTER = transaction(25, 30, is_explicit=True)
+
+
+@pytest.mark.parametrize(
+    ("writers", "is_explicit", "text"),
+    [
+        ([], True, "initial"),
+        ([BEFORE], True, "0"),
+        ([AFTER], True, "initial"),
+        ([BEFORE, AFTER, None], True, "0"),
+        ([None, BEFORE], True, "1"),
+        ([BEFORE, None, AFTER], True, None),
+        # Its COMMIT was sent while the statement waited for the lock.
+        ([transaction(12, 30, is_explicit=True)], True, "0"),
+        ([transaction(12, 30, is_explicit=True)], False, None),
+        # A statement without a transaction may have waited for the lock, too.
+        ([DURING], True, None),
+        ([transaction(12, 15)], True, "0"),
+        ([transaction(3, 15)], False, None),
+        ([transaction(3, 4)], False, "0"),
+        ([transaction(3, 4, is_unclear=True)], True, None),
+    ],
+)
+def test_the_version_that_a_statement_had_locked(writers, is_explicit, text):
+    """It was sent at the position 10, and its answer said at 20 that it had left the row as is."""
+    named = NamedTables().of(table("id", "v"))
+    named.initial["1"] = "initial"
+    for number, writer in enumerate(writers):
+        named.write((1,), str(number), writer, number + 1)
+    event = RecordedStatement(statement=None, sent=10, answered=20)
+    assert named.locked_version((1,), transaction(is_explicit=is_explicit), event) == text

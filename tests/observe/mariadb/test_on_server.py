@@ -354,6 +354,9 @@ def test_all_kinds_of_statements(mariadb, tmp_path):
         mariadb.run("UPDATE account SET balance = 55 WHERE id = 1")
         assert run(first_client, "SELECT balance FROM account WHERE id = 1") == ((55,),)
 
+        with suppress(first_client.Error):
+            run(first_client, "USE a_database_that_does_not_exist")
+        run(first_client, "SELECT name FROM room WHERE id = 2")
         # The session begins anew, a definition changes, and a temporary table hides another one.
         first_client.select_db("test_log")
         first_client._execute_command(31, b"")  # COM_RESET_CONNECTION

@@ -1,14 +1,17 @@
-"""Which statement of a transaction wrote what the log has without a comment."""
+"""Which transaction and statement wrote what the log has."""
 
 from types import SimpleNamespace
 
-from isolang.observe.log.tables import LoggedTable
-from isolang.observe.log.transactions import LoggedStatement
+import pytest
+
+from isolang.observe.log.replay import ReplayedChange
+from isolang.observe.log.tables import LoggedColumn, LoggedTable
+from isolang.observe.log.transactions import Group, LoggedStatement
 from isolang.observe.mariadb.merge import Merger, _placed
 from isolang.observe.mariadb.plan import SentPlan
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
 from isolang.observe.mariadb.statements import Statement
-from isolang.observe.unseen import IN_NO_LOG
+from isolang.observe.unseen import IN_NO_LOG, NO_END
 
 
 def event(kind, mark="", changed=0):
@@ -70,3 +73,50 @@ def test_the_tables_of_a_transaction_that_is_in_no_log_are_left_out():
     assert [each.operations for each in merger.transactions([])] == [[]]
     assert merger.doubtful == {"t"}
     assert recording.unseen[IN_NO_LOG] == 1
+
+
+COLUMNS = {"id": LoggedColumn(name="id", type="int")}
+TABLE = LoggedTable(schema="s", name="t", columns=COLUMNS, key=["id"])
+OTHER = LoggedTable(schema="s", name="m", columns=COLUMNS, key=["id"], why="engine MyISAM")
+UNKNOWN = Group(
+    "0-1-9", None, [LoggedStatement("INSERT", "i1.7", [ReplayedChange("unknown", OTHER)])]
+)
+
+
+def insert(key):
+    """Return a group that inserts a row."""
+    change = ReplayedChange("insert", TABLE, (key,), after={"id": key}, number=1)
+    return Group(f"0-1-{key}", None, [LoggedStatement("INSERT", "i1.7", [change])])
+
+
+@pytest.mark.parametrize(
+    ("groups", "outcome", "numbers", "counted"),
+    [
+        ([insert(1)], "ok", [1], 0),
+        ([UNKNOWN, insert(1)], "ok", [1], 0),
+        # It was several transactions, or the log knows better how it ended.
+        ([insert(1), insert(2)], "ok", [None, None], 1),
+        ([insert(1)], "fail", [None], 1),
+        ([], "fail", [], 0),
+    ],
+)
+def test_the_transaction_of_a_group_of_the_log(groups, outcome, numbers, counted):
+    """Only the group of the tables that are observed is a transaction's own."""
+    recording = Recording(None, "repeatable read")
+    event = SimpleNamespace(
+        statement=SimpleNamespace(
+            mark="i1.7", is_binary=False, unseen="", text="INSERT", tables=[],
+            plan=SimpleNamespace(kind="insert", name="", locks=""),
+        ),
+        changed=1, matched=0, number=1, listed=1,
+    )  # fmt: skip
+    recording.transactions.append(
+        FollowedTransaction(
+            process=1, connection=1, begin=1, began=1, level="repeatable read", events=[event],
+            numbers={7}, outcome=outcome,
+        )
+    )  # fmt: skip
+    merged = [*Merger(recording, 10).transactions(groups)]
+    seen = [each.seen and each.seen.connection for each in merged for _ in each.operations]
+    assert seen == numbers
+    assert recording.unseen[NO_END] == counted
