@@ -355,6 +355,8 @@ class _SimulatedDatabase:
                 return False
             if own.lock and not own.writes and not self._locks.take(number, rows[0], own):
                 return False
+        if number and self._waits_for_scan(number, own, rows):
+            return False
         for row in rows:
             self._read(number, row, own, sees)
         if not own.writes:
@@ -367,6 +369,11 @@ class _SimulatedDatabase:
         done = all(self._write(number, row, own) for row in rows)
         self._time_operations(number, start)
         return done
+
+    def _waits_for_scan(self, number: int, own: TemplateStatement, rows: list[Row]) -> bool:
+        """Return whether a statement locks all rows that it reads, of which T1 has written one."""
+        locks_all = self._level(number) in KEEPS_LOCKED and own.reads and not own.is_plain
+        return bool(locks_all) and any(row in self._found_when_written[0] for row in rows)
 
     def _time_operations(self, number: int, start: int) -> None:
         missing = len(self._ops[number]) - len(self._times[number])

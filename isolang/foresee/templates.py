@@ -412,7 +412,9 @@ def templates(programs: Sequence[Program]) -> Templates:
             found: dict[tuple[TemplateStatement, ...], str] = {}
             for way, taken in ways:
                 statements = tuple(
-                    _statement(step, numbers[id(step)], program.parameters) for step in taken or ()
+                    statement
+                    for step in taken or ()
+                    for statement in _statements(step, numbers[id(step)], program.parameters)
                 )
                 if taken is None or not statements:
                     dropped += 1
@@ -532,6 +534,31 @@ def _paths_through(
                 f"{MOST_BRANCHES})"
             )
     return ways
+
+
+def _statements(
+    step: Step, number: int, parameters: Sequence[str]
+) -> Iterator[TemplateStatement]:
+    """Yield the statements for a step of a program.
+
+    SOUND BECAUSE: a statement that writes by a condition first finds rows, and may then wait for
+    one of them. At READ COMMITTED, it goes on with the newest version of this row only.
+
+    Args:
+        number: the number of the step in its program, from 0.
+    """
+    statement = _statement(step, number, parameters)
+    if statement.writes and not statement.keyed:
+        row = statement.text.partition("(")[2]
+        yield replace(
+            statement,
+            kind="read",
+            reads=frozenset([ALL_COLUMNS]),
+            writes=frozenset(),
+            newest=True,
+            text=f"r({row}",
+        )
+    yield statement
 
 
 def _statement(step: Step, number: int, parameters: Sequence[str]) -> TemplateStatement:
