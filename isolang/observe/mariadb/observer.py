@@ -10,7 +10,7 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Collection
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import copy
 from pathlib import Path
 from time import monotonic
@@ -39,6 +39,7 @@ from isolang.observe.mariadb.waiting import LogMark, WaitingTransactions
 from isolang.observe.unseen import CONTRADICTED, Unseen
 
 _SECONDS_BETWEEN_TASKS: Final = 0.2
+_MANY: Final = 100  # how many transactions of the log are followed without a pause
 _LONGEST_STEP_S: Final = 0.005  # how long connections may wait for the merge
 
 
@@ -149,36 +150,35 @@ class MariaDBObserver:
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         while not self._ended.is_set():
-            with_timeout = asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
-            try:
-                await with_timeout
-            except TimeoutError:
-                await self._follow_safely()
+            pause = 0.0 if await self._follow_safely() else _SECONDS_BETWEEN_TASKS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), pause)
         server.close()
         for task in tuple(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
 
-    async def _follow_safely(self) -> None:
-        """Follow the log until an error of our own, which must not end the connections."""
-        try:
-            if self._failure is None:
-                await self._follow_log()
-        except Exception as error:
-            self._failure = error
+    async def _follow_safely(self) -> bool:
+        """Follow the log until an error of our own, which must not end the connections.
 
-    async def _follow_log(self) -> None:
+        Return whether there is more to follow already.
+        """
+        if self._failure is None:
+            try:
+                return await self._follow_log()
+            except Exception as error:
+                self._failure = error
+        return False
+
+    async def _follow_log(self) -> bool:
         """Write the transactions of which all is known now, without holding up the connections."""
+        reached, groups = self._log.reached, self._log.take()
+        self._doubt()
         begun = monotonic()
-        while not self._ended.is_set():
-            reached, groups = self._log.reached, self._log.take()
-            self._doubt()
-            for _ in self._waiting.advance(groups, reached):
-                if monotonic() - begun > _LONGEST_STEP_S:
-                    await asyncio.sleep(0)
-                    begun = monotonic()
-            if not groups:
-                break
+        for _ in self._waiting.advance(groups, reached):
+            if monotonic() - begun > _LONGEST_STEP_S:
+                await asyncio.sleep(0)
+                begun = monotonic()
         self._note_numbers()
         if self._waiting.needs_mark:
             before, _ = self._recording.ticket()
@@ -186,6 +186,7 @@ class MariaDBObserver:
             after, _ = self._recording.ticket()
             if position is not None:
                 self._waiting.add_mark(LogMark(before, after, position))
+        return len(groups) >= _MANY
 
     def _doubt(self) -> None:
         """Leave out the tables of which the log has been wrong so far."""
