@@ -171,6 +171,8 @@ class WaitingTransactions:
 
     def _take_ended(self) -> None:
         ended, self._recording.transactions = self._recording.transactions, []
+        if self._recording.kept is not None:
+            self._recording.kept += ended
         for transaction in ended:
             self._owners.add(transaction)
         self._ended += ended
