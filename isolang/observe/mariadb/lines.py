@@ -72,7 +72,8 @@ class GrowingHistory:
         process, rows = self._recording.process(), TAB.join(text for _, text in initial)
         for kind in ("invoke", "ok") if rows else ():
             self._write(_Event(-1, process, kind, 0, f"{{{rows}}}"), "init")
-        self._file.flush()
+        if rows:  # otherwise the first line waits for the second one, as both say what the file is
+            self._file.flush()
 
     def add(self, transaction: MergedTransaction, doubtful: Collection[str]) -> None:
         """Add a transaction that was seen.

@@ -151,6 +151,11 @@ class Stream:
         return any(client.follower.state.recording for client in self._clients)
 
     @property
+    def is_unaudited(self) -> bool:
+        """``True`` if the audit of a recording that rests on a server's log is still to come."""
+        return any(client.is_unaudited() for client in self._clients)
+
+    @property
     def counts(self) -> dict[str, int]:
         """The number of ignored maps and values, by kind as reported by the native reader."""
         return self._clients.counts()
