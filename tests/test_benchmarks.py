@@ -286,6 +286,7 @@ def test_the_guard_notices_other_verdicts():
     assert "other verdicts" in guard.markdown(["a", "b"], [row])
 
 
+@pytest.mark.slow
 def test_the_guard_makes_what_it_says(tmp_path):
     """An invalid case is invalid by its level, and is measured with that exit code."""
     case = guard.Case(form="edn", level="si", bug="lost update", histories=2, transactions=20)
