@@ -110,7 +110,7 @@ class Parts:
     @property
     def is_unaudited(self) -> bool:
         """``True`` if a log is a recording that an audit has still to confirm."""
-        return self._stream.is_unaudited
+        return self._stream.is_unaudited()
 
     def note_read_bytes(self, batch: Batch) -> None:
         """Record the bytes read for a batch, for the next part's entry."""

@@ -69,6 +69,7 @@ class Stream:
         log: reads the same input again.
         ended: whether the stream has yielded its last batch.
         note_lacking: as for :class:`LogClients`.
+        is_unaudited: as for :class:`LogClients`.
     """
 
     def __init__(
@@ -94,6 +95,7 @@ class Stream:
         self._batch = batch
         self._clients = LogClients(sources, format=format, clock=clock, follow=follow, spool=spool)
         self.note_lacking = self._clients.note_lacking
+        self.is_unaudited = self._clients.is_unaudited
         self._batches = Batches(self._clients, self._fronts)
         self._stopped = False
         self._progress = False  # whether the last attempt read data, but not enough for a batch
@@ -149,11 +151,6 @@ class Stream:
     def lacks_end(self) -> bool:
         """``True`` if a log is a recording of an application that has no end, at least so far."""
         return any(client.follower.state.recording for client in self._clients)
-
-    @property
-    def is_unaudited(self) -> bool:
-        """``True`` if the audit of a recording that rests on a server's log is still to come."""
-        return any(client.is_unaudited() for client in self._clients)
 
     @property
     def counts(self) -> dict[str, int]:
