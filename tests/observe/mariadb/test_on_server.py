@@ -3,6 +3,7 @@
 import re
 import struct
 import sys
+import time
 from contextlib import closing, contextmanager, suppress
 
 import pytest
@@ -13,6 +14,7 @@ from isolang.observe.mariadb import waiting
 from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.observer import MariaDBObserver
 from isolang.observe.unseen import HARMFUL_KINDS, kind_of
+from isolang.run.play.live import judge_prefix
 
 pytestmark = pytest.mark.server
 
@@ -81,6 +83,14 @@ def run(connection, text, values=None):
     with connection.cursor() as cursor:
         cursor.execute(text, values)
         return cursor.fetchall()
+
+
+def wait_until(condition):
+    """Wait for something that the observer does in its own time."""
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
 
 
 def lost_update(first_client, second_client, lock):
@@ -154,6 +164,11 @@ def test_races(mariadb, tmp_path):
                 first_client.rollback()
             else:
                 race(first_client, second_client, lock)
+            if number == 0:  # the file has both transactions while the application runs
+                wait_until(lambda: application.observer.history.written >= 2)
+                text = application.path.read_bytes()
+                assert judge_prefix(text, "si", 60).anomaly == "lost update"
+                assert application.outcome("si") == "unknown"  # until the audit
             first_client.close()
             second_client.close()
             application.stop()
