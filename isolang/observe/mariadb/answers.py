@@ -15,14 +15,17 @@ from isolang.observe.mariadb.packets import (
     cut_binary_row,
     cut_text_row,
     greeting_of,
+    is_tls_request,
     lenenc,
     login_of,
     ok_of,
     read_lenenc,
+    tls_request,
 )
 from isolang.observe.mariadb.recording import RecordedStatement, StatementAnswer
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
+from isolang.observe.mariadb.tls import TLSSettings
 from isolang.observe.unseen import LOADED, NOT_OBSERVED, Unseen
 
 # Errors that a statement gets only because of the added columns: a name or group that is wrong, or
@@ -73,21 +76,42 @@ class AnswerForwarder:
         self.tracks = self.is_tracked = self.has_no_eof = False
         self.mode = self.charset = self.database = ""
 
-    async def log_in(self) -> bool:
-        """Forward the greeting, the login and what follows; return whether the login succeeded."""
+    async def log_in(self, tls: TLSSettings, host: str) -> bool:
+        """Forward the greeting, the login and what follows; return whether the login succeeded.
+
+        The client is never offered encryption, also if the server gets it.
+
+        Raises:
+            OSError: the server cannot encrypt, or its certificate is refused.
+        """
         data = await self.server.read()
         if data[0] == 0xFF:
             self.client.write(data)
             return False
         greeting = greeting_of(data)
         self.client.write(greeting.data)
-        login = login_of(await self.client.read(), greeting.offers)
+        first = await self.client.read()
+        if is_tls_request(first):
+            raise OSError("the proxy does not encrypt; connect to it without TLS")
+        login = login_of(first, greeting.offers)
         self.tracks = bool(login.capabilities & packets.SESSION_TRACK)
         self.is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
         self.has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
         self.database = login.database
-        self.server.write(login.data)
+        if tls:
+            if not greeting.offers & packets.TLS:
+                raise OSError("the server does not offer TLS")
+            self.server.write(tls_request(login.data))
+            await self.server.encrypt(tls.context(), host)
+            self.server.write(tls_request(login.data) + login.data[packets.TLS_REQUEST_SIZE :])
+        else:
+            self.server.write(login.data)
         return await self.authenticate()
+
+    def refuse(self, why: str) -> None:
+        """Tell the client that the server cannot be reached."""
+        text = f"isocheck observe cannot connect to the server: {why}".encode()
+        self.client.write(b"\xff" + packets.NO_CONNECTION.to_bytes(2, "little") + b"#08001" + text)
 
     async def authenticate(self) -> bool:
         """Forward the messages of an authentication, and return whether it succeeded."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Any, Final
+from typing import Final
 
 from msgspec.structs import replace
 
 from isolang.observe.mariadb import packets
+from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
 from isolang.observe.mariadb.packets import MORE_RESULTS, parameters_of
 from isolang.observe.mariadb.recording import Recording, StatementAnswer
@@ -37,17 +38,17 @@ class ProxiedConnection:
         self,
         recording: Recording,
         client: PacketStream,
-        connect: Callable[[PacketStream], Awaitable[Any]],
+        address: MariaDBAddress,
         refresh: Callable[[], Awaitable[None]],
     ) -> None:
         """Store the application's side.
 
         Args:
-            connect: connects a stream to the server.
+            address: the address of the server.
             refresh: loads the definitions of tables again if they may have changed.
         """
         self._recording, self._client = recording, client
-        self._connect, self._refresh = connect, refresh
+        self._address, self._refresh = address, refresh
         self._server = PacketStream()
         self._server.peer, client.peer = client, self._server
         self._session = FollowedSession(recording)
@@ -58,8 +59,7 @@ class ProxiedConnection:
     async def run(self) -> None:
         """Forward all messages until one side ends the connection."""
         try:
-            await self._connect(self._server)
-            if await self._forwarder.log_in():
+            if await self._log_in():
                 await self._set_up()
                 while await self._command(await self._client.read()):
                     await self._client.drain()
@@ -73,6 +73,17 @@ class ProxiedConnection:
             self._server.close()
 
     # --- the beginning ---
+
+    async def _log_in(self) -> bool:
+        """Connect to the server, and return whether the client has logged in."""
+        try:
+            await self._address.open_connection(self._server)
+            return await self._forwarder.log_in(self._address.tls, self._address.certified_name)
+        except ConnectionResetError:  # one side has gone
+            return False
+        except OSError as error:
+            self._forwarder.refuse(str(error) or type(error).__name__)
+            return False
 
     async def _set_up(self) -> None:
         """Ask for the variables that decide what texts mean, now and at each change."""

@@ -152,9 +152,7 @@ class MariaDBObserver:
 
     def _accept(self) -> PacketStream:
         stream = PacketStream()
-        connection = ProxiedConnection(
-            self._recording, stream, self._server.open_connection, self._refresh
-        )
+        connection = ProxiedConnection(self._recording, stream, self._server, self._refresh)
         task = asyncio.get_running_loop().create_task(connection.run())
         self._clients.add(task)
         task.add_done_callback(self._clients.discard)
