@@ -68,6 +68,7 @@ class AnswerForwarder:
         mode: the session's ``sql_mode``.
         charset: the character set of the texts that the client sends.
         database: the session's default database.
+        thread: the server's number of the connection.
     """
 
     def __init__(self, client: PacketStream, server: PacketStream, unseen: Unseen) -> None:
@@ -75,6 +76,7 @@ class AnswerForwarder:
         self.client, self.server, self._unseen = client, server, unseen
         self.tracks = self.is_tracked = self.has_no_eof = False
         self.mode = self.charset = self.database = ""
+        self.thread = 0
 
     async def log_in(self, tls: TLSSettings, host: str) -> bool:
         """Forward the greeting, the login and what follows; return whether the login succeeded.
@@ -89,6 +91,7 @@ class AnswerForwarder:
             self.client.write(data)
             return False
         greeting = greeting_of(data)
+        self.thread = greeting.thread
         self.client.write(greeting.data)
         first = await self.client.read()
         if is_tls_request(first):

@@ -32,7 +32,11 @@ _INVALID: Final = (IndexError, KeyError, ValueError, AssertionError)  # of a pac
 
 
 class ProxiedConnection:
-    """A connection of an application, and the one to the server on its behalf."""
+    """A connection of an application, and the one to the server on its behalf.
+
+    Attributes:
+        session: the transactions of the connection.
+    """
 
     def __init__(
         self,
@@ -51,10 +55,15 @@ class ProxiedConnection:
         self._address, self._refresh = address, refresh
         self._server = PacketStream()
         self._server.peer, client.peer = client, self._server
-        self._session = FollowedSession(recording)
+        self.session = FollowedSession(recording)
         self._prepared: dict[int, PreparedOnWire] = {}
         self._prepared_count = 0
         self._forwarder = AnswerForwarder(client, self._server, recording.unseen)
+
+    @property
+    def thread(self) -> int:
+        """The server's number of the connection."""
+        return self._forwarder.thread
 
     async def run(self) -> None:
         """Forward all messages until one side ends the connection."""
@@ -68,7 +77,7 @@ class ProxiedConnection:
         except _INVALID as error:
             self._recording.unseen.note(BROKEN, f"{type(error).__name__}: {error}")
         finally:
-            self._session.lose()
+            self.session.lose()
             self._client.close()
             self._server.close()
 
@@ -88,7 +97,7 @@ class ProxiedConnection:
     async def _set_up(self) -> None:
         """Ask for the variables that decide what texts mean, now and at each change."""
         self._prepared.clear()
-        self._session.reset()
+        self.session.reset()
         await self._forwarder.query(_TRACKING)
         rows = await self._forwarder.query(_SETTINGS)
         if not rows:
@@ -96,7 +105,7 @@ class ProxiedConnection:
             return
         mode, charset, level = ((value or b"").decode("latin1") for value in rows[0])
         self._forwarder.mode, self._forwarder.charset = mode, charset
-        self._session.level = level.lower().replace("-", " ")
+        self.session.level = level.lower().replace("-", " ")
 
     # --- commands ---
 
@@ -124,7 +133,7 @@ class ProxiedConnection:
         elif code == packets.FIELD_LIST:
             await self._field_list(data)
         elif code == packets.CHANGE_USER:
-            self._session.lose()
+            self.session.lose()
             self._forwarder.send(data)
             if not await self._forwarder.authenticate():
                 return False
@@ -145,7 +154,7 @@ class ProxiedConnection:
     async def _other(self, data: bytes) -> None:
         """Forward a command whose answer has no rows."""
         if data[0] == packets.RESET_CONNECTION:
-            self._session.lose()
+            self.session.lose()
         self._forwarder.send(data)
         answer = await self._forwarder.answer(0)
         if data[0] == packets.INIT_DB and not answer.code:
@@ -186,17 +195,23 @@ class ProxiedConnection:
         known = self._codec if codec == self._codec else ""
         mode = "ORACLE" if self._forwarder.charset in _UNSAFE else self._forwarder.mode
         made = self._recording.preparation.statements(
-            text, mode, self._forwarder.database, known, self._session.temporaries
+            text, mode, self._forwarder.database, known, self.session.temporaries
         )
         return made, codec
 
+    def _take_note(self, text: bytes | str) -> None:
+        """Take what the caller noted about a text, or about the statement that it prepared."""
+        notes = self._recording.notes
+        self.session.note = None if notes is None else notes.take(self.thread, text)
+
     async def _text(self, data: bytes) -> None:
+        self._take_note(data[1:])
         made, codec = self._prepared_texts(data[1:])
         if not made:
             self._forwarder.send(data)
             await self._forwarder.answer(0)
             return
-        preparation, session = self._recording.preparation, self._session
+        preparation, session = self._recording.preparation, self.session
         made = [
             preparation.marked(statement, f"i{session.connection}.{session.next_number()}")
             for statement in made
@@ -226,14 +241,14 @@ class ProxiedConnection:
         at = 0
         while True:
             statement = made[min(at, len(made) - 1)]
-            self._session.begin(statement)
+            self.session.begin(statement)
             answer = await self._forwarder.answer(statement.hidden)
             if answer.is_refused:
                 return at
             more = bool(answer.status & MORE_RESULTS)
             is_inner = statement.plan.kind in ("call", "other") and more
             if not is_inner:  # the answers inside a procedure end nothing
-                self._session.answered(statement, answer)
+                self.session.answered(statement, answer)
                 await self._follow(statement, answer)
             if not more:
                 return -1
@@ -256,7 +271,7 @@ class ProxiedConnection:
         self._prepared_count += 1
         statement = made[0] if len(made) == 1 else None
         if statement is not None:
-            mark = f"i{self._session.connection}.p{self._prepared_count}"
+            mark = f"i{self.session.connection}.p{self._prepared_count}"
             statement = self._recording.preparation.marked(statement, mark)
             statement.is_binary = True
         if statement is not None and (statement.hidden or statement.mark):
@@ -297,13 +312,14 @@ class ProxiedConnection:
             return
         statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
         prepared.sent_long = set()
+        self._take_note(prepared.statement.text)
         self._forwarder.send(data)
         while True:
-            self._session.begin(statement)
+            self.session.begin(statement)
             answer = await self._forwarder.answer(statement.hidden, prepared)
             if not answer.status & MORE_RESULTS:
                 break
-        prepared.event = self._session.answered(statement, answer)
+        prepared.event = self.session.answered(statement, answer)
         await self._follow(statement, answer)
 
     def _parameters(self, prepared: PreparedOnWire, data: bytes) -> Parameters:

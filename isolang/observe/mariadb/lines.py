@@ -30,8 +30,10 @@ def write_history(
     doubtful: Collection[str],
     keeps_snapshots: bool,
     processes: int,
-) -> int:
-    """Write the lines of a history, and return the number of transactions.
+) -> dict[int, int]:
+    """Write the lines of a history.
+
+    Return the number of the application's call for each line that ends a transaction of a call.
 
     Args:
         initial: the rows from before the observation, each with the label of its table.
@@ -55,16 +57,16 @@ def _write_transactions(
     doubtful: Collection[str],
     levels: dict[str, str],
     process: int,
-) -> int:
-    """Write the transactions in the order of their events."""
-    events: list[tuple[int, int, str, int, str, str]] = []
+) -> dict[int, int]:
+    """Write the transactions in the order of their events; see :func:`write_history`."""
+    events: list[tuple[int, int, str, int, str, str, int]] = []
     foreign: list[tuple[int, str, str]] = []
-    number = latest = 0
+    clients: dict[int, int] = {}
+    latest = 0
     for transaction in merged:
         operations = [op for op in transaction.operations if op.table not in doubtful]
         if not operations:
             continue
-        number += 1
         value = f"[{TAB.join(op.text for op in operations)}]"
         more, seen = _remarks(operations), transaction.seen
         if seen is None:
@@ -81,17 +83,19 @@ def _write_transactions(
             level += f", :unit {edn(unit)}"
             more += f", :unit {edn(unit)}"
         events += [
-            (seen.begin, seen.process, "invoke", seen.began, f"[{writes}]", level),
-            (seen.end, seen.process, "ok", seen.ended, value, more),
+            (seen.begin, seen.process, "invoke", seen.began, f"[{writes}]", level, 0),
+            (seen.end, seen.process, "ok", seen.ended, value, more, seen.client),
         ]
         latest = max(latest, seen.ended)
     for who, value, _ in foreign:
         lines.write(who, "invoke", 0, "txn", value)
-    for _, who, kind, when, value, more in sorted(events):
-        lines.write(who, kind, when, "txn", value, more)
+    for _, who, kind, when, value, more, client in sorted(events):
+        line = lines.write(who, kind, when, "txn", value, more)
+        if client:
+            clients[line] = client
     for who, value, more in foreign:
         lines.write(who, "ok", latest, "txn", value, more)
-    return number
+    return clients
 
 
 def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
@@ -126,9 +130,12 @@ class _Lines:
 
     def write(  # noqa: PLR0917 - the parts of a line
         self, process: int, kind: str, when: int, what: str, value: str, more: str = ""
-    ) -> None:
+    ) -> int:
+        """Write a line, and return its number in the file, whose first line has the number 1."""
+        number = next(self._line)
         observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
         self._file.write(
-            f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
+            f"{{:index {number}, :type :{kind}, :process {process}, :time {when}, "
             f"{observed}:f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
         )
+        return number + 2

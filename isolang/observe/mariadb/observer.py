@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from copy import copy
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
 
@@ -24,14 +24,15 @@ from isolang.observe.log.mariadb import (
 )
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
+from isolang.observe.mariadb.completed import ObservationStart, finish_history
 from isolang.observe.mariadb.connection import ProxiedConnection
-from isolang.observe.mariadb.lines import write_end, write_history
-from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.recording import Recording
 from isolang.observe.mariadb.statements import Preparation, programs_of
 from isolang.observe.mariadb.streams import PacketStream
-from isolang.observe.unseen import CONTRADICTED, Unseen
+from isolang.observe.sql.notes import CallNotes
+from isolang.observe.unseen import Unseen
 
+_T = TypeVar("_T")
 _SECONDS_BETWEEN_TASKS: Final = 0.2
 
 
@@ -40,9 +41,13 @@ class ObservedRun(Struct):
 
     Attributes:
         written: the number of transactions that the file has while the observation goes on.
+        unseen: what was not seen so far; the log tells more at the end.
+        refused: how many transactions the server rolled back because of another one.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
+    unseen: Unseen = field(default_factory=Unseen)
+    refused: int = 0
     evaluated: EvaluatedConditions = field(default_factory=EvaluatedConditions)
     written: int = 0
 
@@ -51,13 +56,29 @@ class MariaDBObserver:
     """A proxy in front of a server that records the applications' transactions as a history."""
 
     def __init__(
-        self, server: MariaDBAddress, path: Path, *, listen: tuple[str, int], most_rows: int
+        self,
+        server: MariaDBAddress,
+        path: Path,
+        *,
+        listen: tuple[str, int],
+        most_rows: int,
+        names: Mapping[str, str] | None = None,
+        notes: CallNotes | None = None,
     ) -> None:
-        """Store the settings; :meth:`start` opens connections."""
+        """Store the settings; :meth:`start` opens connections.
+
+        Args:
+            names: the names of tables in the history, where they differ from those in the database.
+            notes: what callers in this process note about their statements. With them, the history
+                is written by :meth:`complete` alone.
+        """
+        self._names, self._notes = names or {}, notes
         self._server, self._path, self._listen = server, path, listen
         self._most_rows = most_rows
         self._groups: list[Group] = []
-        self._clients: set[asyncio.Task[None]] = set()
+        self._clients: dict[asyncio.Task[None], ProxiedConnection] = {}
+        self._log: LogReader | None = None
+        self._is_leaving = False
         self._thread: threading.Thread | None = None
         self.history = ObservedRun()
         self.port = 0
@@ -80,12 +101,16 @@ class MariaDBObserver:
         self._recording = Recording(
             Preparation(catalogue, programs, version[0] * 10_000 + version[1] * 100 + version[2]),
             level,
+            self._notes,
         )
         self._recording.rolls_back_on_timeout, self._recording.keeps_snapshots = timeouts, keeps
-        self._merger = Merger(self._recording, self._most_rows)
-        self._merger.add_initial(catalogue.tables, rows)
-        # The reader of the log loads definitions in its own time.
-        self._log = LogReader(connect, copy(catalogue), position, rows)
+        self._start = ObservationStart(
+            server=self._server, catalogue=copy(catalogue), position=position, rows=rows,
+            most_rows=self._most_rows, names=self._names,
+        )  # fmt: skip
+        if self._notes is None:
+            self._merger, self._log = self._start.merger(self._recording), self._start.reader()
+        self._run_regular_tasks()
         self._start_listening()
 
     def _check(self, connection: Any) -> None:
@@ -143,19 +168,31 @@ class MariaDBObserver:
             try:
                 await with_timeout
             except TimeoutError:
-                self._groups += self._log.take()
-                self.history.outcomes = self._recording.outcomes
+                self._run_regular_tasks()
+            if self._is_leaving:
+                server.close()
+                if not self._clients:
+                    break
         server.close()
         for task in tuple(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
 
+    def _run_regular_tasks(self) -> None:
+        """Take over what was read from the log."""
+        if self._log is not None:
+            self._groups += self._log.take()
+        self.history.outcomes, self.history.unseen = (
+            self._recording.outcomes, self._recording.unseen
+        )  # fmt: skip
+        self.history.refused = self._recording.refused
+
     def _accept(self) -> PacketStream:
         stream = PacketStream()
         connection = ProxiedConnection(self._recording, stream, self._server, self._refresh)
         task = asyncio.get_running_loop().create_task(connection.run())
-        self._clients.add(task)
-        task.add_done_callback(self._clients.discard)
+        self._clients[task] = connection
+        task.add_done_callback(self._clients.pop)
         return stream
 
     async def _refresh(self) -> None:
@@ -167,6 +204,54 @@ class MariaDBObserver:
         with closing(self._server.connect()) as connection:
             return Catalogue(self._server.connect), programs_of(connection)
 
+    # --- in the process of the application ---
+
+    def call(self, function: Callable[[], _T]) -> _T:
+        """Return the result of a function that runs between two messages of any connection."""
+
+        async def run() -> _T:
+            return function()
+
+        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+
+    def name_write(self, backend: int, table: str, key: Mapping[str, Any], where: str) -> None:
+        """Name the ``file:line`` that caused the write of a row by an open transaction.
+
+        Args:
+            backend: the server's number of the transaction's connection.
+            key: the values of the row's primary key in Python, by column.
+        """
+
+        def set_caller() -> None:
+            for connection in self._clients.values():
+                if connection.thread == backend:
+                    connection.session.name_write(table.rpartition(".")[2], key, where)
+
+        self.call(set_caller)
+
+    def complete(self, into: Path, accepted: Collection[str] = ()) -> tuple[Unseen, dict[int, int]]:
+        """Write the history recorded so far to a new file, as if the observation ended now.
+
+        The observation goes on. What is open is not in the history.
+
+        Returns:
+            What was not seen; and for each line of a transaction of a call of the application, the
+            number of the call.
+        """
+        return self._start.complete(self.call(self._copied), into)
+
+    def _copied(self) -> Recording:
+        self._run_regular_tasks()
+        return self._recording.copied()
+
+    def leave(self) -> None:
+        """Accept no further connections, and let those that are open go on."""
+
+        def close() -> None:
+            self._is_leaving = True
+
+        self.call(close)
+
     # --- the end ---
 
     def stop(self, accepted: Collection[str] = ()) -> Unseen:
@@ -174,23 +259,13 @@ class MariaDBObserver:
         if self._thread is not None:
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
-        recording, merger = self._recording, self._merger
+        recording, log = self._recording, self._log
+        assert log is not None
         try:
-            self._groups += self._log.audited()
-            problems = self._log.problems
+            self._groups += log.audited()
         finally:
-            self._log.close()
-        merged = [*merger.transactions(self._groups)]
-        for problem in problems:
-            recording.unseen.note(CONTRADICTED, f"{problem.kind}: {problem.text}")
-        for name in self._log.doubtful:
-            merger.doubtful.update(merger.tables.labels_of(name))
-        write_history(
-            self._path, merger.initial, merged, doubtful=merger.doubtful,
-            keeps_snapshots=recording.keeps_snapshots, processes=recording.process(),
-        )  # fmt: skip
-        unseen = recording.unseen.settled()
-        write_end(self._path, merger.tables.all(), unseen)
+            log.close()
+        unseen, _ = finish_history(recording, self._merger, self._groups, log, self._path)
         self.history.outcomes = recording.outcomes
         return unseen
 

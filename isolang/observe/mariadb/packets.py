@@ -115,10 +115,12 @@ class Greeting(Struct, frozen=True):
     Attributes:
         data: the packet to send to the client.
         offers: the server's capabilities.
+        thread: the server's number of the connection.
     """
 
     data: bytes
     offers: int
+    thread: int = 0
 
 
 def greeting_of(data: bytes) -> Greeting:
@@ -133,7 +135,8 @@ def greeting_of(data: bytes) -> Greeting:
     changed[at : at + 2] = (masked & 0xFFFF).to_bytes(2, "little")
     changed[at + 5 : at + 7] = (masked >> 16).to_bytes(2, "little")
     changed[at + 14 : at + 18] = bytes(4)  # MariaDB's own capabilities, such as bulk execution
-    return Greeting(bytes(changed), offers)
+    thread = int.from_bytes(data[end + 1 : end + 5], "little")
+    return Greeting(bytes(changed), offers, thread)
 
 
 class Login(Struct, frozen=True):
