@@ -136,9 +136,9 @@ class Watches(Recordings):
 
         The arguments, the result and the exceptions are those of :meth:`watch_pymysql`.
         """
-        from isolang.observe.ways.mysqlclient import MySQLClient
+        from isolang.observe.ways.mysqlclient import Mysqlclient
 
-        return self._watch_driver(MySQLClient(), url, names, False, parameters)
+        return self._watch_driver(Mysqlclient(), url, names, False, parameters)
 
     def watch_mysql_connector(
         self, url: str = "", *, names: Mapping[str, str] | None = None, **parameters: Any

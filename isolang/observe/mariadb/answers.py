@@ -8,6 +8,7 @@ from typing import Final
 from msgspec import Struct, field
 
 from isolang.observe.mariadb import packets
+from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.packets import (
     CURSOR_EXISTS,
     Ok,
@@ -25,7 +26,6 @@ from isolang.observe.mariadb.packets import (
 from isolang.observe.mariadb.recording import RecordedStatement, StatementAnswer
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
-from isolang.observe.mariadb.tls import TLSSettings
 from isolang.observe.unseen import LOADED, NOT_OBSERVED, Unseen
 
 # Errors that a statement gets only because of the added columns: a name or group that is wrong, or
@@ -78,7 +78,20 @@ class AnswerForwarder:
         self.mode = self.charset = self.database = ""
         self.thread = 0
 
-    async def log_in(self, tls: TLSSettings, host: str) -> bool:
+    async def connect(self, address: MariaDBAddress) -> bool:
+        """Connect to the server, and return whether the client has logged in."""
+        try:
+            await address.open_connection(self.server)
+            return await self._log_in(address)
+        except ConnectionResetError:  # one side has gone
+            return False
+        except OSError as error:
+            text = f"isocheck observe cannot connect to the server: {error or type(error).__name__}"
+            code = packets.NO_CONNECTION.to_bytes(2, "little")
+            self.client.write(b"\xff" + code + b"#08001" + text.encode())
+            return False
+
+    async def _log_in(self, address: MariaDBAddress) -> bool:
         """Forward the greeting, the login and what follows; return whether the login succeeded.
 
         The client is never offered encryption, also if the server gets it.
@@ -101,20 +114,15 @@ class AnswerForwarder:
         self.is_tracked = bool(greeting.offers & packets.SESSION_TRACK)
         self.has_no_eof = bool(login.capabilities & packets.DEPRECATE_EOF)
         self.database = login.database
-        if tls:
+        if address.tls:
             if not greeting.offers & packets.TLS:
                 raise OSError("the server does not offer TLS")
             self.server.write(tls_request(login.data))
-            await self.server.encrypt(tls.context(), host)
+            await self.server.encrypt(address.tls.context(), address.certified_name)
             self.server.write(tls_request(login.data) + login.data[packets.TLS_REQUEST_SIZE :])
         else:
             self.server.write(login.data)
         return await self.authenticate()
-
-    def refuse(self, why: str) -> None:
-        """Tell the client that the server cannot be reached."""
-        text = f"isocheck observe cannot connect to the server: {why}".encode()
-        self.client.write(b"\xff" + packets.NO_CONNECTION.to_bytes(2, "little") + b"#08001" + text)
 
     async def authenticate(self) -> bool:
         """Forward the messages of an authentication, and return whether it succeeded."""

@@ -36,6 +36,7 @@ class ProxiedConnection:
 
     Attributes:
         session: the transactions of the connection.
+        forwarder: forwards the server's answers.
     """
 
     def __init__(
@@ -58,17 +59,12 @@ class ProxiedConnection:
         self.session = FollowedSession(recording)
         self._prepared: dict[int, PreparedOnWire] = {}
         self._prepared_count = 0
-        self._forwarder = AnswerForwarder(client, self._server, recording.unseen)
-
-    @property
-    def thread(self) -> int:
-        """The server's number of the connection."""
-        return self._forwarder.thread
+        self.forwarder = AnswerForwarder(client, self._server, recording.unseen)
 
     async def run(self) -> None:
         """Forward all messages until one side ends the connection."""
         try:
-            if await self._log_in():
+            if await self.forwarder.connect(self._address):
                 await self._set_up()
                 while await self._command(await self._client.read()):
                     await self._client.drain()
@@ -83,28 +79,17 @@ class ProxiedConnection:
 
     # --- the beginning ---
 
-    async def _log_in(self) -> bool:
-        """Connect to the server, and return whether the client has logged in."""
-        try:
-            await self._address.open_connection(self._server)
-            return await self._forwarder.log_in(self._address.tls, self._address.certified_name)
-        except ConnectionResetError:  # one side has gone
-            return False
-        except OSError as error:
-            self._forwarder.refuse(str(error) or type(error).__name__)
-            return False
-
     async def _set_up(self) -> None:
         """Ask for the variables that decide what texts mean, now and at each change."""
         self._prepared.clear()
         self.session.reset()
-        await self._forwarder.query(_TRACKING)
-        rows = await self._forwarder.query(_SETTINGS)
+        await self.forwarder.query(_TRACKING)
+        rows = await self.forwarder.query(_SETTINGS)
         if not rows:
             self._recording.unseen.note(NOT_OBSERVED, "settings that cannot be read")
             return
         mode, charset, level = ((value or b"").decode("latin1") for value in rows[0])
-        self._forwarder.mode, self._forwarder.charset = mode, charset
+        self.forwarder.mode, self.forwarder.charset = mode, charset
         self.session.level = level.lower().replace("-", " ")
 
     # --- commands ---
@@ -121,29 +106,29 @@ class ProxiedConnection:
         elif code == packets.FETCH:
             await self._fetch(data)
         elif code in (packets.LONG_DATA, packets.CLOSE):
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             self._note_unanswered(data)
         elif code == packets.QUIT:
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             self._server.flush()
             return False
         elif code == packets.STATISTICS:
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             self._client.write(await self._server.read())
         elif code == packets.FIELD_LIST:
             await self._field_list(data)
         elif code == packets.CHANGE_USER:
             self.session.lose()
-            self._forwarder.send(data)
-            if not await self._forwarder.authenticate():
+            self.forwarder.send(data)
+            if not await self.forwarder.authenticate():
                 return False
             user = data.index(0, 1) + 1
             rest = data[user + 1 + data[user] :]
-            self._forwarder.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
+            self.forwarder.database = rest[: rest.find(b"\0")].decode("utf-8", "replace")
             await self._set_up()
         elif code in (packets.BINLOG_DUMP, packets.TABLE_DUMP, packets.BULK_EXECUTE):
             self._recording.unseen.note(NOT_OBSERVED, "replication, or bulk execution")
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             while True:
                 self._client.write(await self._server.read())
                 await self._client.drain()
@@ -155,10 +140,10 @@ class ProxiedConnection:
         """Forward a command whose answer has no rows."""
         if data[0] == packets.RESET_CONNECTION:
             self.session.lose()
-        self._forwarder.send(data)
-        answer = await self._forwarder.answer(0)
+        self.forwarder.send(data)
+        answer = await self.forwarder.answer(0)
         if data[0] == packets.INIT_DB and not answer.code:
-            self._forwarder.database = data[1:].decode("utf-8", "replace")
+            self.forwarder.database = data[1:].decode("utf-8", "replace")
         elif data[0] == packets.RESET_CONNECTION:
             await self._set_up()
 
@@ -170,7 +155,7 @@ class ProxiedConnection:
             self._prepared[number].sent_long.add(int.from_bytes(data[5:7], "little"))
 
     async def _field_list(self, data: bytes) -> None:
-        self._forwarder.send(data)
+        self.forwarder.send(data)
         while True:
             definition = await self._server.read()
             self._client.write(definition)
@@ -183,7 +168,7 @@ class ProxiedConnection:
 
     @property
     def _codec(self) -> str:
-        return _CHARSETS.get(self._forwarder.charset, "")
+        return _CHARSETS.get(self.forwarder.charset, "")
 
     def _prepared_texts(self, data: bytes) -> tuple[list[Statement], str]:
         """Return the statements of a text, and the codec of the text."""
@@ -193,23 +178,23 @@ class ProxiedConnection:
         except UnicodeDecodeError:
             codec, text = "latin1", data.decode("latin1")
         known = self._codec if codec == self._codec else ""
-        mode = "ORACLE" if self._forwarder.charset in _UNSAFE else self._forwarder.mode
+        mode = "ORACLE" if self.forwarder.charset in _UNSAFE else self.forwarder.mode
         made = self._recording.preparation.statements(
-            text, mode, self._forwarder.database, known, self.session.temporaries
+            text, mode, self.forwarder.database, known, self.session.temporaries
         )
         return made, codec
 
     def _take_note(self, text: bytes | str) -> None:
         """Take what the caller noted about a text, or about the statement that it prepared."""
         notes = self._recording.notes
-        self.session.note = None if notes is None else notes.take(self.thread, text)
+        self.session.note = None if notes is None else notes.take(self.forwarder.thread, text)
 
     async def _text(self, data: bytes) -> None:
         self._take_note(data[1:])
         made, codec = self._prepared_texts(data[1:])
         if not made:
-            self._forwarder.send(data)
-            await self._forwarder.answer(0)
+            self.forwarder.send(data)
+            await self.forwarder.answer(0)
             return
         preparation, session = self._recording.preparation, self.session
         made = [
@@ -222,9 +207,9 @@ class ProxiedConnection:
             if at or any(statement.hidden or statement.mark for statement in rest):
                 sent = "".join(statement.sent_text() for statement in rest).encode(codec)
                 sent = sent.removeprefix(b";") if at else sent
-                self._forwarder.send(bytes([packets.QUERY]) + sent)
+                self.forwarder.send(bytes([packets.QUERY]) + sent)
             else:
-                self._forwarder.send(data)
+                self.forwarder.send(data)
             refused = await self._answers(rest)
             if refused < 0:
                 return
@@ -242,7 +227,7 @@ class ProxiedConnection:
         while True:
             statement = made[min(at, len(made) - 1)]
             self.session.begin(statement)
-            answer = await self._forwarder.answer(statement.hidden)
+            answer = await self.forwarder.answer(statement.hidden)
             if answer.is_refused:
                 return at
             more = bool(answer.status & MORE_RESULTS)
@@ -262,7 +247,7 @@ class ProxiedConnection:
         if statement.plan.kind == "definition":
             await self._refresh()
         elif statement.plan.kind == "use" and not answer.code:
-            self._forwarder.database = statement.plan.name
+            self.forwarder.database = statement.plan.name
 
     # --- prepared statements ---
 
@@ -275,14 +260,14 @@ class ProxiedConnection:
             statement = self._recording.preparation.marked(statement, mark)
             statement.is_binary = True
         if statement is not None and (statement.hidden or statement.mark):
-            self._forwarder.send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
+            self.forwarder.send(bytes([packets.PREPARE]) + statement.sent_text().encode(codec))
         else:
-            self._forwarder.send(data)
+            self.forwarder.send(data)
         first = await self._server.read()
         code = int.from_bytes(first[1:3], "little") if first[0] == 0xFF else 0
         if statement is not None and statement.hidden and code in NOT_AS_SENT:
             statement.without_hidden(REFUSED)
-            self._forwarder.send(data)
+            self.forwarder.send(data)
             first = await self._server.read()
         if first[0] == 0xFF:
             self._client.write(first)
@@ -298,7 +283,7 @@ class ProxiedConnection:
                 definition = await self._server.read()
                 if k < shown:
                     self._client.write(definition)
-            if size and not self._forwarder.has_no_eof:
+            if size and not self.forwarder.has_no_eof:
                 self._client.write(await self._server.read())
         if statement is not None:
             self._prepared[number] = PreparedOnWire(statement, count, keep)
@@ -307,16 +292,16 @@ class ProxiedConnection:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
         if prepared is None:
             self._recording.unseen.note(PREPARED_EARLIER)
-            self._forwarder.send(data)
-            await self._forwarder.answer(0)
+            self.forwarder.send(data)
+            await self.forwarder.answer(0)
             return
         statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
         prepared.sent_long = set()
         self._take_note(prepared.statement.text)
-        self._forwarder.send(data)
+        self.forwarder.send(data)
         while True:
             self.session.begin(statement)
-            answer = await self._forwarder.answer(statement.hidden, prepared)
+            answer = await self.forwarder.answer(statement.hidden, prepared)
             if not answer.status & MORE_RESULTS:
                 break
         prepared.event = self.session.answered(statement, answer)
@@ -334,13 +319,11 @@ class ProxiedConnection:
 
     async def _fetch(self, data: bytes) -> None:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
-        self._forwarder.send(data)
+        self.forwarder.send(data)
         if prepared is None:
-            await self._forwarder.rows(0, 0, ())
+            await self.forwarder.rows(0, 0, ())
             return
-        answer = await self._forwarder.rows(
-            prepared.keep, prepared.statement.hidden, prepared.types
-        )
+        answer = await self.forwarder.rows(prepared.keep, prepared.statement.hidden, prepared.types)
         if prepared.event is not None:
             prepared.event.rows += answer.rows
             prepared.event.count += answer.count

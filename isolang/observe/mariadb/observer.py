@@ -1,4 +1,8 @@
-"""Provides the proxy in front of a MariaDB server, and completes its history at the end."""
+"""Provides the proxy in front of a MariaDB server, and completes its history at the end.
+
+While applications work, a regular task takes what the log has become, and writes the transactions
+of which all is known. What the log contradicts at the end is left out of the file again.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +10,10 @@ import asyncio
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import copy
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct, field
@@ -16,31 +21,34 @@ from msgspec import Struct, field
 from isolang.errors import IsolangError
 from isolang.observe.history.evaluated import EvaluatedConditions
 from isolang.observe.log.mariadb import (
-    Group,
     LogReader,
+    SnapshotPositions,
     check_access,
     check_settings,
     snapshot,
 )
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
-from isolang.observe.mariadb.completed import ObservationStart, finish_history
+from isolang.observe.mariadb.completed import ObservationStart
 from isolang.observe.mariadb.connection import ProxiedConnection
 from isolang.observe.mariadb.recording import Recording
 from isolang.observe.mariadb.statements import Preparation, programs_of
 from isolang.observe.mariadb.streams import PacketStream
+from isolang.observe.mariadb.waiting import LogMark
 from isolang.observe.sql.notes import CallNotes
 from isolang.observe.unseen import Unseen
 
 _T = TypeVar("_T")
 _SECONDS_BETWEEN_TASKS: Final = 0.2
+_MANY: Final = 100  # how many transactions of the log are followed without a pause
+_LONGEST_STEP_S: Final = 0.005  # how long connections may wait for the merge
 
 
 class ObservedRun(Struct):
     """The numbers of an observation.
 
     Attributes:
-        written: the number of transactions that the file has while the observation goes on.
+        written: the number of transactions that the file has.
         unseen: what was not seen so far; the log tells more at the end.
         refused: how many transactions the server rolled back because of another one.
     """
@@ -75,11 +83,11 @@ class MariaDBObserver:
         self._names, self._notes = names or {}, notes
         self._server, self._path, self._listen = server, path, listen
         self._most_rows = most_rows
-        self._groups: list[Group] = []
         self._clients: dict[asyncio.Task[None], ProxiedConnection] = {}
         self._log: LogReader | None = None
         self._is_leaving = False
         self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
         self.history = ObservedRun()
         self.port = 0
 
@@ -109,8 +117,10 @@ class MariaDBObserver:
             most_rows=self._most_rows, names=self._names,
         )  # fmt: skip
         if self._notes is None:
-            self._merger, self._log = self._start.merger(self._recording), self._start.reader()
-        self._run_regular_tasks()
+            self._joined = self._start.history(self._recording, self._path)
+            self._marks = SnapshotPositions(connect)
+            self._log = self._start.reader()
+        self._note_numbers()
         self._start_listening()
 
     def _check(self, connection: Any) -> None:
@@ -164,11 +174,9 @@ class MariaDBObserver:
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         while not self._ended.is_set():
-            with_timeout = asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
-            try:
-                await with_timeout
-            except TimeoutError:
-                self._run_regular_tasks()
+            pause = 0.0 if await self._follow_safely() else _SECONDS_BETWEEN_TASKS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), pause)
             if self._is_leaving:
                 server.close()
                 if not self._clients:
@@ -178,14 +186,45 @@ class MariaDBObserver:
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
 
-    def _run_regular_tasks(self) -> None:
-        """Take over what was read from the log."""
+    async def _follow_safely(self) -> bool:
+        """Follow the log until an error of our own, which must not end the connections.
+
+        Return whether there is more to follow already.
+        """
+        if self._failure is None:
+            try:
+                return await self._follow_log()
+            except Exception as error:
+                self._failure = error
+        return False
+
+    async def _follow_log(self) -> bool:
+        """Write the transactions of which all is known now, without holding up the connections."""
+        if self._log is None:
+            return False
+        joined = self._joined
+        reached, groups = self._log.reached, self._log.take()
+        joined.doubt(self._log)
+        begun = monotonic()
+        for _ in joined.waiting.advance(groups, reached):
+            if monotonic() - begun > _LONGEST_STEP_S:
+                await asyncio.sleep(0)
+                begun = monotonic()
+        self._note_numbers()
+        if joined.waiting.needs_mark:
+            before, _ = self._recording.ticket()
+            position = await asyncio.to_thread(self._marks.position)
+            after, _ = self._recording.ticket()
+            if position is not None:
+                joined.waiting.add_mark(LogMark(before, after, position))
+        return len(groups) >= _MANY
+
+    def _note_numbers(self) -> None:
+        recording = self._recording
+        self.history.outcomes, self.history.unseen = recording.outcomes, recording.unseen
+        self.history.refused = recording.refused
         if self._log is not None:
-            self._groups += self._log.take()
-        self.history.outcomes, self.history.unseen = (
-            self._recording.outcomes, self._recording.unseen
-        )  # fmt: skip
-        self.history.refused = self._recording.refused
+            self.history.written = self._joined.lines.written
 
     def _accept(self) -> PacketStream:
         stream = PacketStream()
@@ -224,7 +263,7 @@ class MariaDBObserver:
 
         def set_caller() -> None:
             for connection in self._clients.values():
-                if connection.thread == backend:
+                if connection.forwarder.thread == backend:
                     connection.session.name_write(table.rpartition(".")[2], key, where)
 
         self.call(set_caller)
@@ -232,16 +271,18 @@ class MariaDBObserver:
     def complete(self, into: Path, accepted: Collection[str] = ()) -> tuple[Unseen, dict[int, int]]:
         """Write the history recorded so far to a new file, as if the observation ended now.
 
-        The observation goes on. What is open is not in the history.
+        The observation goes on. The log is read again for it.
 
         Returns:
             What was not seen; and for each line of a transaction of a call of the application, the
             number of the call.
         """
-        return self._start.complete(self.call(self._copied), into)
+        joined = self._start.history(self.call(self._copied), into)
+        unseen = joined.finish(self._start.reader())
+        return unseen, joined.lines.clients
 
     def _copied(self) -> Recording:
-        self._run_regular_tasks()
+        self._note_numbers()
         return self._recording.copied()
 
     def leave(self) -> None:
@@ -255,18 +296,21 @@ class MariaDBObserver:
     # --- the end ---
 
     def stop(self, accepted: Collection[str] = ()) -> Unseen:
-        """End all connections, compare the log with the database, and write the history."""
+        """End all connections, compare the log with the database, and complete the history.
+
+        Tables of which the log was wrong are left out of the whole file, so a violation that was
+        announced before rests on nothing then.
+        """
         if self._thread is not None:
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
-        recording, log = self._recording, self._log
-        assert log is not None
-        try:
-            self._groups += log.audited()
-        finally:
-            log.close()
-        unseen, _ = finish_history(recording, self._merger, self._groups, log, self._path)
-        self.history.outcomes = recording.outcomes
+        self._marks.close()
+        assert self._log is not None
+        if self._failure is not None:
+            self._log.close()
+            raise self._failure
+        unseen = self._joined.finish(self._log)
+        self._note_numbers()
         return unseen
 
 

@@ -17,7 +17,7 @@ _MODE_NAMES: Final = ("ssl_mode", "sslmode")
 
 
 class TLSSettings(Struct, frozen=True, kw_only=True):
-    """How to encrypt connections to a server; false if they are not encrypted.
+    """The settings for encrypting connections to a server; false if they are not encrypted.
 
     Attributes:
         mode: as for clients of MySQL: ``REQUIRED``, ``VERIFY_CA`` or ``VERIFY_IDENTITY``; empty if

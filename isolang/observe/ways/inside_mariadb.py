@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import Any, Final
 
 from isolang.errors import IsolangError
@@ -16,6 +15,8 @@ from isolang.observe.unseen import Unseen
 from isolang.observe.ways.inside import MOST_ROWS, PROXIES, PROXY_HOST, InsideProxy, same_host
 from isolang.observe.ways.library import LibraryWatch
 
+ANY_SOCKET: Final = "/"
+"""The path of a socket that is not known, which may be that of any server."""
 _ANY_LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -66,21 +67,17 @@ class MariaDBInsideProxy(InsideProxy):
         The log tells what was not seen, so the history is completed first.
         """
         last = self._completed
-        if not self.is_over and self.transactions() and (last is None or self._is_stale(last[2])):
+        ended = 0 if last is None else last[2]
+        if not self.is_over and ended != self.transactions():
             self.complete()
         return super().unseen()
-
-    def _is_stale(self, completed: int) -> bool:
-        return completed != self.transactions()
-
-    def complete(self, accepted: Collection[str] = ()) -> Path:
-        """Write the history recorded so far to a new file, and return its path."""
-        return super().complete(accepted)
 
     # --- where connections go ---
 
     def serves(self, host: str, port: int) -> bool:
         """Return whether an address is that of the proxy's server."""
+        if host == ANY_SOCKET:
+            return True
         if host.startswith("/"):
             with suppress(OSError):
                 return os.path.samefile(host, self._socket)
@@ -139,7 +136,7 @@ def mariadb_server_of(who: str, url: str, parameters: Mapping[str, Any]) -> Mari
         parameters: the arguments of ``connect`` in any of the libraries.
 
     Raises:
-        IsolangError: the text is no URL of MariaDB, or an argument is wrong.
+        IsolangError: the text is not a URL of MariaDB, or an argument is wrong.
     """
     if url:
         if not is_mariadb(url) or "//" not in url:
@@ -151,14 +148,14 @@ def mariadb_server_of(who: str, url: str, parameters: Mapping[str, Any]) -> Mari
                 f"{who}: both a URL and arguments (got {', '.join(parameters)}); hint: give one"
             )
         return address_of(url)
-    given = {_MEANINGS[name]: v for name, v in parameters.items() if name in _MEANINGS and v}
-    host = str(given.get("socket") or given.get("host") or "localhost")
+    named = {_MEANINGS[name]: v for name, v in parameters.items() if name in _MEANINGS and v}
+    host = str(named.get("socket") or named.get("host") or "localhost")
     return MariaDBAddress(
         host=host,
-        port=int(given.get("port") or 3306),
-        user=str(given.get("user") or "root"),
-        password=_text(given.get("password", "")),
-        database=_text(given.get("database", "")),
+        port=int(named.get("port") or 3306),
+        user=str(named.get("user") or "root"),
+        password=_text(named.get("password", "")),
+        database=_text(named.get("database", "")),
         tls=_tls_of(who, parameters),
     )
 

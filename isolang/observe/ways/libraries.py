@@ -9,7 +9,7 @@ from typing import Final
 from isolang.observe.ways.asyncpg import Asyncpg
 from isolang.observe.ways.library import Library
 from isolang.observe.ways.mysql_connector import MySQLConnector
-from isolang.observe.ways.mysqlclient import MySQLClient
+from isolang.observe.ways.mysqlclient import Mysqlclient
 from isolang.observe.ways.psycopg2 import Psycopg2
 from isolang.observe.ways.psycopg3 import Psycopg
 from isolang.observe.ways.pymysql import PyMySQL
@@ -21,7 +21,7 @@ LIBRARIES: Final[Mapping[str, type[Library]]] = {
 
 
 MARIADB_LIBRARIES: Final[Mapping[str, type[Library]]] = {
-    "pymysql": PyMySQL, "mysqldb": MySQLClient, "mysqlconnector": MySQLConnector,
+    "pymysql": PyMySQL, "mysqldb": Mysqlclient, "mysqlconnector": MySQLConnector,
 }  # fmt: skip
 """The libraries for MariaDB by the names of SQLAlchemy's drivers."""
 

@@ -10,7 +10,12 @@ from typing import Any, Final
 from isolang.errors import IsolangError
 from isolang.observe.ways.hooks import Hooks
 from isolang.observe.ways.inside import PROXY_HOST, InsideProxy
-from isolang.observe.ways.inside_mariadb import MariaDBInsideProxy, connecting, goes_to_proxy
+from isolang.observe.ways.inside_mariadb import (
+    ANY_SOCKET,
+    MariaDBInsideProxy,
+    connecting,
+    goes_to_proxy,
+)
 from isolang.observe.ways.library import LibraryWatch
 from isolang.observe.ways.pymysql import noting_query
 
@@ -21,7 +26,7 @@ _OF_THE_WAY: Final = frozenset({"host", "port", "unix_socket", "ssl", "ssl_mode"
 _SOCKETS: Final = ("/run/mysqld/mysqld.sock", "/var/lib/mysql/mysql.sock", "/tmp/mysql.sock")
 
 
-class MySQLClient:
+class Mysqlclient:
     """Implements :class:`isolang.observe.ways.library.Library` for mysqlclient."""
 
     name = "watch_mysqlclient"
@@ -76,7 +81,7 @@ class MySQLClient:
         if not connection.open:
             return "", 0
         host = connection.get_host_info().partition(" via ")[0]
-        return (_default_socket(), 0) if host == "Localhost" else (host, connection.port)
+        return (ANY_SOCKET, 0) if host == "Localhost" else (host, connection.port)
 
 
 def _address(options: Mapping[str, Any]) -> tuple[str, int]:
