@@ -58,6 +58,7 @@ class ProxiedConnection:
         self._server.peer, client.peer = client, self._server
         self.session = FollowedSession(recording)
         self._prepared: dict[int, PreparedOnWire] = {}
+        self._last_prepared = 0
         self._prepared_count = 0
         self.forwarder = AnswerForwarder(client, self._server, recording.unseen)
 
@@ -148,7 +149,7 @@ class ProxiedConnection:
             await self._set_up()
 
     def _note_unanswered(self, data: bytes) -> None:
-        number = int.from_bytes(data[1:5], "little")
+        number = self._number_in(data)
         if data[0] == packets.CLOSE:
             self._prepared.pop(number, None)
         elif number in self._prepared:
@@ -269,6 +270,7 @@ class ProxiedConnection:
             statement.without_hidden(REFUSED)
             self.forwarder.send(data)
             first = await self._server.read()
+        self._last_prepared = 0
         if first[0] == 0xFF:
             self._client.write(first)
             return
@@ -276,6 +278,7 @@ class ProxiedConnection:
             int.from_bytes(first[begin:end], "little") for begin, end in ((1, 5), (5, 7), (7, 9))
         )
         hidden = 0 if statement is None else statement.hidden
+        self._last_prepared = number
         keep = columns - hidden
         self._client.write(first[:5] + keep.to_bytes(2, "little") + first[7:])
         for size, shown in ((count, count), (columns, keep)):
@@ -288,12 +291,18 @@ class ProxiedConnection:
         if statement is not None:
             self._prepared[number] = PreparedOnWire(statement, count, keep)
 
+    def _number_in(self, data: bytes) -> int:
+        """Return the number of the statement that a command names, perhaps as the last one."""
+        number = int.from_bytes(data[1:5], "little")
+        return self._last_prepared if number == packets.LAST_PREPARED else number
+
     async def _execute(self, data: bytes) -> None:
-        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
+        prepared = self._prepared.get(self._number_in(data))
         if prepared is None:
-            self._recording.unseen.note(PREPARED_EARLIER)
             self.forwarder.send(data)
-            await self.forwarder.answer(0)
+            answer = await self.forwarder.answer(0)
+            if not answer.code:  # else the server does not know the statement either
+                self._recording.unseen.note(PREPARED_EARLIER)
             return
         statement = replace(prepared.statement, parameters=self._parameters(prepared, data))
         prepared.sent_long = set()
@@ -318,7 +327,7 @@ class ProxiedConnection:
         return Parameters()
 
     async def _fetch(self, data: bytes) -> None:
-        prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
+        prepared = self._prepared.get(self._number_in(data))
         self.forwarder.send(data)
         if prepared is None:
             await self.forwarder.rows(0, 0, ())

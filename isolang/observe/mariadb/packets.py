@@ -29,6 +29,8 @@ MASKED: Final = COMPRESS | TLS | OPTIONAL_METADATA | ZSTD | QUERY_ATTRIBUTES
 
 TLS_REQUEST_SIZE: Final = 32
 """The length of the login that only requests encryption, which is the beginning of a whole one."""
+LAST_PREPARED: Final = 0xFFFFFFFF
+"""Stands for the number of the last prepared statement, whose answer a client need not await."""
 NO_CONNECTION: Final = 2003
 """The error of a client that cannot connect."""
 
