@@ -212,11 +212,10 @@ class MariaDBObserver:
                 begun = monotonic()
         self._note_numbers()
         if joined.waiting.needs_mark:
-            before, _ = self._recording.ticket()
+            before = self._recording.ticket()
             position = await asyncio.to_thread(self._marks.position)
-            after, _ = self._recording.ticket()
             if position is not None:
-                joined.waiting.add_mark(LogMark(before, after, position))
+                joined.waiting.add_mark(LogMark(before, self._recording.ticket(), position))
         return len(groups) >= _MANY
 
     def _note_numbers(self) -> None:

@@ -572,7 +572,7 @@ def test_cursors_long_data_and_options(mariadb, tmp_path):
         number = client.statement
         client._raw._execute_command(24, number + b"\0\0" + b"r1")
         client._raw._next_seq_id = 0
-        send(23, number + b"\0\1\0\0\0\0\1\xfe\0", 4)
+        send(23, number + b"\0\1\0\0\0\0\1\xfe\0", 5)
         # Nobody awaits the answer before the execution of what was prepared last, or was not.
         for text, packets in (("SELECT balance FROM account WHERE id = 1", 8), ("SELEC", 2)):
             client._raw._execute_command(22, text)
