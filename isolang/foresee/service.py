@@ -364,6 +364,10 @@ def conditions(
 def _conditions_of_locks(templates: Templates, level: Level) -> Iterator[str]:
     """Yield the conditions of InnoDB's REPEATABLE READ."""
     yield (
+        "the first plain read of a transaction takes its snapshot, not START TRANSACTION WITH "
+        "CONSISTENT SNAPSHOT"
+    )
+    yield (
         "a statement that locks keeps the rows that it finds, and the gaps between them, until its "
         "transaction ends (next-key locks)"
     )

@@ -172,6 +172,7 @@ def test_the_answer_names_the_database(capfd) -> None:
     assert run.code == 0
     assert "as InnoDB has it" in run.out
     assert "next-key locks" in run.out
+    assert "not START TRANSACTION WITH CONSISTENT SNAPSHOT" in run.out
     assert "which MariaDB 10.11 forgets" in run.out
 
 
