@@ -204,8 +204,8 @@ def robust(
         typer.Option(
             "--at",
             help="The level: PostgreSQL's mvrc or si, or innodb-read-committed, "
-            "innodb-repeatable-read, innodb-snapshot, innodb-serializable; by default PostgreSQL's "
-            "of the run's transactions, or si.",
+            "innodb-repeatable-read, innodb-snapshot, innodb-serializable; by default that of the "
+            "run's transactions, or si.",
             show_default=False,
             **accept_names(lambda: _LEVELS, "LEVEL"),
         ),
@@ -443,9 +443,22 @@ def _mends_of_run(
 
 
 def _level_of(history: History) -> str:
-    """Return the lowest level that the transactions of a run requested; ``si`` if none did."""
-    at_rc = any(history.level_of(txn) in ("pl-2", "rc") for txn in range(history.t0))
-    return "mvrc" if at_rc else "si"
+    """Return the lowest level that the transactions of a run requested; ``si`` if none did.
+
+    Raises:
+        Mistake: the run is of MariaDB, whose levels it does not tell apart.
+    """
+    requested = {history.level_of(txn) for txn in range(history.t0)}
+    at_rc = not requested.isdisjoint(("pl-2", "rc"))
+    if history.database().get("name") != "MariaDB":
+        return "mvrc" if at_rc else "si"
+    if at_rc:
+        raise Mistake(
+            f"{history.name}: the run is of MariaDB, and does not say whether it was at READ "
+            "COMMITTED or REPEATABLE READ; hint: --at innodb-read-committed or "
+            "innodb-repeatable-read"
+        )
+    return "innodb-snapshot" if "si" in requested else "innodb-serializable"
 
 
 def _lowest_of_run(

@@ -51,7 +51,13 @@ class JoiningHistory(Struct, frozen=True):
         self.doubt(log)  # the last groups may have defined tables with the same names
         self.lines.close(self.merger.doubtful)
         unseen = self.recording.unseen.settled()
-        write_end(self.path, self.merger.tables.all(), unseen)
+        write_end(
+            self.path,
+            self.merger.tables.all(),
+            unseen,
+            foreign=log.foreign_keys,
+            keeps_snapshots=self.recording.keeps_snapshots,
+        )
         return unseen
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
@@ -15,9 +15,15 @@ from typing import Final
 from msgspec import Struct
 
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
-from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
+from isolang.history.remarks import (
+    COLUMNS_COMMENT,
+    DATABASE_COMMENT,
+    REFERENCES_COMMENT,
+    UNIQUE_COMMENT,
+)
 from isolang.observe.history.edn import edn
 from isolang.observe.history.lines import TAB, changed_line
+from isolang.observe.log.tables import Foreign, Name
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
@@ -229,19 +235,46 @@ class _Without:
         return ["" if text.startswith(self._heads) else text for text in operations]
 
 
-def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
-    """Write comments about the tables, and about what was not seen."""
+def write_end(
+    path: Path,
+    tables: Iterable[NamedTable],
+    unseen: Unseen,
+    *,
+    foreign: Iterable[Foreign] = (),
+    keeps_snapshots: bool = False,
+) -> None:
+    """Write comments about the database and its tables, and about what was not seen."""
     unique, forms = {}, {}
+    labels: dict[Name, str] = {}
     for table in tables:
+        labels[table.table.schema, table.table.name] = table.label  # of the last definition
         unique[table.label] = sorted(sorted(columns) for columns in table.table.unique)
         forms[table.label] = {
             name: column.form for name, column in table.compared.items() if column.form
         }
     with path.open("ab") as file:
-        for comment, known in ((UNIQUE_COMMENT, unique), (COLUMNS_COMMENT, forms)):
+        database = {"name": "MariaDB", "innodb_snapshot_isolation": keeps_snapshots}
+        file.write(f"{DATABASE_COMMENT}{json.dumps(database)}\n".encode())
+        for comment, known in (
+            (UNIQUE_COMMENT, unique),
+            (REFERENCES_COMMENT, _references(foreign, labels)),
+            (COLUMNS_COMMENT, forms),
+        ):
             if named := {label: of for label, of in known.items() if of}:
                 file.write(f"{comment}{json.dumps(named)}\n".encode())
         file.write(unseen_line(unseen_phrases(unseen)).encode())
+
+
+def _references(
+    foreign: Iterable[Foreign], labels: Mapping[Name, str]
+) -> dict[str, list[tuple[list[str], str, list[str]]]]:
+    """Return the foreign keys of each table, with the tables and columns that they refer to."""
+    references: dict[str, list[tuple[list[str], str, list[str]]]] = {}
+    for key in foreign:
+        if key.table in labels and key.parent in labels:
+            columns = key.columns, labels[key.parent], key.parents
+            references.setdefault(labels[key.table], []).append(columns)
+    return references
 
 
 def _remarks(operations: Sequence[SeenOperation]) -> str:
