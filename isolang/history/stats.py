@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, to_builtins
 
+from isolang.arrays import np
 from isolang.history import columns as c
 from isolang.history.look_alikes import LookAlike, find_look_alikes, keys_per_transaction
 
@@ -224,8 +225,6 @@ def _int(number: int) -> str:
 
 def summarize(history: History) -> Stats:
     """Compute the statistics of a history."""
-    import numpy as np
-
     columns = history.columns
     status, kind, key = columns.txn_status, columns.op_kind, columns.op_key.astype(np.int64)
     value, source, ok = columns.op_value, columns.op_source, columns.op_ok != 0
@@ -299,8 +298,6 @@ def summarize(history: History) -> Stats:
 
 
 def _spread(counts: Any) -> Spread:
-    import numpy as np
-
     if len(counts) == 0:
         return Spread(min=0, median=0.0, max=0)
     return Spread(min=int(counts.min()), median=float(np.median(counts)), max=int(counts.max()))
@@ -308,8 +305,6 @@ def _spread(counts: Any) -> Spread:
 
 def _read_modify_writes(txn: Any, key: Any, working: Any, read: Any, n_keys: int) -> int:
     """Return the number of transactions that read a key and later write it."""
-    import numpy as np
-
     pair = txn * max(n_keys, 1) + key
     number = np.arange(len(pair))
     reads, writes = working & read, working & ~read

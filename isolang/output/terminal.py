@@ -18,6 +18,7 @@ from msgspec import Struct, json
 from msgspec.structs import replace
 
 from isolang.output.layout import Sheet, sheet
+from isolang.patterns import pattern
 
 # Control characters (C0, DEL, C1), Unicode's line separators, marks that change the text direction
 # or have no width, tags, and surrogates, which stand for file-name bytes that are not UTF-8.
@@ -25,10 +26,10 @@ _HIDDEN: Final = (
     "\x00-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e007f\ud800-\udfff"
 )
-_IN_A_LINE: Final = re.compile(f"[{_HIDDEN}]")
-_IN_LINES: Final = re.compile(f"(?!\n)[{_HIDDEN}]")
+_IN_A_LINE: Final = pattern(f"[{_HIDDEN}]")
+_IN_LINES: Final = pattern(f"(?!\n)[{_HIDDEN}]")
 # In JSON: a byte that is not printable ASCII, or a backslash that may begin an escape.
-_UNUSUAL: Final = re.compile(rb'[^ -~]|\\[^"\\]')
+_UNUSUAL: Final = pattern(rb'[^ -~]|\\[^"\\]')
 
 
 def escaped(text: str, *, lines: bool = False) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, assert_never
 
 from msgspec.structs import replace
 
+from isolang.arrays import np
 from isolang.caveat import Caveat
 from isolang.certify.certificate import Certificate
 from isolang.certify.proofs import Exhaustion, Proof, Refutation, Relations, Witness
@@ -176,8 +177,6 @@ def _unjudgeable_reason(spec: Spec, history: History) -> str:
 
 def _unknown_moments(history: History) -> Iterator[str]:
     """Yield a sentence if some operations of committed transactions have no times."""
-    import numpy as np
-
     columns = history.columns
     if not columns.has_operation_times:
         yield _NO_MOMENTS
