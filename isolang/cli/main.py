@@ -11,8 +11,8 @@ from typing import Any, Final
 import typer
 
 from isolang.cli.choices import COMPLETE
+from isolang.cli.classes import Mistake
 from isolang.cli.commands import ISOCHECK, SPEC, isocheck
-from isolang.cli.parameters import Mistake
 from isolang.errors import IsolangError, internal_error
 from isolang.output.terminal import escaped, forget_stdout, open_streams, warn
 
