@@ -1,97 +1,224 @@
-"""Writes the history of an observation."""
+"""Writes the history of an observation while it goes on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+import re
+import shutil
+from array import array
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
+
+from msgspec import Struct
 
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
 from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
 from isolang.observe.history.edn import edn
-from isolang.observe.history.lines import TAB
+from isolang.observe.history.lines import TAB, changed_line
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
+from isolang.observe.mariadb.recording import Recording
 from isolang.observe.sql.units import unit_named
 from isolang.observe.unseen import Unseen, unseen_phrases
 from isolang.run.record.lines import ORDERED_LINE
 
 _LEVELS: Final = {"serializable": "ser", "read committed": "pl-2", "read uncommitted": "pl-1"}
+_WORDS: Final = ("r", "w", "insert", "delete", "r-not-in")
+_LINE: Final = re.compile(
+    r"\{:index \d+, :type :(?P<kind>\w+), :process (?P<process>\d+), :time (?P<time>\d+), "
+    rf"(?:{OBSERVED_FIELD}, )?:f :(?P<f>\w+), "
+)
+_END: Final = 1 << 62
 
 
-def write_history(
-    path: Path,
-    initial: Sequence[tuple[str, str]],
-    merged: Iterable[MergedTransaction],
-    *,
-    doubtful: Collection[str],
-    keeps_snapshots: bool,
-    processes: int,
-) -> int:
-    """Write the lines of a history, and return the number of transactions.
+class _Event(Struct, frozen=True, order=True):
+    """The begin or the end of a transaction.
 
-    Args:
-        initial: the rows from before the observation, each with the label of its table.
-        doubtful: the labels of the tables to leave out.
-        keeps_snapshots: whether REPEATABLE READ is snapshot isolation.
-        processes: a number above those of all sessions.
+    Attributes:
+        more: further fields of its line.
     """
-    with path.open("xb", buffering=1 << 20) as file:
-        lines = _Lines(file)
-        rows = " ".join(text for label, text in initial if label not in doubtful)
-        if rows:
-            for kind in ("invoke", "ok"):
-                lines.write(processes, kind, 0, "init", f"{{{rows}}}")
-        level = {"repeatable read": "si" if keeps_snapshots else "pl-2"} | _LEVELS
-        return _write_transactions(lines, merged, doubtful, level, processes + 1)
+
+    position: int
+    process: int
+    kind: str
+    when: int
+    value: str
+    more: str = ""
 
 
-def _write_transactions(
-    lines: _Lines,
-    merged: Iterable[MergedTransaction],
-    doubtful: Collection[str],
-    levels: dict[str, str],
-    process: int,
-) -> int:
-    """Write the transactions in the order of their events."""
-    events: list[tuple[int, int, str, int, str, str]] = []
-    foreign: list[tuple[int, str, str]] = []
-    number = latest = 0
-    for transaction in merged:
+class GrowingHistory:
+    """The file of a history, to which transactions are added while the observation goes on.
+
+    Attributes:
+        written: the number of transactions in the file.
+    """
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Create the file."""
+        self._path, self._recording = path, recording
+        self._file = path.open("xb", buffering=1 << 20)
+        self._file.write(ORDERED_LINE)
+        self._line, self._is_first = count(), True
+        self._events: list[_Event] = []
+        self._unobserved = array("q")  # the processes of transactions that nobody saw
+        self.written = 0
+
+    def write_initial(self, initial: Sequence[tuple[str, str]]) -> None:
+        """Write the rows from before the observation, each with the label of its table."""
+        process, rows = self._recording.process(), TAB.join(text for _, text in initial)
+        for kind in ("invoke", "ok") if rows else ():
+            self._write(_Event(-1, process, kind, 0, f"{{{rows}}}"), "init")
+        if rows:  # otherwise the first line waits for the second one, as both say what the file is
+            self._file.flush()
+
+    def add(self, transaction: MergedTransaction, doubtful: Collection[str]) -> None:
+        """Add a transaction that was seen.
+
+        Args:
+            doubtful: the labels of the tables to leave out.
+        """
         operations = [op for op in transaction.operations if op.table not in doubtful]
-        if not operations:
-            continue
-        number += 1
-        value = f"[{TAB.join(op.text for op in operations)}]"
-        more, seen = _remarks(operations), transaction.seen
-        if seen is None:
-            foreign.append((process, value, more))
-            process += 1
-            continue
+        seen = transaction.seen
+        if not operations or seen is None:
+            return
+        value, more = f"[{TAB.join(op.text for op in operations)}]", _remarks(operations)
         writes = TAB.join(op.text for op in operations if op.writes)
-        level = f", :level {edn(levels[seen.level])}" if seen.level in levels else ""
+        level = _LEVELS.get(seen.level, "")
+        if seen.level == "repeatable read":
+            level = "si" if self._recording.keeps_snapshots else "pl-2"
+        fields = f", :level {edn(level)}" if level else ""
         if seen.labels:
             named = " ".join(map(edn, seen.labels))
-            level += f", :label {named if len(seen.labels) == 1 else f'[{named}]'}"
+            fields += f", :label {named if len(seen.labels) == 1 else f'[{named}]'}"
         unit = unit_named(seen.units)
         if unit:
-            level += f", :unit {edn(unit)}"
+            fields += f", :unit {edn(unit)}"
             more += f", :unit {edn(unit)}"
-        events += [
-            (seen.begin, seen.process, "invoke", seen.began, f"[{writes}]", level),
-            (seen.end, seen.process, "ok", seen.ended, value, more),
-        ]
-        latest = max(latest, seen.ended)
-    for who, value, _ in foreign:
-        lines.write(who, "invoke", 0, "txn", value)
-    for _, who, kind, when, value, more in sorted(events):
-        lines.write(who, kind, when, "txn", value, more)
-    for who, value, more in foreign:
-        lines.write(who, "ok", latest, "txn", value, more)
-    return number
+        invoked = f"[{writes}]"
+        self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
+        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more))
+
+    def add_unobserved(
+        self,
+        transaction: MergedTransaction,
+        doubtful: Collection[str],
+        since: tuple[int, int],
+        until: tuple[int, int],
+    ) -> None:
+        """Add a transaction that nobody saw begin and end.
+
+        Until the file is complete, it begins where it was still invisible. It may have begun
+        earlier, so the complete file has its begin in front of all others.
+
+        Args:
+            since: a position and time at which it was not visible.
+            until: those at which it was visible.
+        """
+        operations = [op for op in transaction.operations if op.table not in doubtful]
+        if not operations:
+            return
+        value, process = f"[{TAB.join(op.text for op in operations)}]", self._recording.process()
+        self._unobserved.append(process)
+        self._add(_Event(since[0], process, "invoke", since[1], value))
+        self._add(_Event(until[0], process, "ok", until[1], value, _remarks(operations)))
+
+    def _add(self, event: _Event) -> None:
+        heappush(self._events, event)
+
+    def write_until(self, position: int) -> None:
+        """Write all events before a position, in their order."""
+        while self._events and self._events[0].position < position:
+            event = heappop(self._events)
+            self._write(event, "txn")
+            self.written += event.kind == "ok"
+        self._file.flush()
+
+    def _write(self, event: _Event, what: str) -> None:
+        observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
+        line = (
+            f"{{:index {next(self._line)}, :type :{event.kind}, :process {event.process}, "
+            f":time {event.when}, {observed}:f :{what}, :value {event.value}{event.more}}}\n"
+        )
+        self._file.write(line.encode(errors="backslashreplace"))
+
+    def close(self, doubtful: Collection[str]) -> None:
+        """Write the remaining events, and leave out tables of which the log was wrong."""
+        self.write_until(_END)
+        self._file.close()
+        if doubtful or self._unobserved:
+            other = self._path.with_name(f"{self._path.name}.part")
+            complete(self._path, doubtful, frozenset(self._unobserved), other)
+            shutil.move(other, self._path)
+
+
+def complete(path: Path, labels: Collection[str], unobserved: Collection[int], into: Path) -> None:
+    """Write a history without the operations on some tables.
+
+    Args:
+        labels: the labels of these tables.
+        unobserved: the processes whose transactions begin in front of all others.
+    """
+    without = _Without(labels)
+    number, observed = count(), f"{OBSERVED_FIELD}, "
+    with into.open("x", encoding="utf-8") as out:
+        out.write(ORDERED_LINE.decode())
+        for head, rest in _in_order(path, unobserved):
+            is_early = head["kind"] == "invoke" and int(head["process"]) in unobserved
+            out.write(
+                f"{{:index {next(number)}, :type :{head['kind']}, :process {head['process']}, "
+                f":time {0 if is_early else head['time']}, {observed}:f :{head['f']}, "
+                f"{without.in_fields(head['kind'], rest)}"
+            )
+            observed = ""
+
+
+def _in_order(path: Path, unobserved: Collection[int]) -> Iterator[tuple[re.Match[str], str]]:
+    """Yield the lines with the initial rows, then the begins of some processes, then all others.
+
+    Each is in two parts: what it is about, and its fields.
+    """
+    for phase in ("init", "begin", "other"):
+        with path.open(encoding="utf-8") as lines:
+            next(lines)
+            for line in lines:
+                head = _LINE.match(line)
+                assert head is not None
+                is_begin = head["kind"] == "invoke" and int(head["process"]) in unobserved
+                kind = "init" if head["f"] == "init" else "begin" if is_begin else "other"
+                if kind == phase:
+                    yield head, line[head.end() :]
+                elif phase == "init":
+                    break
+
+
+class _Without:
+    """Leaves the operations on some tables out of lines."""
+
+    def __init__(self, labels: Collection[str]) -> None:
+        self._keys = tuple(f"[{edn(label)} " for label in labels)
+        predicates = (f"[:rp {{:table {edn(label)} " for label in labels)
+        self._heads = (*(f"[:{word} {key}" for word in _WORDS for key in self._keys), *predicates)
+
+    def in_fields(self, kind: str, fields: str) -> str:
+        """Return the fields of a line of a kind without these operations."""
+        if not any(mark in fields for mark in (*self._keys, *self._heads)):
+            return fields
+        before, is_map, rows = fields.partition(":value {")
+        if before or not is_map:
+            kinds = f":type :{kind}, "
+            return changed_line(f"{kinds}{fields}", self._operations)[0].removeprefix(kinds)
+        kept = [row for row in rows.removesuffix("}}\n").split(TAB) if self._keeps(row)]
+        return f"{is_map}{TAB.join(kept)}}}}}\n"
+
+    def _keeps(self, row: str) -> bool:
+        return not row.startswith(self._keys)
+
+    def _operations(self, operations: Sequence[str]) -> list[str]:
+        return ["" if text.startswith(self._heads) else text for text in operations]
 
 
 def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
@@ -115,20 +242,3 @@ def _remarks(operations: Sequence[SeenOperation]) -> str:
     shown = TAB.join(edn(op.shown) for op in operations)
     sent = TAB.join(edn(op.statement) for op in operations)
     return f", :versions [{versions}], :callers [{shown}], :statements [{sent}]"
-
-
-class _Lines:
-    """The lines of transactions in a file."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._line, self._is_first = file, count(), True
-        file.write(ORDERED_LINE)
-
-    def write(  # noqa: PLR0917 - the parts of a line
-        self, process: int, kind: str, when: int, what: str, value: str, more: str = ""
-    ) -> None:
-        observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
-        self._file.write(
-            f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
-            f"{observed}:f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
-        )
