@@ -91,6 +91,10 @@ class NamedTable:
         versions.append(WrittenVersion(text, writer, number))
         return number == before + 1
 
+    def is_kept(self, key: tuple[Any, ...]) -> bool:
+        """Return whether a row is from before the observation, and nobody has replaced it."""
+        return self.key(key) in self.initial and not self._versions.get(self.key(key))
+
     def locked_version(
         self, key: tuple[Any, ...], transaction: FollowedTransaction, event: RecordedStatement
     ) -> str | None:

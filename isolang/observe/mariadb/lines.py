@@ -61,12 +61,13 @@ def _write_transactions(
     foreign: list[tuple[int, str, str]] = []
     number = latest = 0
     for transaction in merged:
-        operations = [op for op in transaction.operations if op.table not in doubtful]
-        if not operations:
+        all_operations = [op for op in transaction.operations if op.table not in doubtful]
+        operations = [op for op in all_operations if not op.perhaps]
+        if not all_operations:
             continue
         number += 1
         value = f"[{TAB.join(op.text for op in operations)}]"
-        more, seen = _remarks(operations), transaction.seen
+        more, seen = _remarks(operations) + _possible_facts(all_operations), transaction.seen
         if seen is None:
             foreign.append((process, value, more))
             process += 1
@@ -115,6 +116,18 @@ def _remarks(operations: Sequence[SeenOperation]) -> str:
     shown = TAB.join(edn(op.shown) for op in operations)
     sent = TAB.join(edn(op.statement) for op in operations)
     return f", :versions [{versions}], :callers [{shown}], :statements [{sent}]"
+
+
+def _possible_facts(operations: Sequence[SeenOperation]) -> str:
+    """Return the field with what only may have decided an answer, each with its place."""
+    entries, place = [], 0
+    for op in operations:
+        if not op.perhaps:
+            place += 1
+            continue
+        rests = f" {edn([*op.kept])}" if op.kept else ""
+        entries.append(f'[{place} {op.text} {edn(op.statement)} {edn(op.shown)} ""{rests}]')
+    return f", :perhaps [{TAB.join(entries)}]" if entries else ""
 
 
 class _Lines:

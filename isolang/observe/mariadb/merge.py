@@ -51,7 +51,7 @@ class Merger:
         self._recording, self._unseen = recording, recording.unseen
         self.tables = NamedTables()
         self._reads = StatementReads(self.tables, recording.unseen, most_rows)
-        self.doubtful = self._reads.doubtful
+        self.doubtful, self.is_kept = self._reads.doubtful, self._reads.blocks.is_kept
         self.initial: list[tuple[str, str]] = []
 
     def add_initial(self, tables: Mapping[Name, LoggedTable], rows: Rows) -> None:

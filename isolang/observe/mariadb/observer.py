@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Collection
@@ -15,6 +16,7 @@ from msgspec import Struct, field
 
 from isolang.errors import IsolangError
 from isolang.observe.history.evaluated import EvaluatedConditions
+from isolang.observe.history.lines import settle_possible_facts
 from isolang.observe.log.mariadb import (
     Group,
     LogReader,
@@ -191,6 +193,9 @@ class MariaDBObserver:
             self._path, merger.initial, merged, doubtful=merger.doubtful,
             keeps_snapshots=recording.keeps_snapshots, processes=recording.process(),
         )  # fmt: skip
+        other = self._path.with_name(f"{self._path.name}.part")
+        settle_possible_facts(self._path, merger.is_kept, other)
+        shutil.move(other, self._path)
         unseen = recording.unseen.settled()
         write_end(self._path, merger.tables.all(), unseen)
         self.history.outcomes = recording.outcomes
