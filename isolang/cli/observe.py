@@ -318,8 +318,7 @@ def observe(
         observer.start()
         code = None
         try:
-            at_end = versions or is_mariadb(target)
-            with _live_check(observer, path, () if at_end else specs):
+            with _live_check(observer, path, () if versions else specs):
                 code = _wait(observer, where, command or (), host, env)
         finally:
             unseen = observer.stop(accepted)

@@ -122,6 +122,39 @@ def snapshot(
     raise TargetError("mariadb: no snapshot, as definitions changed meanwhile; try again")
 
 
+class SnapshotPositions:
+    """Tells the log's position of snapshots that are taken now, over a connection of its own.
+
+    SOUND BECAUSE: a snapshot contains exactly the transactions in the log before its position, so
+    what anybody has read of committed rows until now is there.
+    """
+
+    def __init__(self, connect: Connect) -> None:
+        """Open no connection yet."""
+        self._connect = connect
+        self._connection: Any = None
+
+    def position(self) -> LogPosition | None:
+        """Return the position of a new snapshot; ``None`` if the server cannot be reached."""
+        try:
+            if self._connection is None:
+                self._connection = self._connect()
+            with closing(self._connection.cursor()) as cursor:
+                at = _begin_snapshot(cursor)
+            self._connection.rollback()
+        except Exception:  # the server may have ended the connection, and the next one may succeed
+            self.close()
+            return None
+        return at
+
+    def close(self) -> None:
+        """Close the connection."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(Exception):
+                connection.close()
+
+
 _LONG_ROW: Final = "a row that is longer than max_allowed_packet"
 _NO_PRIVILEGE: Final = (1142, 1143, 1044)
 _LOCKED: Final = 1205  # a session holds a lock on the table
@@ -285,6 +318,11 @@ class LogReader:
             with suppress(Full):
                 self._queue.put(group, timeout=_POLL_S)
                 return
+
+    @property
+    def reached(self) -> LogPosition:
+        """Return a position up to which :meth:`take` returns all transactions afterwards."""
+        return self._position
 
     def take(self, timeout: float = 0.0) -> list[Group]:
         """Return the next transactions that were read, at most a thousand, in the log's order.

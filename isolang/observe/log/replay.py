@@ -34,7 +34,8 @@ class ReplayedChange(Struct, eq=False):
         before: the row before the change; ``None`` for an insert.
         direct: whether the log contains the change; false for those of foreign keys.
         moved: whether the delete and the insert are those of an update of the key.
-        number: which version of its key the change makes; a snapshot's versions have number 0.
+        number: grows with the versions of its key, by one as long as the row exists; a snapshot's
+            versions have number 0.
     """
 
     kind: str
@@ -110,7 +111,8 @@ class LogReplay:
         self.tables = dict(tables)
         self.rows: Rows = {name: dict(by_key) for name, by_key in rows.items()}
         self.problems = LogProblems()
-        self._numbers: Counter[tuple[Name, Key]] = Counter()
+        self._numbers: dict[Name, dict[Key, int]] = {}
+        self._deleted: Counter[Name] = Counter()  # the largest number of a deleted row
         self.set_foreign_keys(foreign)
 
     def set_foreign_keys(self, foreign: Iterable[Foreign]) -> None:
@@ -186,16 +188,16 @@ class LogReplay:
         new = None if after is None else table.key_of(after)
         moved = old is not None and new is not None and old != new
         if old is not None and old != new:
-            rows.pop(old, None)
-            number = self._next_number(name, old)
+            exists = rows.pop(old, None) is not None
+            number = self._next_number(name, old, exists=exists, stays=False)
             changes.append(
                 ReplayedChange("delete", table, old, before, None, direct, moved, number)
             )
         if new is not None and after is not None:
+            number = self._next_number(name, new, exists=new in rows, stays=True)
             rows[new] = after
             kind = "update" if old == new else "insert"
             seen = before if kind == "update" else None
-            number = self._next_number(name, new)
             changes.append(ReplayedChange(kind, table, new, seen, after, direct, moved, number))
         for children in self._children.get(name, ()):
             if old is not None and before is not None:
@@ -206,9 +208,18 @@ class LogReplay:
             for children in self._parents.get(name, ()):
                 self._cascade(changes, children, before, after, depth + 1)
 
-    def _next_number(self, name: Name, key: Key) -> int:
-        self._numbers[name, key] += 1
-        return self._numbers[name, key]
+    def _next_number(self, name: Name, key: Key, *, exists: bool, stays: bool) -> int:
+        """Return the number of a row's next version; deleted rows are forgotten.
+
+        SOUND BECAUSE: a row that is inserted again begins above all rows that were deleted before.
+        """
+        numbers = self._numbers.setdefault(name, {})
+        number = numbers.pop(key, 0 if exists else self._deleted[name]) + 1
+        if stays:
+            numbers[key] = number
+        else:
+            self._deleted[name] = max(number, self._deleted[name])
+        return number
 
     def _cascade(
         self,

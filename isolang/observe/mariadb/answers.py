@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct, field
@@ -56,6 +56,17 @@ class PreparedOnWire(Struct):
     sent_long: set[int] = field(default_factory=set)
     event: RecordedStatement | None = None
     order: Sequence[int] = ()
+
+
+def long_data(prepared: PreparedOnWire, data: bytes) -> Iterator[bytes]:
+    """Yield the commands for a part of a parameter, one for each place where it is sent."""
+    parameter = int.from_bytes(data[5:7], "little")
+    prepared.sent_long.add(parameter)
+    if not prepared.order:
+        yield data
+    for place, number in enumerate(prepared.order):
+        if number == parameter + 1:
+            yield data[:5] + place.to_bytes(2, "little") + data[7:]
 
 
 class AnswerForwarder:

@@ -108,6 +108,7 @@ class _BlockReader:
         self._statement = event.statement
         self.rows: list[list[list[Row]]] = []
         self.rests: dict[tuple[str, str], tuple[NamedTable, tuple[Any, ...]]] = {}
+        self._keys: dict[str, tuple[Any, ...]] = {}  # of the rows, by their numbers
         named = [
             [reads.tables.read_from(found.table, event) for found in block.tables]
             for block in plan.blocks
@@ -238,6 +239,8 @@ class _BlockReader:
         done = cast(ExecutedStatement, _Executed(self._statement, self._statement.parameters))
         facts = None
         if all(column.comparable for column in compared):
+            for column in compared:
+                column.was_compared = True
             facts = cover_facts(block.cover, done, described, covered, answered, is_whole=is_whole)
         if facts is None:
             self._reads.note(CONDITIONS, self._statement)
@@ -246,6 +249,8 @@ class _BlockReader:
         return [self._fact(by_label, fact) for fact in facts]
 
     def _fact(self, tables: Mapping[str, NamedTable], fact: CoverFact) -> SeenOperation:
+        for label, number in fact.kept:
+            self.rests[label, number] = tables[label], self._keys[number]
         return self._predicate_read(
             tables[fact.table.name], fact.predicate, fact.rows, perhaps=fact.perhaps, kept=fact.kept
         )
@@ -262,7 +267,7 @@ class _BlockReader:
         for key, text in known.items():
             number = f"{table.key_edn(key)} {text}"
             versions[number] = RowVersion(table.key(key), number, tuple(by_key[key].values()))
-            self.rests[table.label, number] = table, key
+            self._keys[number] = key
         return [*versions.values()]
 
     def _row_reads(

@@ -63,7 +63,8 @@ class ComparedColumn:
     Attributes:
         oid: the number of a type that compares equal values as equal; 0 for others.
         is_odd: whether a row has a value that the history cannot compare: a text beyond ASCII, or a
-            date such as 2026-00-00. All rows must be recorded before a condition is evaluated.
+            date such as 2026-00-00.
+        was_compared: whether a condition was evaluated on it before such a row was recorded.
     """
 
     def __init__(self, column: CatalogueColumn) -> None:
@@ -74,7 +75,7 @@ class ComparedColumn:
         # The readers of joins know types by PostgreSQL's numbers.
         is_text = column.type in _TEXTS and column.type != "enum"
         self.oid = _INT8 if column.type in _INTEGERS else TEXT if is_text else 0
-        self.is_odd = False
+        self.is_odd = self.was_compared = False
 
     @property
     def ordered(self) -> bool:
@@ -142,6 +143,7 @@ class ComparedColumn:
         Raises:
             UnknownValueError: the comparison is not certain.
         """
+        self.was_compared = True
         if isinstance(value, bytes):
             raise UnknownValueError("a parameter whose value is not certain")
         if oid == BOOL:

@@ -9,14 +9,20 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from isolang.observe.mariadb import packets
-from isolang.observe.mariadb.answers import NOT_AS_SENT, AnswerForwarder, PreparedOnWire
+from isolang.observe.mariadb.answers import (
+    NOT_AS_SENT,
+    AnswerForwarder,
+    PreparedOnWire,
+    long_data,
+)
+from isolang.observe.mariadb.asking import answered
 from isolang.observe.mariadb.packets import (
     MORE_RESULTS,
     parameters_of,
     with_repeated_parameters,
 )
 from isolang.observe.mariadb.recording import Recording, StatementAnswer
-from isolang.observe.mariadb.session import ROLLED_BACK, FollowedSession
+from isolang.observe.mariadb.session import FollowedSession
 from isolang.observe.mariadb.statements import Statement
 from isolang.observe.mariadb.streams import PacketStream
 from isolang.observe.sql.predicates import Parameters
@@ -148,17 +154,12 @@ class ProxiedConnection:
     def _send_unanswered(self, data: bytes) -> None:
         """Forward a command that has no answer: the end of a statement, or a part of a value."""
         number = int.from_bytes(data[1:5], "little")
-        prepared = self._prepared.get(number)
         if data[0] == packets.CLOSE:
             self._prepared.pop(number, None)
-        elif prepared is not None:
-            parameter = int.from_bytes(data[5:7], "little")
-            prepared.sent_long.add(parameter)
-            for place, of_number in enumerate(prepared.order):
-                if of_number == parameter + 1:
-                    self._forwarder.send(data[:5] + place.to_bytes(2, "little") + data[7:])
-            if prepared.order:
-                return
+        elif number in self._prepared:
+            for command in long_data(self._prepared[number], data):
+                self._forwarder.send(command)
+            return
         self._forwarder.send(data)
 
     async def _field_list(self, data: bytes) -> None:
@@ -228,9 +229,9 @@ class ProxiedConnection:
         while True:
             statement = made[min(at, len(made) - 1)]
             self._session.begin(statement)
-            self._ask_for_lists(statement, is_alone=len(made) == 1)
-            answer = await self._forwarder.answer(statement.hidden)
-            self._forwarder.before_end = None
+            answer = await answered(
+                self._forwarder, self._session, statement, is_alone=len(made) == 1
+            )
             if answer.is_refused:
                 return at
             more = bool(answer.status & MORE_RESULTS)
@@ -241,35 +242,6 @@ class ProxiedConnection:
             if not more:
                 return -1
             at += not is_inner
-
-    def _ask_for_lists(self, statement: Statement, *, is_alone: bool = True) -> None:
-        """Have the rows of query blocks asked for if the answer does not contain them.
-
-        SOUND BECAUSE: within a snapshot, or behind locks, a further SELECT reads the same. Without
-        them, an answer without rows might as well be that of the statement's second execution,
-        which is compared with the first; so it is what the statement has read.
-        """
-        self._forwarder.before_end, self._forwarder.hidden_flags = None, 0
-        if statement.blocks is not None and statement.blocks.is_in_answer:
-            self._forwarder.hidden_flags = packets.ABOUT_INDEXES
-        if statement.blocks is None or not statement.blocks.has_lists or not is_alone:
-            return
-
-        async def before_end(count: int, status: int) -> bytes | None:
-            keeps = bool(status & packets.IN_TRANSACTION) and self._session.keeps_view
-            is_needed = not count or (statement.blocks and statement.blocks.place < 0 and keeps)
-            text = statement.lists_text() if is_needed and not status & packets.MORE_RESULTS else ""
-            if not text:
-                return None
-            exists, lists = await self._forwarder.lists(text, statement.charset or "latin1")
-            is_error = lists is not None and lists[:1] == b"\xff"
-            if is_error and lists is not None:
-                # If the transaction is gone, the application must know.
-                code = int.from_bytes(lists[1:3], "little")
-                return lists if code in ROLLED_BACK else None
-            return lists if exists == bool(count) else None
-
-        self._forwarder.before_end = before_end
 
     async def _follow(self, statement: Statement, answer: StatementAnswer) -> None:
         """Take over what a statement has changed for the next ones.
@@ -337,12 +309,10 @@ class ProxiedConnection:
                 data, prepared.bound, prepared.order, sent_long=prepared.sent_long
             )
         prepared.sent_long = set()
-        self._ask_for_lists(statement)
         self._forwarder.send(data)
         while True:
             self._session.begin(statement)
-            answer = await self._forwarder.answer(statement.hidden, prepared)
-            self._forwarder.before_end = None
+            answer = await answered(self._forwarder, self._session, statement, prepared)
             if not answer.status & MORE_RESULTS:
                 break
         prepared.event = self._session.answered(statement, answer)
@@ -360,8 +330,6 @@ class ProxiedConnection:
 
     async def _fetch(self, data: bytes) -> None:
         prepared = self._prepared.get(int.from_bytes(data[1:5], "little"))
-        if prepared is not None:
-            self._ask_for_lists(prepared.statement, is_alone=False)
         self._forwarder.send(data)
         if prepared is None:
             await self._forwarder.rows(0, 0, ())

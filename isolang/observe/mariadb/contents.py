@@ -3,6 +3,9 @@
 A history tells a row's versions apart by a number, in the column ``xmin``: two versions of a key
 with the same content have the same number. What is read is known by its content, so a content that
 a key had twice may be either version; each write says which version it makes.
+
+A version is forgotten once no transaction can read it any more. If its content comes again later,
+it is another one.
 """
 
 from __future__ import annotations
@@ -29,12 +32,14 @@ class WrittenVersion(Struct, frozen=True, gc=False):
     Attributes:
         text: the row in EDN; ``None`` if the row was deleted.
         writer: its writer; ``None`` if no proxy observed it.
-        number: how many versions its key had before, under all definitions of the table.
+        number: grows with the versions of its key, under all definitions of the table.
+        values: the values of its columns; ``None`` if the row was deleted.
     """
 
     text: str | None
     writer: FollowedTransaction | None
     number: int = 0
+    values: tuple[Any, ...] | None = None
 
 
 class NamedTable:
@@ -45,7 +50,6 @@ class NamedTable:
         compared: how conditions compare its columns, by name.
         form: its columns, which tell whether a statement was prepared for this definition.
         defined: the positions at which its definition was sent and answered.
-        initial: the rows from before the observation, in EDN by the texts of their keys.
     """
 
     def __init__(self, table: LoggedTable, label: str, *, is_redefined: bool) -> None:
@@ -55,9 +59,12 @@ class NamedTable:
         self.compared = {column.name: ComparedColumn(column) for column in table.logged}
         self.form = form_of(table)
         self.defined = _START
-        self.initial: dict[str, str] = {}
-        self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
+        self._deleted = 0  # the largest number of a deleted version
+        # By the text of each key: the version that all open transactions find or have replaced,
+        # the later versions, and the numbers of the contents of all these.
+        self._settled: dict[str, WrittenVersion] = {}
         self._versions: dict[str, list[WrittenVersion]] = {}
+        self._contents: dict[str, dict[tuple[Any, ...], int]] = {}
 
     def key(self, key: tuple[Any, ...]) -> str:
         """Return the text of a key, which no other key of the table has."""
@@ -69,31 +76,69 @@ class NamedTable:
         """Return a key in EDN."""
         return edn([self.label, self.key(key)])
 
-    def add(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str:
-        """Return a written row in EDN, and remember its content."""
-        contents = self._contents.setdefault(self.key(key), {})
-        number = contents.setdefault(tuple(row.values()), len(contents))
-        return self._row(row, number)
+    def start(self, key: tuple[Any, ...], row: Mapping[str, Any]) -> str:
+        """Return a row from before the observation in EDN, and remember it."""
+        values, text = tuple(row.values()), self._row(row, 0)
+        self._contents[self.key(key)] = {values: 0}
+        self._settled[self.key(key)] = WrittenVersion(text, None, 0, values)
+        return text
 
     def write(
         self,
         key: tuple[Any, ...],
-        text: str | None,
+        row: Mapping[str, Any] | None,
         writer: FollowedTransaction | None,
         number: int,
-    ) -> bool:
-        """Note a version of a key; its text is ``None`` for a deletion.
+    ) -> tuple[str | None, bool]:
+        """Remember a version of a key, whose row is ``None`` for a deletion.
 
-        Return whether it is the next one, because the log must have all versions, and each once.
+        Return the row in EDN, and whether the version is the next one, because the log must have
+        all versions, and each once.
         """
-        versions = self._versions.setdefault(self.key(key), [])
-        before = versions[-1].number if versions else number - 1 if self.is_redefined else 0
-        versions.append(WrittenVersion(text, writer, number))
-        return number == before + 1
+        name = self.key(key)
+        versions = self._versions.setdefault(name, [])
+        before = versions[-1] if versions else self._settled.get(name)
+        if before is not None and before.text is not None:
+            is_next = number == before.number + 1
+        else:
+            is_next = self.is_redefined or number == self._deleted + 1
+        text = values = None
+        if row is None:
+            self._deleted = max(number, self._deleted)
+        else:
+            values = tuple(row.values())
+            text = self._row(row, self._contents.setdefault(name, {}).setdefault(values, number))
+        versions.append(WrittenVersion(text, writer, number, values))
+        return text, is_next
+
+    def settle(self, key: tuple[Any, ...], number: int) -> None:
+        """Forget the versions of a key before the numbered one; nobody can read them any more."""
+        name = self.key(key)
+        versions = self._versions.get(name, [])
+        at = next((n for n, version in enumerate(versions) if version.number == number), None)
+        if at is None:
+            return
+        settled, later = versions[at], versions[at + 1 :]
+        if not later:
+            del self._versions[name]
+            if settled.text is None:
+                self._settled.pop(name, None)
+                self._contents.pop(name, None)
+                return
+        else:
+            self._versions[name] = later
+        self._settled[name] = WrittenVersion(settled.text, None, number, settled.values)
+        contents = self._contents.get(name, {})
+        self._contents[name] = {
+            version.values: contents[version.values]
+            for version in (settled, *later)
+            if version.values is not None
+        }
 
     def is_kept(self, key: tuple[Any, ...]) -> bool:
         """Return whether a row is from before the observation, and nobody has replaced it."""
-        return self.key(key) in self.initial and not self._versions.get(self.key(key))
+        settled = self._settled.get(self.key(key))
+        return settled is not None and settled.number == 0 and not self._versions.get(self.key(key))
 
     def locked_version(
         self, key: tuple[Any, ...], transaction: FollowedTransaction, event: RecordedStatement
@@ -111,7 +156,8 @@ class NamedTable:
         versions = self._versions.get(self.key(key), [])
         if any(version.writer is transaction for version in versions):
             return None
-        text, is_certain = self.initial.get(self.key(key)), True
+        settled = self._settled.get(self.key(key))
+        text, is_certain = None if settled is None else settled.text, True
         for version in versions:
             writer = version.writer
             if writer is None or writer.is_unclear or not writer.events:

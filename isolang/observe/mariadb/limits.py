@@ -95,4 +95,5 @@ def _first_order(
     column = columns.get(named[-1]) if is_certain and named else None
     if column is None or not (column.ordered and column.required):
         return None
+    column.was_compared = True
     return column.name, descends

@@ -1,98 +1,167 @@
-"""Writes the history of an observation."""
+"""Writes the history of an observation while it goes on."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Sequence
+import shutil
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop, heappush
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, Final
+from typing import Final
+
+from msgspec import Struct
 
 from isolang.history.not_seen import OBSERVED_FIELD, unseen_line
 from isolang.history.remarks import COLUMNS_COMMENT, UNIQUE_COMMENT
 from isolang.observe.history.edn import edn
-from isolang.observe.history.lines import TAB
+from isolang.observe.history.lines import TAB, changed_line, settle_possible_facts
 from isolang.observe.mariadb.contents import NamedTable
 from isolang.observe.mariadb.merge import MergedTransaction
 from isolang.observe.mariadb.reads import SeenOperation
+from isolang.observe.mariadb.recording import Recording
 from isolang.observe.sql.units import unit_named
 from isolang.observe.unseen import Unseen, unseen_phrases
 from isolang.run.record.lines import ORDERED_LINE
 
 _LEVELS: Final = {"serializable": "ser", "read committed": "pl-2", "read uncommitted": "pl-1"}
+_WORDS: Final = ("r", "w", "insert", "delete", "r-not-in")
+_HEAD: Final = 120  # the beginning of a line, which says what it is about
+_END: Final = 1 << 62
 
 
-def write_history(
-    path: Path,
-    initial: Sequence[tuple[str, str]],
-    merged: Iterable[MergedTransaction],
-    *,
-    doubtful: Collection[str],
-    keeps_snapshots: bool,
-    processes: int,
-) -> int:
-    """Write the lines of a history, and return the number of transactions.
+class _Event(Struct, frozen=True, order=True):
+    """The begin or the end of a transaction.
 
-    Args:
-        initial: the rows from before the observation, each with the label of its table.
-        doubtful: the labels of the tables to leave out.
-        keeps_snapshots: whether REPEATABLE READ is snapshot isolation.
-        processes: a number above those of all sessions.
+    Attributes:
+        more: further fields of its line.
     """
-    with path.open("xb", buffering=1 << 20) as file:
-        lines = _Lines(file)
-        rows = " ".join(text for label, text in initial if label not in doubtful)
-        if rows:
-            for kind in ("invoke", "ok"):
-                lines.write(processes, kind, 0, "init", f"{{{rows}}}")
-        level = {"repeatable read": "si" if keeps_snapshots else "pl-2"} | _LEVELS
-        return _write_transactions(lines, merged, doubtful, level, processes + 1)
+
+    position: int
+    process: int
+    kind: str
+    when: int
+    value: str
+    more: str = ""
 
 
-def _write_transactions(
-    lines: _Lines,
-    merged: Iterable[MergedTransaction],
-    doubtful: Collection[str],
-    levels: dict[str, str],
-    process: int,
-) -> int:
-    """Write the transactions in the order of their events."""
-    events: list[tuple[int, int, str, int, str, str]] = []
-    foreign: list[tuple[int, str, str]] = []
-    number = latest = 0
-    for transaction in merged:
+class GrowingHistory:
+    """The file of a history, to which transactions are added while the observation goes on.
+
+    Attributes:
+        written: the number of transactions in the file.
+    """
+
+    def __init__(self, path: Path, recording: Recording) -> None:
+        """Create the file."""
+        self._path, self._recording = path, recording
+        self._file = path.open("xb", buffering=1 << 20)
+        self._file.write(ORDERED_LINE)
+        self._line, self._is_first = count(), True
+        self._events: list[_Event] = []
+        self._rests = False  # whether possible facts rest on versions
+        self.written = 0
+
+    def write_initial(self, initial: Sequence[tuple[str, str]]) -> None:
+        """Write the rows from before the observation, each with the label of its table."""
+        process, rows = self._recording.process(), TAB.join(text for _, text in initial)
+        for kind in ("invoke", "ok") if rows else ():
+            self._write(_Event(-1, process, kind, 0, f"{{{rows}}}"), "init")
+        self._file.flush()
+
+    def add(self, transaction: MergedTransaction, doubtful: Collection[str]) -> None:
+        """Add a transaction.
+
+        The begin of an unobserved one is unknown, so it has no line. It has ended now.
+
+        Args:
+            doubtful: the labels of the tables to leave out.
+        """
         all_operations = [op for op in transaction.operations if op.table not in doubtful]
         operations = [op for op in all_operations if not op.perhaps]
         if not all_operations:
-            continue
-        number += 1
+            return
+        self._rests |= any(op.kept for op in all_operations)
         value = f"[{TAB.join(op.text for op in operations)}]"
         more, seen = _remarks(operations) + _possible_facts(all_operations), transaction.seen
         if seen is None:
-            foreign.append((process, value, more))
-            process += 1
-            continue
+            now, time = self._recording.ticket()
+            self._add(_Event(now, self._recording.process(), "ok", time, value, more))
+            return
         writes = TAB.join(op.text for op in operations if op.writes)
-        level = f", :level {edn(levels[seen.level])}" if seen.level in levels else ""
+        level = _LEVELS.get(seen.level, "")
+        if seen.level == "repeatable read":
+            level = "si" if self._recording.keeps_snapshots else "pl-2"
+        fields = f", :level {edn(level)}" if level else ""
         if seen.labels:
             named = " ".join(map(edn, seen.labels))
-            level += f", :label {named if len(seen.labels) == 1 else f'[{named}]'}"
+            fields += f", :label {named if len(seen.labels) == 1 else f'[{named}]'}"
         unit = unit_named(seen.units)
         if unit:
-            level += f", :unit {edn(unit)}"
+            fields += f", :unit {edn(unit)}"
             more += f", :unit {edn(unit)}"
-        events += [
-            (seen.begin, seen.process, "invoke", seen.began, f"[{writes}]", level),
-            (seen.end, seen.process, "ok", seen.ended, value, more),
-        ]
-        latest = max(latest, seen.ended)
-    for who, value, _ in foreign:
-        lines.write(who, "invoke", 0, "txn", value)
-    for _, who, kind, when, value, more in sorted(events):
-        lines.write(who, kind, when, "txn", value, more)
-    for who, value, more in foreign:
-        lines.write(who, "ok", latest, "txn", value, more)
-    return number
+        invoked = f"[{writes}]"
+        self._add(_Event(seen.begin, seen.process, "invoke", seen.began, invoked, fields))
+        self._add(_Event(seen.end, seen.process, "ok", seen.ended, value, more))
+
+    def _add(self, event: _Event) -> None:
+        heappush(self._events, event)
+
+    def write_until(self, position: int) -> None:
+        """Write all events before a position, in their order."""
+        while self._events and self._events[0].position < position:
+            event = heappop(self._events)
+            self._write(event, "txn")
+            self.written += event.kind == "ok"
+        self._file.flush()
+
+    def _write(self, event: _Event, what: str) -> None:
+        observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
+        line = (
+            f"{{:index {next(self._line)}, :type :{event.kind}, :process {event.process}, "
+            f":time {event.when}, {observed}:f :{what}, :value {event.value}{event.more}}}\n"
+        )
+        self._file.write(line.encode(errors="backslashreplace"))
+
+    def close(self, doubtful: Collection[str], is_kept: Callable[[str, str], bool]) -> None:
+        """Write the remaining events, and leave out tables of which the log was wrong.
+
+        Args:
+            is_kept: whether nobody has replaced a version of a table, by its label and number.
+        """
+        self.write_until(_END)
+        self._file.close()
+        other = self._path.with_name(f"{self._path.name}.part")
+        if self._rests:
+            settle_possible_facts(self._path, is_kept, other)
+            shutil.move(other, self._path)
+        if doubtful:
+            without_tables(self._path, doubtful, other)
+            shutil.move(other, self._path)
+
+
+def without_tables(path: Path, labels: Collection[str], into: Path) -> None:
+    """Write a history without the operations on some tables."""
+    keys = tuple(f"[{edn(label)} " for label in labels)
+    heads = (
+        *(f"[:{word} {key}" for word in _WORDS for key in keys),
+        *(f"[:rp {{:table {edn(label)} " for label in labels),
+    )
+
+    def without(operations: Sequence[str]) -> list[str]:
+        return ["" if text.startswith(heads) else text for text in operations]
+
+    with path.open(encoding="utf-8") as lines, into.open("x", encoding="utf-8") as out:
+        for line in lines:
+            if ":f :init, " in line[:_HEAD]:
+                head, _, rows = line.partition(":value {")
+                listed = rows.removesuffix("}}\n").split(TAB)
+                kept = [row for row in listed if not row.startswith(keys)]
+                out.write(f"{head}:value {{{TAB.join(kept)}}}}}\n")
+            elif any(key in line for key in keys) or any(head in line for head in heads):
+                out.write(changed_line(line, without, heads)[0])
+            else:
+                out.write(line)
 
 
 def write_end(path: Path, tables: Iterable[NamedTable], unseen: Unseen) -> None:
@@ -128,20 +197,3 @@ def _possible_facts(operations: Sequence[SeenOperation]) -> str:
         rests = f" {edn([*op.kept])}" if op.kept else ""
         entries.append(f'[{place} {op.text} {edn(op.statement)} {edn(op.shown)} ""{rests}]')
     return f", :perhaps [{TAB.join(entries)}]" if entries else ""
-
-
-class _Lines:
-    """The lines of transactions in a file."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._line, self._is_first = file, count(), True
-        file.write(ORDERED_LINE)
-
-    def write(  # noqa: PLR0917 - the parts of a line
-        self, process: int, kind: str, when: int, what: str, value: str, more: str = ""
-    ) -> None:
-        observed, self._is_first = f"{OBSERVED_FIELD}, " * self._is_first, False
-        self._file.write(
-            f"{{:index {next(self._line)}, :type :{kind}, :process {process}, :time {when}, "
-            f"{observed}:f :{what}, :value {value}{more}}}\n".encode(errors="backslashreplace")
-        )

@@ -3,28 +3,33 @@
 The log names all writes, in the order of each row's versions; the proxy saw reads, the order of
 statements, and how transactions ended. A transaction of the log belongs to the one that the proxy
 saw if the comment in front of a statement says so, or else its name, which the server gave with the
-answer to COMMIT. All others are those of sessions that nobody observed.
+answer to COMMIT. All others are those of sessions that nobody observed. ``waiting`` says when both
+sides are known.
 """
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Final
 
 from msgspec import Struct
 
 from isolang.observe.log.mariadb import Group, LoggedStatement
-from isolang.observe.log.replay import ReplayedChange, Rows
+from isolang.observe.log.replay import Key, ReplayedChange, Rows
 from isolang.observe.log.tables import LoggedTable, Name
-from isolang.observe.mariadb.contents import NamedTables
+from isolang.observe.mariadb.contents import NamedTable, NamedTables
 from isolang.observe.mariadb.reads import SeenOperation, StatementReads, statement_name
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
-from isolang.observe.unseen import CALLED, CONTRADICTED, IN_NO_LOG, NO_END, TABLES, UNPLACED
-
-_MARK: Final = re.compile(r"i(\d+)\.(p?)(\d+)")
+from isolang.observe.unseen import (
+    CALLED,
+    CONDITIONS,
+    CONTRADICTED,
+    IN_NO_LOG,
+    NO_END,
+    TABLES,
+    UNPLACED,
+)
 
 
 class MergedTransaction(Struct):
@@ -38,12 +43,28 @@ class MergedTransaction(Struct):
     seen: FollowedTransaction | None = None
 
 
+class AppliedGroup(Struct, eq=False):
+    """A transaction of the log whose contents are known.
+
+    Attributes:
+        writes: the operations of each of its statements.
+    """
+
+    group: Group
+    writes: list[list[SeenOperation]]
+
+    def operations(self) -> list[SeenOperation]:
+        """Return the writes of all statements."""
+        return [operation for each in self.writes for operation in each]
+
+
 class Merger:
     """Joins transactions of the log with those that the proxy saw.
 
     Attributes:
         tables: the tables by name and definition, with the contents of their rows.
         doubtful: the labels of tables whose contents the log does not explain.
+        changed: the versions that were written, until somebody takes them.
     """
 
     def __init__(self, recording: Recording, most_rows: int) -> None:
@@ -52,57 +73,56 @@ class Merger:
         self.tables = NamedTables()
         self._reads = StatementReads(self.tables, recording.unseen, most_rows)
         self.doubtful, self.is_kept = self._reads.doubtful, self._reads.blocks.is_kept
-        self.initial: list[tuple[str, str]] = []
+        self.changed: list[tuple[NamedTable, Key, int]] = []
 
-    def add_initial(self, tables: Mapping[Name, LoggedTable], rows: Rows) -> None:
-        """Add the rows from before the observation."""
+    def add_initial(self, tables: Mapping[Name, LoggedTable], rows: Rows) -> list[tuple[str, str]]:
+        """Add the rows from before the observation, and return them with their tables' labels."""
+        initial = []
         for name, table in tables.items():
             if table.why:
                 continue
             named = self.tables.of(table)
             for key, row in rows.get(name, {}).items():
-                text = named.add(key, row)
-                named.initial[named.key(key)] = text
-                self.initial.append((named.label, f"{named.key_edn(key)} {text}"))
+                text = named.start(key, row)
+                initial.append((named.label, f"{named.key_edn(key)} {text}"))
+        return initial
 
-    def transactions(self, groups: Sequence[Group]) -> Iterator[MergedTransaction]:
-        """Yield all transactions: those that were seen in the order of their ends, then others."""
-        written: dict[int, Group] = {}
-        writers: dict[int, FollowedTransaction] = {}
-        others = []
-        find = _Finder(self._recording.transactions)
-        for group in groups:
-            transaction_seen = find.transaction_of(group) if _has_known_changes(group) else None
-            if transaction_seen is None:
-                others.append(group)
-                continue
-            is_another = id(transaction_seen) in written
-            if is_another or transaction_seen.outcome == "fail":
-                self._note_unclear(transaction_seen)
-            if is_another:
-                others.append(group)
-                continue
-            written[id(transaction_seen)], writers[id(group)] = group, transaction_seen
-            self._count_outcome(transaction_seen)
-        for group in groups:
-            if group.ddl:
-                self.tables.define(group.defined, self._recording.definitions.get(group.gtid))
-        # All contents must be known before the first read is looked up.
-        contents = {
-            id(group): [self._writes(each, writers.get(id(group))) for each in group.statements]
-            for group in groups
-        }
-        for transaction in self._recording.transactions:
-            is_seen = transaction.outcome == "ok"
-            operations = (
-                self._operations(transaction, written.get(id(transaction)), contents)
-                if is_seen
-                else []
-            )
+    def applied(self, group: Group, writer: FollowedTransaction | None) -> AppliedGroup:
+        """Return the writes of the log's next transaction, and remember their contents."""
+        if group.ddl:
+            when = self._recording.definitions.pop(group.gtid, None)
+            self.tables.define(group.defined, when)
+        return AppliedGroup(group, [self._writes(each, writer) for each in group.statements])
+
+    def merged(
+        self, transaction: FollowedTransaction, groups: Sequence[AppliedGroup]
+    ) -> Iterator[MergedTransaction]:
+        """Yield what a transaction did that was seen.
+
+        Args:
+            groups: what the log says that it wrote; all that it may have read was applied before.
+        """
+        if len(groups) > 1 or (groups and transaction.outcome == "fail"):
+            self._note_unclear(transaction)
+        if groups:
+            self._count_outcome(transaction)
+        if transaction.outcome == "ok":
+            operations = self._operations(transaction, groups[0] if groups else None)
             # SOUND BECAUSE: one that is not clear may have committed later, as after XA PREPARE.
             yield MergedTransaction(operations, None if transaction.is_unclear else transaction)
-        for group in others:
-            yield MergedTransaction([op for ops in contents[id(group)] for op in ops])
+        for group in groups[1:]:
+            yield MergedTransaction(group.operations())
+
+    def note_odd_columns(self) -> None:
+        """Count the conditions on columns that later had values which nobody can compare."""
+        for table in self.tables.all():
+            for column in table.compared.values():
+                if column.is_odd and column.was_compared:
+                    self._unseen.note(CONDITIONS, f"{table.label}.{column.name}", table=table.label)
+
+    def note_late(self, text: str) -> None:
+        """Note that a transaction committed after it had seemed to have failed."""
+        self._unseen.note(NO_END, text)
 
     def _note_unclear(self, transaction: FollowedTransaction) -> None:
         """Note that the log does not say which statements of a transaction committed together."""
@@ -129,8 +149,9 @@ class Merger:
                 continue
             table = self.tables.of(change.table)
             key = table.key_edn(change.key)
-            row = None if change.after is None else table.add(change.key, change.after)
-            if not table.write(change.key, row, writer, change.number):
+            row, is_next = table.write(change.key, change.after, writer, change.number)
+            self.changed.append((table, change.key, change.number))
+            if not is_next:
                 self._unseen.note(CONTRADICTED, f"{table.label}/{table.key(change.key)}")
                 self.doubtful.add(table.label)
             word = "delete" if row is None else "insert" if change.kind == "insert" else "w"
@@ -139,14 +160,11 @@ class Merger:
         return operations
 
     def _operations(
-        self,
-        transaction: FollowedTransaction,
-        group: Group | None,
-        contents: Mapping[int, Sequence[Sequence[SeenOperation]]],
+        self, transaction: FollowedTransaction, group: AppliedGroup | None
     ) -> list[SeenOperation]:
         """Return the operations of a transaction that was seen."""
-        logged: Sequence[LoggedStatement] = () if group is None else group.statements
-        writes = () if group is None else contents[id(group)]
+        logged: Sequence[LoggedStatement] = () if group is None else group.group.statements
+        writes = () if group is None else group.writes
         if transaction.is_unclear or not transaction.events:
             return [operation for each in writes for operation in each]
         placed, unsure = _placed(transaction.events, logged)
@@ -188,52 +206,12 @@ class Merger:
         return self._reads.of_write(event, transaction, changes)
 
 
-def _has_known_changes(group: Group) -> bool:
-    """Return whether a transaction of the log changed rows of tables that are observed.
-
-    Tables without transactions, such as those of MyISAM, are in groups of their own.
-    """
-    changes = [change for statement in group.statements for change in statement.changes]
-    return not group.ddl and any(change.kind != "unknown" for change in changes)
-
-
 def _must_be_logged(event: RecordedStatement) -> bool:
     """Return whether the log must name a write of a statement."""
     tables, plan = event.statement.tables, event.statement.plan
     # REPLACE counts a row that it left as it was; so may INSERT … ON DUPLICATE KEY UPDATE.
     is_write = plan.kind in ("update", "delete") or (plan.kind == "insert" and not plan.name)
     return is_write and event.changed > 0 and bool(tables) and not any(t.why for t in tables)
-
-
-class _Finder:
-    """Finds the transaction that a group of the log belongs to."""
-
-    def __init__(self, transactions: Iterable[FollowedTransaction]) -> None:
-        self._by_number: dict[tuple[int, int], FollowedTransaction] = {}
-        self._by_gtid: dict[str, FollowedTransaction] = {}
-        self._lost: dict[
-            int, FollowedTransaction
-        ] = {}  # the last one of a connection that was lost
-        for transaction in transactions:
-            for number in transaction.numbers:
-                self._by_number[transaction.connection, number] = transaction
-            if transaction.gtid:
-                self._by_gtid[transaction.gtid] = transaction
-            if transaction.outcome == "info":
-                self._lost[transaction.connection] = transaction
-
-    def transaction_of(self, group: Group) -> FollowedTransaction | None:
-        """Return the transaction that was seen, if it is known."""
-        connection = 0
-        for statement in group.statements:
-            if (match := _MARK.fullmatch(statement.mark)) is None:
-                continue
-            connection = int(match[1])
-            if not match[2]:
-                return self._by_number.get((connection, int(match[3])))
-        if group.gtid in self._by_gtid:
-            return self._by_gtid[group.gtid]
-        return self._lost.get(connection)
 
 
 def _placed(

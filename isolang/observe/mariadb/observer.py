@@ -1,25 +1,28 @@
-"""Provides the proxy in front of a MariaDB server, and completes its history at the end."""
+"""Provides the proxy in front of a MariaDB server, and completes its history at the end.
+
+While applications work, a regular task takes what the log has become, and writes the transactions
+of which all is known. What the log contradicts at the end is left out of the file again.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import shutil
 import threading
 from collections import Counter
 from collections.abc import Collection
-from contextlib import closing
+from contextlib import closing, suppress
 from copy import copy
 from pathlib import Path
+from time import monotonic
 from typing import Any, Final
 
 from msgspec import Struct, field
 
 from isolang.errors import IsolangError
 from isolang.observe.history.evaluated import EvaluatedConditions
-from isolang.observe.history.lines import settle_possible_facts
 from isolang.observe.log.mariadb import (
-    Group,
     LogReader,
+    SnapshotPositions,
     check_access,
     check_settings,
     snapshot,
@@ -27,21 +30,24 @@ from isolang.observe.log.mariadb import (
 from isolang.observe.log.tables import Catalogue
 from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.connection import ProxiedConnection
-from isolang.observe.mariadb.lines import write_end, write_history
+from isolang.observe.mariadb.lines import GrowingHistory, write_end
 from isolang.observe.mariadb.merge import Merger
 from isolang.observe.mariadb.recording import Recording
 from isolang.observe.mariadb.statements import Preparation, programs_of
 from isolang.observe.mariadb.streams import PacketStream
+from isolang.observe.mariadb.waiting import LogMark, WaitingTransactions
 from isolang.observe.unseen import CONTRADICTED, Unseen
 
 _SECONDS_BETWEEN_TASKS: Final = 0.2
+_MANY: Final = 100  # how many transactions of the log are followed without a pause
+_LONGEST_STEP_S: Final = 0.005  # how long connections may wait for the merge
 
 
 class ObservedRun(Struct):
     """The numbers of an observation.
 
     Attributes:
-        written: the number of transactions that the file has while the observation goes on.
+        written: the number of transactions that the file has.
     """
 
     outcomes: Counter[str] = field(default_factory=Counter)
@@ -58,9 +64,9 @@ class MariaDBObserver:
         """Store the settings; :meth:`start` opens connections."""
         self._server, self._path, self._listen = server, path, listen
         self._most_rows = most_rows
-        self._groups: list[Group] = []
         self._clients: set[asyncio.Task[None]] = set()
         self._thread: threading.Thread | None = None
+        self._failure: Exception | None = None
         self.history = ObservedRun()
         self.port = 0
 
@@ -85,7 +91,10 @@ class MariaDBObserver:
         )
         self._recording.rolls_back_on_timeout, self._recording.keeps_snapshots = timeouts, keeps
         self._merger = Merger(self._recording, self._most_rows)
-        self._merger.add_initial(catalogue.tables, rows)
+        self._lines = GrowingHistory(self._path, self._recording)
+        self._lines.write_initial(self._merger.add_initial(catalogue.tables, rows))
+        self._waiting = WaitingTransactions(self._recording, self._merger, self._lines)
+        self._marks = SnapshotPositions(connect)
         # The reader of the log loads definitions in its own time.
         self._log = LogReader(connect, copy(catalogue), position, rows)
         self._start_listening()
@@ -141,16 +150,52 @@ class MariaDBObserver:
         self.port = server.sockets[0].getsockname()[1]
         ready.set()
         while not self._ended.is_set():
-            with_timeout = asyncio.wait_for(self._ended.wait(), _SECONDS_BETWEEN_TASKS)
-            try:
-                await with_timeout
-            except TimeoutError:
-                self._groups += self._log.take()
-                self.history.outcomes = self._recording.outcomes
+            pause = 0.0 if await self._follow_safely() else _SECONDS_BETWEEN_TASKS
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), pause)
         server.close()
         for task in tuple(self._clients):
             task.cancel()
         await asyncio.gather(*self._clients, return_exceptions=True)
+
+    async def _follow_safely(self) -> bool:
+        """Follow the log until an error of our own, which must not end the connections.
+
+        Return whether there is more to follow already.
+        """
+        if self._failure is None:
+            try:
+                return await self._follow_log()
+            except Exception as error:
+                self._failure = error
+        return False
+
+    async def _follow_log(self) -> bool:
+        """Write the transactions of which all is known now, without holding up the connections."""
+        reached, groups = self._log.reached, self._log.take()
+        self._doubt()
+        begun = monotonic()
+        for _ in self._waiting.advance(groups, reached):
+            if monotonic() - begun > _LONGEST_STEP_S:
+                await asyncio.sleep(0)
+                begun = monotonic()
+        self._note_numbers()
+        if self._waiting.needs_mark:
+            before, _ = self._recording.ticket()
+            position = await asyncio.to_thread(self._marks.position)
+            after, _ = self._recording.ticket()
+            if position is not None:
+                self._waiting.add_mark(LogMark(before, after, position))
+        return len(groups) >= _MANY
+
+    def _doubt(self) -> None:
+        """Leave out the tables of which the log has been wrong so far."""
+        for name in tuple(self._log.doubtful):
+            self._merger.doubtful.update(self._merger.tables.labels_of(name))
+
+    def _note_numbers(self) -> None:
+        self.history.outcomes = self._recording.outcomes
+        self.history.written = self._lines.written
 
     def _accept(self) -> PacketStream:
         stream = PacketStream()
@@ -174,31 +219,34 @@ class MariaDBObserver:
     # --- the end ---
 
     def stop(self, accepted: Collection[str] = ()) -> Unseen:
-        """End all connections, compare the log with the database, and write the history."""
+        """End all connections, compare the log with the database, and complete the history.
+
+        Tables of which the log was wrong are left out of the whole file, so a violation that was
+        announced before rests on nothing then.
+        """
         if self._thread is not None:
             self._loop.call_soon_threadsafe(self._ended.set)
             self._thread.join()
-        recording, merger = self._recording, self._merger
+        self._marks.close()
+        recording = self._recording
+        if self._failure is not None:
+            self._log.close()
+            raise self._failure
         try:
-            self._groups += self._log.audited()
+            groups = [*self._log.audited()]
             problems = self._log.problems
         finally:
             self._log.close()
-        merged = [*merger.transactions(self._groups)]
         for problem in problems:
             recording.unseen.note(CONTRADICTED, f"{problem.kind}: {problem.text}")
-        for name in self._log.doubtful:
-            merger.doubtful.update(merger.tables.labels_of(name))
-        write_history(
-            self._path, merger.initial, merged, doubtful=merger.doubtful,
-            keeps_snapshots=recording.keeps_snapshots, processes=recording.process(),
-        )  # fmt: skip
-        other = self._path.with_name(f"{self._path.name}.part")
-        settle_possible_facts(self._path, merger.is_kept, other)
-        shutil.move(other, self._path)
+        self._doubt()
+        self._waiting.finish(groups)
+        self._doubt()  # the last groups may have defined tables with the same names
+        self._lines.close(self._merger.doubtful, self._merger.is_kept)
+        self._note_numbers()
+        self._merger.note_odd_columns()
         unseen = recording.unseen.settled()
-        write_end(self._path, merger.tables.all(), unseen)
-        self.history.outcomes = recording.outcomes
+        write_end(self._path, self._merger.tables.all(), unseen)
         return unseen
 
 

@@ -6,13 +6,14 @@ from collections import Counter
 from itertools import count
 from random import SystemRandom
 from time import monotonic_ns
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct, field
 
 from isolang.observe.mariadb.statements import Preparation, Statement
 from isolang.observe.unseen import Unseen
 
+_MOST_CONNECTIONS: Final = 1 << 24
 Outcome: TypeAlias = Literal["ok", "fail", "info"]
 
 
@@ -87,6 +88,8 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
         numbers: the numbers of the statements that have a comment of their own.
         is_explicit: whether the application began or ended it by a statement.
         is_unclear: whether it may have been several transactions.
+        waits_since: the position at which the statement was sent that the server has not answered,
+            or the statements before it in the same text; -1 if there is none.
         units: the names of the unit that it belongs to, by what names it; empty if two statements
             disagree.
         labels: the names of the programs that its statements belong to.
@@ -108,6 +111,7 @@ class FollowedTransaction(Struct, kw_only=True, eq=False):
     numbers: set[int] = field(default_factory=set)
     is_explicit: bool = False
     is_unclear: bool = False
+    waits_since: int = -1
     units: dict[str, str] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
 
@@ -121,6 +125,8 @@ class Recording:
     """The transactions of all connections.
 
     Attributes:
+        open: the transactions that have not ended, by the numbers of their connections.
+        transactions: those that have ended, until the merge takes them.
         level: the isolation level of new connections.
         first_connection: the number from which connections are counted in comments.
         rolls_back_on_timeout: whether a lock timeout rolls back the whole transaction.
@@ -134,6 +140,7 @@ class Recording:
         self.preparation, self.level = preparation, level
         self.rolls_back_on_timeout = self.keeps_snapshots = False
         self.definitions: dict[str, tuple[int, int]] = {}
+        self.open: dict[int, FollowedTransaction] = {}
         self.transactions: list[FollowedTransaction] = []
         self.outcomes: Counter[str] = Counter()
         self.unseen = Unseen()
@@ -145,6 +152,10 @@ class Recording:
     def ticket(self) -> tuple[int, int]:
         """Return the position and the time of an event that happens now."""
         return next(self._positions), monotonic_ns() - self._began
+
+    def is_own(self, connection: int) -> bool:
+        """Return whether comments name a connection by a number of this recording."""
+        return 0 < connection - self.first_connection < _MOST_CONNECTIONS
 
     def process(self) -> int:
         """Return a number for a new session."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION
+from isolang.observe.mariadb.packets import AUTOCOMMITS, IN_TRANSACTION, MORE_RESULTS
 from isolang.observe.mariadb.recording import (
     FollowedTransaction,
     Outcome,
@@ -50,6 +50,7 @@ class FollowedSession:
         self._is_committing = self._may_read = False
         self._autocommits = True
         self._numbered = 0
+        self._since = -1  # the position at which the text was sent that waits for answers
 
     def next_number(self) -> int:
         """Return the number of a statement for the comment in front of it."""
@@ -68,7 +69,7 @@ class FollowedSession:
             if self._is_committing and self._may_read:
                 self._recording.unseen.note(NO_ANSWER, self._transaction.first_text)
             self._finish("info" if self._is_committing else "fail")
-        self.in_transaction = False
+        self.in_transaction, self._since = False, -1
 
     @property
     def keeps_view(self) -> bool:
@@ -89,6 +90,10 @@ class FollowedSession:
                 process=self._process, connection=self.connection, begin=position, began=time,
                 level=self._next_level or self.level,
             )  # fmt: skip
+            self._recording.open[self.connection] = self._transaction
+        if self._since < 0:
+            self._since = position
+        self._transaction.waits_since = self._since
         self._transaction.sent += 1
         self._transaction.last_sent = position
         for source, name in statement.units.items():
@@ -101,8 +106,9 @@ class FollowedSession:
 
     def _finish(self, outcome: Outcome, gtid: str = "") -> None:
         """End the transaction."""
-        transaction, self._transaction = self._transaction, None
+        transaction = self._transaction
         assert transaction is not None
+        self._forget()
         if transaction.is_explicit or transaction.events:
             self._next_level = ""
         if not (transaction.events or gtid):
@@ -119,8 +125,21 @@ class FollowedSession:
         if outcome == "info":
             self._process = recording.process()
 
+    def _forget(self) -> None:
+        """Note that no transaction is open."""
+        self._transaction = None
+        self._recording.open.pop(self.connection, None)
+
     def answered(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         """Note the answer to a statement; return its event, if it is recorded."""
+        event = self._follow(statement, answer)
+        if self._transaction is not None:
+            self._transaction.waits_since = -1
+        if not answer.status & MORE_RESULTS:
+            self._since = -1
+        return event
+
+    def _follow(self, statement: Statement, answer: StatementAnswer) -> RecordedStatement | None:
         self._is_committing = False
         if answer.code:
             self._failed(statement, answer.code)
@@ -210,7 +229,7 @@ class FollowedSession:
         else:
             self.level = level
         if not was:  # the level is that of the next transaction
-            self._transaction = None
+            self._forget()
 
     def _set_isolation(self, statement: Statement) -> None:
         """Note the level that a SET of a variable gives to the session or its next transaction."""

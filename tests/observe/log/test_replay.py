@@ -68,10 +68,10 @@ def test_a_group_has_the_marks_and_the_changes_of_its_statements():
         [
             ("update", "account", (1,), True, False, 1),
             ("delete", "account", (2,), True, True, 1),
-            ("insert", "account", (3,), True, True, 1),
+            ("insert", "account", (3,), True, True, 2),  # above the rows that were deleted
         ],
         [("update", "account", (1,), True, False, 2)],
-        [("delete", "account", (3,), True, False, 2)],
+        [("delete", "account", (3,), True, False, 3)],
     ]
     assert group.statements[0].changes[0].before == {"id": 1, "v": 10}
     assert log.contents("account") == [(1, 5)]

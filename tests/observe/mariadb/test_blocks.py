@@ -151,7 +151,7 @@ def reads(text, lists, answer=(), **more):
     for name, rows in ROWS.items():
         named = tables.of(TABLES[name])
         for row in rows:
-            named.initial[named.key((row["id"],))] = named.add((row["id"],), row)
+            named.start((row["id"],), row)
     rows = [[*row, lists.encode()] for row in answer]
     event = RecordedStatement(
         statement=made, number=1, rows=rows, count=len(answer) or more.pop("count", 0)

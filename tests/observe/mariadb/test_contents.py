@@ -71,6 +71,11 @@ DURING = transaction(12, 30)
 AFTER = transaction(25, 30, is_explicit=True)
 
 
+def row(value):
+    """Return a row with the key 1."""
+    return {"id": 1, "v": value}
+
+
 @pytest.mark.parametrize(
     ("writers", "is_explicit", "text"),
     [
@@ -94,8 +99,45 @@ AFTER = transaction(25, 30, is_explicit=True)
 def test_the_version_that_a_statement_had_locked(writers, is_explicit, text):
     """It was sent at the position 10, and its answer said at 20 that it had left the row as is."""
     named = NamedTables().of(table("id", "v"))
-    named.initial["1"] = "initial"
+    texts = {named.start((1,), row(-1)): "initial"}
     for number, writer in enumerate(writers):
-        named.write((1,), str(number), writer, number + 1)
+        texts[named.write((1,), row(number), writer, number + 1)[0]] = str(number)
     event = RecordedStatement(statement=None, sent=10, answered=20)
-    assert named.locked_version((1,), transaction(is_explicit=is_explicit), event) == text
+    version = named.locked_version((1,), transaction(is_explicit=is_explicit), event)
+    assert texts.get(version) == text
+
+
+def test_settled_versions_are_forgotten():
+    """What nobody can read any more is forgotten; the version that is settled is certain."""
+    named = NamedTables().of(table("id", "v"))
+    first = named.start((1,), row(0))
+    named.write((1,), row(5), None, 1)
+    assert named.write((1,), row(0), None, 2) == (first, True)  # the content that it had
+    event, reader = RecordedStatement(statement=None, sent=10, answered=20), transaction()
+    assert named.locked_version((1,), reader, event) is None
+    named.settle((1,), 2)
+    assert named.find((1,), row(5)) is None
+    assert named.locked_version((1,), reader, event) == named.find((1,), row(0)) == first
+    again, is_next = named.write((1,), row(5), None, 3)
+    assert is_next
+    assert '"xmin" 3' in again  # another version than the one that was forgotten
+    assert named.write((1,), None, None, 4) == (None, True)
+    named.settle((1,), 4)
+    assert named.find((1,), row(5)) is None
+    # The row is inserted again, above all that were deleted; a version between them is missing.
+    assert named.write((1,), row(5), None, 5)[1]
+    assert not named.write((1,), row(6), None, 7)[1]
+
+
+def test_a_version_is_settled_while_later_ones_are_not():
+    named = NamedTables().of(table("id", "v"))
+    named.start((1,), row(0))
+    texts = [named.write((1,), row(number), None, number)[0] for number in (1, 2, 3)]
+    named.settle((1,), 2)
+    named.settle((1,), 1)  # nothing is left of it
+    assert [named.find((1,), row(number)) for number in range(4)] == [None, None, *texts[1:]]
+    for number in range(4, 100):
+        assert named.write((1,), row(number), None, number)[1]
+        named.settle((1,), number)
+    assert sum(len(each) for each in named._contents.values()) == 1
+    assert not named._versions

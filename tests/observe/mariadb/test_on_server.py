@@ -9,7 +9,7 @@ import pytest
 
 import isolang
 from isolang.observe.log import replay
-from isolang.observe.mariadb import merge
+from isolang.observe.mariadb import waiting
 from isolang.observe.mariadb.address import MariaDBAddress
 from isolang.observe.mariadb.observer import MariaDBObserver
 from isolang.observe.unseen import HARMFUL_KINDS, kind_of
@@ -454,7 +454,7 @@ def transfers(application):
 
 def _twice(groups):
     groups = [*groups]
-    return [*groups, groups[-1]]
+    return [*groups, *groups[-1:]]
 
 
 FAULTS = {
@@ -463,13 +463,15 @@ FAULTS = {
         replay.LogReplay, "_cascade", lambda *_: None
     ),
     "a comment that is lost": lambda patch: (
-        patch.setattr(merge, "_MARK", re.compile("never")),
-        patch.setattr(merge._Finder, "transaction_of", lambda *_: None),
+        patch.setattr(waiting, "_COMMENT", re.compile("never")),
+        patch.setattr(waiting._Owners, "owner_of", lambda *_: None),
     ),
     "a group that is read twice": lambda patch: patch.setattr(
-        merge.Merger,
-        "transactions",
-        lambda self, groups, original=merge.Merger.transactions: original(self, _twice(groups)),
+        waiting.WaitingTransactions,
+        "advance",
+        lambda self, groups, *more, original=waiting.WaitingTransactions.advance: original(
+            self, _twice(groups), *more
+        ),
     ),
     "a write that is not logged": None,
 }

@@ -5,12 +5,14 @@ from types import SimpleNamespace
 import pytest
 
 from isolang.observe.log.replay import ReplayedChange
+from isolang.observe.log.stream import position
 from isolang.observe.log.tables import LoggedColumn, LoggedTable
 from isolang.observe.log.transactions import Group, LoggedStatement
 from isolang.observe.mariadb.merge import Merger, _placed
 from isolang.observe.mariadb.plan import SentPlan
 from isolang.observe.mariadb.recording import FollowedTransaction, RecordedStatement, Recording
 from isolang.observe.mariadb.statements import Statement
+from isolang.observe.mariadb.waiting import WaitingTransactions
 from isolang.observe.unseen import IN_NO_LOG, NO_END
 
 
@@ -58,6 +60,26 @@ def test_a_statement_alone_wrote_what_its_trigger_took_the_comment_from():
     assert placed(events, "") == ([[], [0], []], None)
 
 
+class KeptHistory:
+    """Keeps the transactions that would be written."""
+
+    def __init__(self):
+        self.transactions = []
+
+    def add(self, transaction, doubtful):
+        self.transactions.append(transaction)
+
+    def write_until(self, position):
+        pass
+
+
+def merged(merger, recording, groups):
+    """Return the transactions of a recording and of the whole log."""
+    history = KeptHistory()
+    WaitingTransactions(recording, merger, history).finish(groups)
+    return history.transactions
+
+
 def test_the_tables_of_a_transaction_that_is_in_no_log_are_left_out():
     """A session with `sql_log_bin = 0` may delete a row, and put it back once it was missed."""
     recording, table = Recording(None, "repeatable read"), LoggedTable(schema="s", name="t")
@@ -70,7 +92,7 @@ def test_the_tables_of_a_transaction_that_is_in_no_log_are_left_out():
     )  # fmt: skip
     merger = Merger(recording, 10)
     merger.add_initial({("s", "t"): table, ("s", "u"): LoggedTable(schema="s", name="u")}, {})
-    assert [each.operations for each in merger.transactions([])] == [[]]
+    assert [each.operations for each in merged(merger, recording, [])] == [[]]
     assert merger.doubtful == {"t"}
     assert recording.unseen[IN_NO_LOG] == 1
 
@@ -78,15 +100,16 @@ def test_the_tables_of_a_transaction_that_is_in_no_log_are_left_out():
 COLUMNS = {"id": LoggedColumn(name="id", type="int")}
 TABLE = LoggedTable(schema="s", name="t", columns=COLUMNS, key=["id"])
 OTHER = LoggedTable(schema="s", name="m", columns=COLUMNS, key=["id"], why="engine MyISAM")
+AT = position("bin.1", 9)
 UNKNOWN = Group(
-    "0-1-9", None, [LoggedStatement("INSERT", "i1.7", [ReplayedChange("unknown", OTHER)])]
+    "0-1-9", AT, [LoggedStatement("INSERT", "i1.7", [ReplayedChange("unknown", OTHER)])]
 )
 
 
 def insert(key):
     """Return a group that inserts a row."""
     change = ReplayedChange("insert", TABLE, (key,), after={"id": key}, number=1)
-    return Group(f"0-1-{key}", None, [LoggedStatement("INSERT", "i1.7", [change])])
+    return Group(f"0-1-{key}", AT, [LoggedStatement("INSERT", "i1.7", [change])])
 
 
 @pytest.mark.parametrize(
@@ -116,7 +139,7 @@ def test_the_transaction_of_a_group_of_the_log(groups, outcome, numbers, counted
             numbers={7}, outcome=outcome,
         )
     )  # fmt: skip
-    merged = [*Merger(recording, 10).transactions(groups)]
-    seen = [each.seen and each.seen.connection for each in merged for _ in each.operations]
+    transactions = merged(Merger(recording, 10), recording, groups)
+    seen = [each.seen and each.seen.connection for each in transactions for _ in each.operations]
     assert seen == numbers
     assert recording.unseen[NO_END] == counted
