@@ -58,8 +58,14 @@ class PreparedOnWire(Struct):
     order: Sequence[int] = ()
 
 
-def long_data(prepared: PreparedOnWire, data: bytes) -> Iterator[bytes]:
-    """Yield the commands for a part of a parameter, one for each place where it is sent."""
+def long_data(prepared: PreparedOnWire | None, data: bytes) -> Iterator[bytes]:
+    """Yield the commands for a part of a parameter, one for each place where it is sent.
+
+    The end of a statement is the same for the server.
+    """
+    if prepared is None or data[0] != packets.LONG_DATA:
+        yield data
+        return
     parameter = int.from_bytes(data[5:7], "little")
     prepared.sent_long.add(parameter)
     if not prepared.order:

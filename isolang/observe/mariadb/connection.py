@@ -154,13 +154,10 @@ class ProxiedConnection:
     def _send_unanswered(self, data: bytes) -> None:
         """Forward a command that has no answer: the end of a statement, or a part of a value."""
         number = int.from_bytes(data[1:5], "little")
-        if data[0] == packets.CLOSE:
-            self._prepared.pop(number, None)
-        elif number in self._prepared:
-            for command in long_data(self._prepared[number], data):
-                self._forwarder.send(command)
-            return
-        self._forwarder.send(data)
+        is_closed = data[0] == packets.CLOSE
+        prepared = self._prepared.pop(number, None) if is_closed else self._prepared.get(number)
+        for command in long_data(prepared, data):
+            self._forwarder.send(command)
 
     async def _field_list(self, data: bytes) -> None:
         self._forwarder.send(data)
