@@ -129,7 +129,7 @@ class BlockPlan(Struct, frozen=True):
         """Return the column for the lists in the answer, and the parameters in it.
 
         SOUND BECAUSE: NOW() is the same in all rows of an answer, and the variable keeps it. If the
-        variable has it already, there is no list, and the statement counts as unseen.
+        variable has it already, all lists are NULL, and the statement counts as unseen.
         """
         lists, parameters = self.lists_sql(part, text)
         if not self.repeats:

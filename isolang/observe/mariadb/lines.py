@@ -127,7 +127,7 @@ class GrowingHistory:
         """Write the remaining events, and leave out tables of which the log was wrong.
 
         Args:
-            is_kept: whether nobody has replaced a version of a table, by its label and number.
+            is_kept: whether no transaction has replaced a version of a table, by its label and number.
         """
         self.write_until(_END)
         self._file.close()

@@ -46,7 +46,7 @@ class SeenOperation(Struct, frozen=True, gc=False):
         shown: the text of its statement.
         statement: the name of its statement in the history.
         perhaps: whether it only may have decided the answer.
-        kept: the versions that make it certain if nobody ever replaced them.
+        kept: the versions that make it certain if no transaction ever replaced them.
     """
 
     text: str
@@ -150,7 +150,7 @@ class TableReads:
     def _before_last(
         read: TableRead, where: str, order: tuple[str, bool]
     ) -> tuple[str, set[tuple[Any, ...]]]:
-        """Return the predicate of the rows before the last one, and the keys of those beside it.
+        """Return the predicate of the rows before the last one, and the keys of the other rows.
 
         SOUND BECAUSE: LIMIT has left out no row before the last one in the order of a column. Of
         those with the last one's value, the server was free to choose some.
